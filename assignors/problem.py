@@ -1,0 +1,189 @@
+"""The contract of the assignors: three kinds of problem, three kinds of result, nothing else.
+
+A problem is a small frozen value that says everything an assignor may know; an assignor is a function from
+problem to result. Racks are given *per partition as a set*: the caller decides by which measure a rack counts
+(Kafka's own: any replica; or where bytes are really read: the leader or an in-sync replica), so the same
+assignor answers both questions.
+
+Unknown is ``None`` and never equal to anything: a member without a rack is local nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A topic partition by name, as Kafka's class of that name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TaskId(NamedTuple):
+    """A Streams task, written ``0_1`` as Kafka writes it. ``subtopology`` is a string under KIP-1071."""
+
+    subtopology: int | str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology}_{self.partition}"
+
+
+# --- consumer partitions (KIP-881, KIP-848) ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """One member of a consumer group: what it asks for and what it holds."""
+
+    id: str
+    rack: str | None
+    topics: tuple[str, ...]
+    owned: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerProblem:
+    """Who shall read which partition."""
+
+    members: tuple[ConsumerMember, ...]
+    racks: Mapping[str, tuple[frozenset[str], ...]]
+    """Topic -> for each partition the racks in which reading it is local."""
+    weights: Mapping[TopicPartition, int] | None = None
+    """What a partition weighs when it is read across racks (bytes per second); None: every partition weighs 1."""
+    copartitioned: bool = False
+    """Partition p of all topics of equal subscribers stays with one member (what range promises)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerResult:
+    """An assignment with what it costs, and how far that is from what is possible."""
+
+    assignment: Mapping[str, tuple[TopicPartition, ...]]
+    """Every member id -> its partitions, sorted; a member without work has an empty tuple."""
+    crossing: int
+    """Weight of the partitions read across racks (a member without rack counts as crossing)."""
+    moved: int
+    """Partitions whose owner changed; one nobody owned before does not count."""
+    lower_bound: int
+    """No assignment with the same balance has a smaller ``crossing``."""
+    optimal: bool
+    """True when ``crossing == lower_bound`` and ``moved`` is the least possible at that crossing."""
+
+
+# --- Streams tasks (KIP-441, KIP-708, KIP-925, KIP-1071) ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task and where the partitions that it reads and writes have replicas."""
+
+    id: TaskId
+    stateful: bool
+    sources: tuple[frozenset[str], ...]
+    """For each source partition the racks in which reading it is local."""
+    changelogs: tuple[frozenset[str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One KafkaStreams instance with its capacity (threads) and what it runs now."""
+
+    id: str
+    rack: str | None
+    capacity: int
+    tags: tuple[tuple[str, str], ...] = ()
+    active: tuple[TaskId, ...] = ()
+    standby: tuple[TaskId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskProblem:
+    """Which process shall run which task, and hold which standby."""
+
+    tasks: tuple[Task, ...]
+    processes: tuple[Process, ...]
+    counts: Literal["fixed", "free"] = "free"
+    """fixed: every process keeps the number of active tasks it has; free: floor or ceil of its share by capacity."""
+    balance: Literal["none", "subtopology"] = "subtopology"
+    """subtopology: the bound holds per subtopology and process as well (KIP-925 ``balance_subtopology``)."""
+    traffic_cost: int = 10
+    non_overlap_cost: int = 1
+    num_standby_replicas: int = 0
+    rack_aware_tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskResult:
+    """Active tasks and standbys by process, priced as KIP-925 prices them."""
+
+    active: Mapping[str, tuple[TaskId, ...]]
+    standby: Mapping[str, tuple[TaskId, ...]]
+    cost: int
+    """``traffic_cost`` per crossing source partition plus ``non_overlap_cost`` per moved task (active tasks)."""
+    crossing: int
+    moved: int
+    lower_bound: int
+    optimal: bool
+    """True when ``cost == lower_bound``."""
+
+
+# --- replicas (KIP-36, KIP-455) -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker that holds or may take replicas."""
+
+    id: int
+    rack: str | None
+    accepts: bool = True
+    """False: keeps what it has but takes nothing new (offline, fenced, cordoned or excluded)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSet:
+    """A partition's replicas in order: the first is the preferred leader."""
+
+    id: TopicPartition
+    replicas: tuple[int, ...]
+    size_bytes: int | None = None
+    """None when unknown; an unknown size counts as one byte, so that fewer moves still win."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaProblem:
+    """Where replicas shall live so that no rack holds more of a partition than it must."""
+
+    brokers: tuple[Broker, ...]
+    partitions: tuple[ReplicaSet, ...]
+    balance: bool = True
+    """True: replica counts per broker end within one of each other where that is possible without extra moves
+    forced by nothing else; False: only the rack rule counts and nothing moves that keeps it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infeasible:
+    """A partition for which no allowed placement keeps the rack rule, and the sentence why."""
+
+    id: TopicPartition
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaResult:
+    """New replica lists for the partitions that change, and only for those."""
+
+    replicas: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    infeasible: tuple[Infeasible, ...] = ()
+    moved_bytes: int = 0
+    moved_replicas: int = 0
+    lower_bound: int = 0
+    """No set of moves that mends the rack rule copies fewer bytes."""
+    optimal: bool = True

@@ -1,0 +1,1 @@
+"""Settings, logging and the example files an operator starts from. Knows nothing of the project."""
