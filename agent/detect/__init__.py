@@ -1,0 +1,1 @@
+"""detect: what is wrong with the racks, and by how much."""

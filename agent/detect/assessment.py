@@ -1,0 +1,83 @@
+"""Assessments: how local a group's work is now, and how local the best possible assignment would make it.
+
+Two measures, always named: Kafka's own (any replica in the rack; what its assignors look at, for predictions) and
+read-local (where bytes are really read; for bytes and money). The optimum is exact and carries its lower bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.detect.finding import Finding
+from assignors.problem import ConsumerResult, TaskResult
+
+
+class Measure(StrEnum):
+    """By which rule a partition counts as local. Every share names its measure."""
+
+    KAFKA = "kafka"
+    """Any replica is in the rack: what Kafka's assignors look at. For predictions."""
+    READ_LOCAL = "read-local"
+    """The leader is in the rack; or an in-sync replica is, where the brokers have a rack-aware selector and the client
+    sends its rack. For bytes and money."""
+
+
+class Locality(NamedTuple):
+    """How much of a subject's work is local, by one named measure."""
+
+    measure: Measure
+    unit: str
+    """``partitions`` or ``bytes_per_s``."""
+    local: float
+    total: float
+    unknown: float
+    """Part of ``total`` of which locality cannot be told (a rack is unknown)."""
+
+
+class NotAssessed(StrEnum):
+    """Why a group has no assessment; never silently left out."""
+
+    HIDDEN = "a rebalance is running, so no assignment is shown"
+    EMPTY = "the group has no members"
+    NO_RACKS = "no member's rack is known"
+    UNDECODABLE = "member bytes could not be read"
+    TOPICS_UNKNOWN = "a subscribed topic could not be described"
+    TOPOLOGY_UNKNOWN = "the application's topology cannot be told"
+    OTHER_KIND = "the group assigns no partitions to readers"
+    EXCLUDED = "excluded by the settings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """One group against its optimum. ``why_not`` is set, and everything else empty, when it cannot be judged."""
+
+    group_id: str
+    why_not: NotAssessed | None = None
+    current: tuple[Locality, ...] = ()
+    """One per measure (and unit, when bytes are known)."""
+    optimal: tuple[Locality, ...] = ()
+    """The same measures and units, in the same order, for the exact optimum at equal balance."""
+    crossing: int = 0
+    """Partitions (tasks' source partitions) read across racks now, by Kafka's measure."""
+    optimal_crossing: int = 0
+    lower_bound: int = 0
+    moved: int = 0
+    """Partitions or tasks that the optimum moves away from their present owner."""
+    result: ConsumerResult | TaskResult | None = None
+    """The optimal assignment by Kafka's measure."""
+
+    @property
+    def gap(self) -> int:
+        """Crossing partitions that the optimum would bring home."""
+        return self.crossing - self.optimal_crossing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detection:
+    """What `detect` returns: findings sorted by (severity, id), and every group's assessment."""
+
+    findings: tuple[Finding, ...] = ()
+    assessments: Mapping[str, Assessment] = field(default_factory=dict)

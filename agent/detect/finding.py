@@ -1,0 +1,87 @@
+"""Findings: what is wrong with the racks, each with a typed reason, a sentence, its evidence and an age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class FindingReason(StrEnum):
+    """Every reason a finding can have. The value is what an operator reads in tables and metrics."""
+
+    BROKER_RACK_CHANGED = "broker rack changed"
+    BROKER_RACK_MISSING = "broker rack missing"
+    RACK_FLAPPING = "rack flapping"
+    RACK_SPELLING = "rack in two spellings"
+    SELECTOR_NOT_RACK_AWARE = "replica selector not rack-aware"
+    REPLICA_RACKS_CHANGED = "replica racks changed"
+    REPLICAS_SHARE_RACK = "replicas share a rack"
+    UNDER_MIN_ISR = "under min ISR"
+    AT_MIN_ISR = "at min ISR"
+    FOREIGN_REASSIGNMENT = "reassignment that is not ours"
+    THROTTLE_LEFT_BEHIND = "throttle left behind"
+    LEADER_SKEW = "preferred leaders uneven over racks"
+    MEMBER_WITHOUT_RACK = "member without rack"
+    SUBSCRIPTION_TOO_OLD = "subscription too old to carry a rack"
+    ASSIGNMENT_WORSE_THAN_OPTIMUM = "assignment worse than the optimum"
+    ASSIGNOR_WOULD_NOT_FIX = "assignor would not fix it"
+    GROUP_KIND_IGNORES_RACKS = "group kind ignores racks"
+    RACK_AWARENESS_OFF = "rack-aware assignment is off"
+    MIXED_VERSIONS = "mixed versions"
+    GROUP_STUCK_IN_REBALANCE = "stuck in rebalance"
+    GROUP_UNDECODABLE = "group bytes undecodable"
+    STATE_UNKNOWN = "task state unknown"
+    WARMUP_PROMOTABLE = "warm-up promotable"
+    WARMUP_NEVER = "warm-up will not catch up"
+    STANDBY_LAG_GROWS = "standby lag grows"
+    COPIES_SHARE_RACK = "task copies share a rack or tag"
+    RIGHTS_MISSING = "rights missing"
+    PART_MISSING = "part of the cluster did not answer"
+
+
+class Severity(StrEnum):
+    """How soon somebody should look."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Subject(NamedTuple):
+    """What a finding or a proposal is about, written ``kind/name``."""
+
+    kind: str
+    """``cluster``, ``broker``, ``rack``, ``topic``, ``group``, ``member`` or ``task``."""
+    name: str
+    """Broker id, topic, group, ``group/member id`` or ``group/task/process``; the cluster id for the cluster."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+Evidence = tuple[tuple[str, str | int | float | bool | None | tuple[str | int, ...]], ...]
+"""Named facts in the order in which a reader wants them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong or worth knowing now."""
+
+    reason: FindingReason
+    subject: Subject
+    sentence: str
+    evidence: Evidence
+    severity: Severity
+    since_ms: int
+    """When it was first seen, epoch milliseconds; as far back as rackwise remembers."""
+    held: bool = False
+    """True while hysteresis holds it down: it is shown, but nothing is planned from it."""
+    detail: str = ""
+    """Tells findings of one reason and subject apart (a partition, a tag key); part of the id."""
+
+    @property
+    def id(self) -> str:
+        """Stable over cycles and restarts: reason, subject and detail."""
+        name = self.reason.name.lower()
+        return f"{name}:{self.subject}" + (f":{self.detail}" if self.detail else "")

@@ -1,0 +1,97 @@
+"""Limits: everything the pure stages may know of the settings, cut from them once at start.
+
+Kafka's names and Kafka's defaults where Kafka has the setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Mode(StrEnum):
+    """How far the agent may go. Only the guard asks."""
+
+    OBSERVE = "observe"
+    PROPOSE = "propose"
+    EXECUTE = "execute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyHint:
+    """What the user says about a Streams application; it overrides what is inferred."""
+
+    source_changelogs: tuple[str, ...] = ()
+    """Source topics that serve as changelog (optimised KTables)."""
+    stateless_subtopologies: tuple[str, ...] = ()
+    no_changelog_subtopologies: tuple[str, ...] = ()
+    """Subtopologies whose stores have logging switched off."""
+    changelogs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Subtopology -> changelog topics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimits:
+    """Settings of one Streams application that its bytes do not tell."""
+
+    acceptable_recovery_lag: int = 10_000
+    max_warmup_replicas: int = 2
+    num_standby_replicas: int = 0
+    probing_rebalance_interval_ms: int = 600_000
+    rack_aware_assignment_strategy: str = "none"
+    rack_aware_assignment_traffic_cost: int | None = None
+    rack_aware_assignment_non_overlap_cost: int | None = None
+    rack_aware_assignment_tags: tuple[str, ...] = ()
+    topology: TopologyHint = field(default_factory=TopologyHint)
+    known: bool = False
+    """True when the user set any of these for the group; False: Kafka's defaults are assumed, and it is said so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Thresholds, prices, names and caps."""
+
+    mode: Mode = Mode.PROPOSE
+    groups: Mapping[str, GroupLimits] = field(default_factory=dict)
+    """Group id -> its settings; ``default_group`` for all others."""
+    default_group: GroupLimits = field(default_factory=GroupLimits)
+    own_prefix: str = "rackwise"
+    include_own_topics: bool = False
+    exclude_topics: tuple[str, ...] = ()
+    """Shell-style patterns."""
+    exclude_groups: tuple[str, ...] = ()
+    rack_stable_ms: int = 60_000
+    """A rack change is planned from only after the new rack held this long..."""
+    rack_stable_polls: int = 3
+    """...and was seen in this many polls."""
+    rack_flap_changes: int = 3
+    """Changes within the window that make a rack count as flapping (held down)."""
+    rack_flap_window_ms: int = 1_800_000
+    stuck_rebalance_ms: int = 300_000
+    min_gain_partitions: int = 1
+    """A plan that brings fewer crossing partitions than this home is "nothing worth doing"."""
+    min_gain_share: float = 0.05
+    """...and so is one below this share of the group's partitions."""
+    min_gain_bytes_per_s: float = 0.0
+    leader_skew_share: float = 0.34
+    """How far the share of preferred leaders of a rack may lie from its even share."""
+    usd_per_gb: float | None = 0.02
+    """Price of a gigabyte (10**9 bytes) that crosses racks, both directions together; None: no money is shown."""
+    prices: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """(from rack, to rack) -> price per gigabyte, where it differs."""
+    move_bytes_per_s: float = 50_000_000.0
+    """Assumed replication rate when seconds are predicted."""
+    max_proposals: int = 1_000
+    """Per cycle; what is left out is counted in the cycle report."""
+    max_moves_per_proposal: int = 1_000
+    proposal_ttl_ms: int = 900_000
+    trigger_cooldown_ms: int = 60_000
+    throttle_grace_ms: int = 120_000
+    """A throttle with no reassignment running counts as left behind after this long."""
+    no_longer_shown_share: float = 0.2
+    """Part of topics or groups that may vanish between two looks before the new world is doubted."""
+
+    def group(self, group_id: str) -> GroupLimits:
+        """The settings of that group, or the defaults."""
+        return self.groups.get(group_id, self.default_group)

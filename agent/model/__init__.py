@@ -1,0 +1,1 @@
+"""model: one immutable, sorted snapshot out of what was observed and decoded."""

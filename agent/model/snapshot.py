@@ -1,0 +1,312 @@
+"""The snapshot: one immutable, sorted picture of racks, replicas, groups and tasks.
+
+Everything after `model` reads this value and nothing else. It says what is known, what is unknown and what
+contradicts itself; unknown is never a number and never equal to anything. Equal observations give equal snapshots,
+and a part that did not change since the last cycle is the *same object*, so that later stages can reuse their work.
+
+Structure that seldom changes (racks, replicas, members) and figures that always change (offsets, sizes, lags) are kept
+apart for that reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.observation import Gap, Rights
+from assignors.problem import TaskId, TopicPartition
+
+
+class RackState(StrEnum):
+    """How far a rack can be relied upon."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    CONFLICTING = "conflicting"
+
+
+class Rack(NamedTuple):
+    """A rack, three-valued. Only a known rack has a name, and only a known rack is equal to another."""
+
+    state: RackState
+    name: str | None
+    """The rack id exactly as Kafka compares it: case-sensitive, never empty. None unless known."""
+    claims: tuple[str, ...] = ()
+    """When conflicting: every value that was claimed, sorted."""
+    remembered: bool = False
+    """True for an absent broker whose rack was last seen in an earlier cycle."""
+
+
+UNKNOWN_RACK = Rack(RackState.UNKNOWN, None)
+
+
+class BrokerState(NamedTuple):
+    """A broker with its rack; one that is only named by replica lists is present with ``alive`` False."""
+
+    id: int
+    host: str | None
+    port: int | None
+    rack: Rack
+    alive: bool
+    fenced: bool | None
+    cordoned: bool
+
+
+class PartitionState(NamedTuple):
+    """One partition as topic metadata told it, at the snapshot's time."""
+
+    id: TopicPartition
+    leader: int | None
+    replicas: tuple[int, ...]
+    """In assignment order, the first is the preferred leader; while a reassignment runs, the union of old and new."""
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+class TopicState(NamedTuple):
+    """A topic with its partitions by number."""
+
+    name: str
+    topic_id: str | None
+    internal: bool
+    own: bool
+    """True for rackwise's own topics, which are left out of its proposals unless asked."""
+    partitions: tuple[PartitionState, ...]
+    min_isr: int | None
+    """``min.insync.replicas`` in force; None when the configs did not answer."""
+    cleanup_policy: str | None
+    leader_throttle: str | None
+    """``leader.replication.throttled.replicas`` as set on the topic; None when unset or unknown."""
+    follower_throttle: str | None
+
+
+class Reassignment(NamedTuple):
+    """A reassignment in flight; ``own`` is True when rackwise's journal knows it."""
+
+    id: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    own: bool
+
+
+class GroupKind(StrEnum):
+    """The four kinds of group that rackwise understands, and the rest."""
+
+    CLASSIC_CONSUMER = "classic consumer"
+    CLASSIC_STREAMS = "classic streams"
+    CONSUMER = "consumer"
+    """KIP-848."""
+    STREAMS = "streams"
+    """KIP-1071."""
+    OTHER = "other"
+    """Share groups, Connect workers and everything else that assigns no partitions to readers."""
+
+
+class Defect(NamedTuple):
+    """Bytes of a member that could not be read."""
+
+    what: str
+    """``subscription``, ``assignment`` or the user data of either."""
+    reason: str
+    sentence: str
+
+
+class Member(NamedTuple):
+    """A member of a consumer or Streams group."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rack: Rack
+    subscription_version: int | None
+    """Version of the classic subscription; below 3 it cannot carry a rack. None under KIP-848/1071 or when hidden."""
+    topics: tuple[str, ...]
+    topic_regex: str | None
+    owned: tuple[TopicPartition, ...] | None
+    """What the member said it owned at its last join; None when it did not say."""
+    assigned: tuple[TopicPartition, ...] | None
+    """What it is assigned now; None when unknown (group not Stable, bytes undecodable)."""
+    target: tuple[TopicPartition, ...] | None
+    """KIP-848 and KIP-1071: what it is meant to have."""
+    generation: int | None
+    """Classic: the generation before the last join; None when it was not sent. Epochs are never put here."""
+    epoch: int | None
+    """KIP-848/1071 member epoch."""
+    defects: tuple[Defect, ...] = ()
+
+
+class ConsumerGroup(NamedTuple):
+    """A group of plain consumers, classic or KIP-848."""
+
+    id: str
+    kind: GroupKind
+    state: str
+    """In Kafka's spelling."""
+    assignor: str | None
+    """Protocol name (classic, Stable only) or server-side assignor; None when hidden."""
+    members: tuple[Member, ...]
+    hidden: bool
+    """True while the coordinator shows no member bytes (a rebalance is running); nothing may be concluded from them."""
+    epoch: int | None
+    assignment_epoch: int | None
+
+
+class Role(StrEnum):
+    """What a copy of a task is for. Under the classic protocol a warm-up travels as a standby until lag tells."""
+
+    ACTIVE = "active"
+    STANDBY = "standby"
+    WARMUP = "warm-up"
+
+
+class StreamsProcess(NamedTuple):
+    """One KafkaStreams instance: its members, rack and tags, and the tasks that it runs."""
+
+    id: str
+    rack: Rack
+    tags: tuple[tuple[str, str], ...]
+    capacity: int
+    """Stream threads, which is the number of its members."""
+    member_ids: tuple[str, ...]
+    client_ids: tuple[str, ...]
+    active: tuple[TaskId, ...]
+    standby: tuple[TaskId, ...]
+    """Standbys; under the classic protocol warm-ups are among them until told apart by `TaskCopy.role`."""
+    warmup: tuple[TaskId, ...]
+
+
+class Statefulness(StrEnum):
+    """What is known of a task's state. Unknown is never counted as stateless or as caught up."""
+
+    CHANGELOG = "state with a changelog topic"
+    SOURCE_CHANGELOG = "state whose changelog is a source topic"
+    NO_CHANGELOG = "state without a changelog"
+    STATELESS = "no state"
+    UNKNOWN = "unknown"
+
+
+class TaskState(NamedTuple):
+    """A task of a Streams group with the partitions it reads and restores from."""
+
+    id: TaskId
+    sources: tuple[TopicPartition, ...]
+    changelogs: tuple[TopicPartition, ...]
+    statefulness: Statefulness
+
+
+class Topology(NamedTuple):
+    """Tasks of a Streams group; inferred from assignments and topic names unless declared or hinted."""
+
+    tasks: tuple[TaskState, ...]
+    inferred: bool
+    source: str
+    """``declared`` (KIP-1071), ``hint`` (set by the user) or ``inferred``."""
+
+
+class StreamsGroup(NamedTuple):
+    """A Kafka Streams application, classic or KIP-1071."""
+
+    id: str
+    kind: GroupKind
+    state: str
+    assignor: str | None
+    members: tuple[Member, ...]
+    processes: tuple[StreamsProcess, ...]
+    topology: Topology | None
+    """None while nothing can be known of it."""
+    hidden: bool
+    epoch: int | None
+    assignment_epoch: int | None
+    metadata_versions: tuple[int, ...]
+    """Distinct SubscriptionInfo versions in use; more than one means that a roll is in progress."""
+    next_rebalance_ms: int | None
+    """The application's own probing deadline, epoch milliseconds; None when none is set or it is unknown."""
+
+
+class OtherGroup(NamedTuple):
+    """A group that is only listed: share groups, Connect, unknown kinds, groups that may not be described."""
+
+    id: str
+    kind: GroupKind
+    state: str | None
+    protocol_type: str
+    group_type: str | None
+
+
+Group = ConsumerGroup | StreamsGroup | OtherGroup
+
+
+class LagSource(StrEnum):
+    """Where a lag comes from; always shown with it."""
+
+    APPLICATION = "application endpoint"
+    BROKER = "task offsets on the broker"
+    MODEL = "model: lag at the last join, end offsets now, learned restore rate"
+    LAST_JOIN = "lag at the last join"
+
+
+class Range(NamedTuple):
+    """An estimate with its bounds, all in the unit of its name; the three are equal when it is a reading."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class TaskCopy(NamedTuple):
+    """One copy of a stateful task on one process, with how far behind it is. Unknown figures are None."""
+
+    group_id: str
+    process_id: str
+    task: TaskId
+    role: Role
+    role_certain: bool
+    """False where a warm-up could still be a standby."""
+    end_offset_sum: int | None
+    lag: Range | None
+    """Records behind; negative never occurs."""
+    lag_source: LagSource | None
+    lag_age_ms: int | None
+    """How old the underlying reading is; 0 for one taken in this cycle."""
+    rate_per_s: Range | None
+    """Net closing rate (records restored minus records appended) per second; negative when it falls behind."""
+    eta_s: Range | None
+    """Seconds until lag <= acceptable.recovery.lag; None when unknown or never."""
+    caught_up: bool | None
+    """lag <= acceptable.recovery.lag for certain (True), not (False), or cannot be told (None)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The cluster at one instant. Tuples and mappings are sorted by id."""
+
+    cluster_id: str
+    controller: int | None
+    brokers: tuple[BrokerState, ...]
+    topics: Mapping[str, TopicState]
+    groups: Mapping[str, Group]
+    copies: Mapping[str, tuple[TaskCopy, ...]] = field(default_factory=dict)
+    """Streams group -> copies of its stateful tasks, sorted by (task, role, process)."""
+    reassignments: Mapping[TopicPartition, Reassignment] = field(default_factory=dict)
+    broker_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    group_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    selector_is_rack_aware: bool | None = None
+    """True when every live broker has a rack-aware ``replica.selector.class``; None when configs did not answer."""
+    end_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    committed_offsets: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    size_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Largest replica on disk; a partition that is missing here has an unknown size."""
+    bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
+    rights: Rights = field(default_factory=Rights)
+    gaps: tuple[Gap, ...] = ()
+    taken_ms: int
+    monotonic_ms: int
+
+    def broker(self, broker_id: int) -> BrokerState | None:
+        """The broker of that id, or None."""
+        return next((broker for broker in self.brokers if broker.id == broker_id), None)

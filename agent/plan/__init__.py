@@ -1,0 +1,1 @@
+"""plan: what would mend the findings, exactly and with the fewest moves."""

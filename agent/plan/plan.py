@@ -1,0 +1,76 @@
+"""The plan: changes that would mend what was found, before they become proposals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent.propose.proposal import PlacementChange, ProposalReason
+from assignors.problem import TaskId, TopicPartition
+
+
+class Unplanned(StrEnum):
+    """Why something that was found is not planned for."""
+
+    BELOW_THRESHOLD = "nothing worth doing: the gain is below the threshold"
+    HELD = "held down until the rack has been stable"
+    INFEASIBLE = "no allowed placement mends it"
+    UNKNOWN_RACK = "the benefit would rest on an unknown rack"
+    RUNNING = "a reassignment of it is running"
+    EXCLUDED = "excluded by the settings"
+    CAPPED = "left for a later cycle by the caps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementPlan:
+    """New replica lists for one topic; ``leaders_only`` when only their order changes."""
+
+    topic: str
+    reason: ProposalReason
+    changes: tuple[PlacementChange, ...]
+    leaders_only: bool
+    lower_bound: int
+    """Bytes (replicas, when sizes are unknown) that must move at least."""
+    optimal: bool
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerPlan:
+    """A classic group that one rebalance would improve."""
+
+    group_id: str
+    reason: ProposalReason
+    promotable: tuple[tuple[str, TaskId], ...] = ()
+    """(process, task) of warm-ups that have caught up."""
+    moves: tuple[tuple[TopicPartition, str, str], ...] = ()
+    """(partition, from member, to member) as the optimum has it."""
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvicePlan:
+    """A setting that its owner should change."""
+
+    subject_kind: str
+    subject: str
+    reason: ProposalReason
+    setting: str
+    now: str | None
+    wanted: str
+    line: str
+    why: str
+    who: tuple[str, ...]
+    """Clients or brokers it concerns."""
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All changes of one cycle, each list sorted by subject, and what was left out and why."""
+
+    placements: tuple[PlacementPlan, ...] = ()
+    triggers: tuple[TriggerPlan, ...] = ()
+    advice: tuple[AdvicePlan, ...] = ()
+    unplanned: tuple[tuple[str, Unplanned], ...] = ()
+    """(finding id or subject, reason)."""

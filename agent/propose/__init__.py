@@ -1,0 +1,1 @@
+"""propose: plans as proposals, deterministic to the byte."""

@@ -1,0 +1,116 @@
+"""Proposals: what rackwise would do about a finding, in one value that says everything a reader needs to decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.detect.assessment import Locality
+from agent.detect.finding import Evidence, Subject
+from assignors.problem import TopicPartition
+
+SCHEMA_VERSION = 1
+
+
+class ProposalKind(StrEnum):
+    """The four things that rackwise can propose."""
+
+    REASSIGN = "reassign"
+    """Move replicas (KIP-455)."""
+    LEADERS = "leaders"
+    """Reorder replicas and elect the preferred leader; no data moves."""
+    TRIGGER = "trigger"
+    """One clean rebalance of a classic group."""
+    ADVISE = "advise"
+    """A setting that only the owner of the client or broker can change."""
+
+
+class ProposalReason(StrEnum):
+    """Why a proposal is made; each belongs to one kind."""
+
+    MEND_RACK_SPREAD = "replicas share a rack while another is free"
+    LEADERS_TO_READERS = "leaders live in another rack than their readers"
+    LEADERS_EVEN = "preferred leaders are uneven over racks"
+    WARMUP_PROMOTABLE = "warm-ups have caught up and wait for a rebalance"
+    REBALANCE_IMPROVES = "a rebalance would place work nearer to its data"
+    SET_CLIENT_RACK = "members do not send their rack"
+    SET_BROKER_RACK = "brokers do not tell their rack"
+    SET_SELECTOR = "brokers do not serve reads from the nearest replica"
+    CHANGE_ASSIGNOR = "the group's assignor does not look at racks"
+    SET_STRATEGY = "the application does not look at racks when it assigns tasks"
+    SET_STANDBYS = "standbys share a rack or tag with another copy"
+    UPGRADE_CLIENT = "the client is too old to send its rack"
+    REMOVE_THROTTLE = "a throttle was left behind"
+
+
+class Row(NamedTuple):
+    """One line of a before/after comparison."""
+
+    key: str
+    """``topic-0``, a member id, ``process task role``, or a setting's name."""
+    value: tuple[str | int, ...]
+
+
+class Move(NamedTuple):
+    """One elementary change."""
+
+    what: str
+    """``replica``, ``leader``, ``partition``, ``task`` or ``setting``."""
+    subject: str
+    source: str | None
+    target: str | None
+    bytes: int | None
+    """Bytes copied or restored by it; None when unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """What is expected to follow. None is unknown, never zero."""
+
+    before: tuple[Locality, ...] = ()
+    after: tuple[Locality, ...] = ()
+    cross_rack_bytes_per_s_before: float | None = None
+    cross_rack_bytes_per_s_after: float | None = None
+    usd_per_day_before: float | None = None
+    usd_per_day_after: float | None = None
+    moves: int = 0
+    bytes_to_move: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A change with before, after, gain, cost, reason and expiry. Same snapshot, byte-same proposal."""
+
+    id: str
+    """``p-`` and 12 hex digits of the digest of kind, subject, after and snapshot hash: two agents give the same."""
+    kind: ProposalKind
+    reason: ProposalReason
+    subject: Subject
+    sentence: str
+    before: tuple[Row, ...]
+    after: tuple[Row, ...]
+    moves: tuple[Move, ...]
+    predicted: Predicted
+    lower_bound: float | None
+    """No change of this kind can reach less (crossing partitions or moved bytes, as the sentence says)."""
+    optimal: bool | None
+    evidence: Evidence
+    findings: tuple[str, ...]
+    """Ids of the findings that it answers."""
+    line: str | None = None
+    """``advise``: the exact configuration line to set."""
+    snapshot_hash: str
+    """Digest of the part of the snapshot that this proposal rests on; void when it no longer holds."""
+    created_ms: int
+    expires_ms: int
+    schema_version: int = SCHEMA_VERSION
+
+
+class PlacementChange(NamedTuple):
+    """A partition's replica list before and after, in order: the first is the preferred leader."""
+
+    id: TopicPartition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
