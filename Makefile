@@ -3,13 +3,83 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO_SECONDS ?= 180
 
 .PHONY: help
 help: ## list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.ready: requirements-dev.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+.PHONY: check-python
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "rackwise needs Python 3.11 or newer as '$(PYTHON)'. Install it (Debian: apt-get install python3 python3-venv) or say 'make PYTHON=/path/to/python3 ...'."; exit 2; }
+
+$(VENV)/.ready: requirements-dev.lock pyproject.toml | check-python
+	@echo "building the virtual environment in $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+.PHONY: venv
+venv: $(VENV)/.ready ## build the virtual environment from the lock file
+
+.PHONY: demo
+demo: venv ## a live three-rack cluster, real groups and the agent in dry run
+	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
+
+.PHONY: test
+test: venv lint types imports unit integration ## what CI runs: lint, types, import rules, all quick tests on real brokers
+
+.PHONY: lint
+lint: venv ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: fmt
+fmt: venv ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: types
+types: venv ## mypy --strict
+	$(BIN)/mypy
+
+.PHONY: imports
+imports: venv ## who may know whom
+	$(BIN)/lint-imports
+
+.PHONY: unit
+unit: venv ## tests that need no broker
+	$(BIN)/pytest -q -m "not integration and not drill"
+
+.PHONY: integration
+integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)
+	$(BIN)/pytest -q -m "integration and not drill"
+
+.PHONY: drill
+drill: venv ## long tests
+	$(BIN)/pytest -q -m drill
+
+.PHONY: test-compose
+test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)
+	docker compose up -d --wait
+	RACKWISE_TEST_BOOTSTRAP=127.0.0.1:19092,127.0.0.1:29092,127.0.0.1:39092 RACKWISE_TEST_DRIVER=compose \
+	  $(BIN)/pytest -q -m "integration and not drill"; status=$$?; docker compose down -v; exit $$status
+
+.PHONY: bench
+bench: venv ## the figures of docs/benchmarks.md
+	$(BIN)/python -m tests.bench
+
+.PHONY: fuzz
+fuzz: venv ## fuzz the decoders (FUZZ_SECONDS, default 60)
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	$(BIN)/python tests/fuzz/fuzz_decode.py -max_total_time=$(or $(FUZZ_SECONDS),60)
+
+.PHONY: lock
+lock: venv ## resolve the lock files anew
+	$(BIN)/python -m tests.lock
+
+.PHONY: clean
+clean: ## remove what was built here
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -60,7 +60,7 @@ class Subject(NamedTuple):
         return f"{self.kind}/{self.name}"
 
 
-Evidence = tuple[tuple[str, str | int | float | bool | None | tuple[str | int, ...]], ...]
+Evidence = tuple[tuple[str, str | int | float | bool | tuple[str | int, ...] | None], ...]
 """Named facts in the order in which a reader wants them."""
 
 
