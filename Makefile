@@ -78,7 +78,11 @@ fuzz: venv ## fuzz the decoders (FUZZ_SECONDS, default 60)
 
 .PHONY: lock
 lock: venv ## resolve the lock files anew
-	$(BIN)/python -m tests.lock
+	@# universal: one file for every supported Python; hashes only, no index named
+	for f in requirements "requirements-dev --extra dev" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz"; do \
+	  set -- $$f; out=$$1; shift; \
+	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-emit-index-url --no-header \
+	    --python-version 3.11 -o $$out.lock || exit 1; done
 
 .PHONY: clean
 clean: ## remove what was built here
