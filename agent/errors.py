@@ -1,0 +1,112 @@
+"""What can go wrong, as one tree; the class says what may be done next, the sentence says it to a person.
+
+::
+
+    RackwiseError                    exit 1
+    ├── Retryable                    the same call may succeed without anybody changing anything
+    │   ├── ClusterUnreachable       exit 5   no broker answered in time
+    │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
+    │   └── PartialAnswer            exit 5   some of what was asked for is missing
+    ├── GaveUp                       this attempt is over; a person, or a later cycle, may try again
+    │   ├── AuthenticationFailed     exit 2   wrong user, password or mechanism
+    │   ├── TlsFailed                exit 2   wrong CA, certificate, host name, or no TLS at all
+    │   └── GuardRefused             exit 4   it was not safe to act
+    └── Fatal                        the process must not go on
+        ├── ConfigError              exit 2   a setting is unknown, contradictory or out of its limits
+        ├── BadInput                 exit 2   a file or an argument cannot be read
+        ├── WrongCluster             exit 2   the cluster is not the one that was expected
+        └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
+
+Each error is three sentences: *what* happened, *why*, and what *to do*. Nothing here knows a Kafka client.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RackwiseError(Exception):
+    """An error with its three sentences and the exit code of a command that ends with it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, why: str = "", todo: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.todo = todo
+
+    def __str__(self) -> str:
+        """All that is known in one line: "what: why. To do."."""
+        head = f"{self.what}: {self.why}" if self.why else self.what
+        return f"{head.rstrip('.')}. {self.todo}" if self.todo else head
+
+
+class Retryable(RackwiseError):
+    """The same call may succeed a moment later."""
+
+
+class ClusterUnreachable(Retryable):
+    """No broker answered within the deadline."""
+
+    exit_code = 5
+
+
+class NoBrokersYet(Retryable):
+    """A broker answered, but named no broker: the cluster is still forming."""
+
+    exit_code = 5
+
+
+class PartialAnswer(Retryable):
+    """The cluster answered, but not all of what the command needs."""
+
+    exit_code = 5
+
+
+class GaveUp(RackwiseError):
+    """This attempt is over. The daemon may try again in a later cycle: credentials and certificates get rotated."""
+
+
+class AuthenticationFailed(GaveUp):
+    """The broker refused the credentials or the mechanism."""
+
+    exit_code = 2
+
+
+class TlsFailed(GaveUp):
+    """The TLS handshake failed on either side."""
+
+    exit_code = 2
+
+
+class GuardRefused(GaveUp):
+    """The guard did not allow what was asked for."""
+
+    exit_code = 4
+
+
+class Fatal(RackwiseError):
+    """Going on would be wrong."""
+
+
+class ConfigError(Fatal):
+    """A setting is unknown, contradictory or out of its limits."""
+
+    exit_code = 2
+
+
+class BadInput(Fatal):
+    """A file or an argument cannot be read as what it should be."""
+
+    exit_code = 2
+
+
+class WrongCluster(Fatal):
+    """The cluster id is not the expected one."""
+
+    exit_code = 2
+
+
+class UnsupportedCluster(Fatal):
+    """The brokers lack a call that nothing can replace."""
