@@ -42,7 +42,7 @@ class RackwiseError(Exception):
         return f"{head.rstrip('.')}. {self.todo}" if self.todo else head
 
 
-class Retryable(RackwiseError):
+class Retryable(RackwiseError):  # noqa: N818 the name says what may be done next
     """The same call may succeed a moment later."""
 
 
@@ -64,7 +64,7 @@ class PartialAnswer(Retryable):
     exit_code = 5
 
 
-class GaveUp(RackwiseError):
+class GaveUp(RackwiseError):  # noqa: N818 the name says what may be done next
     """This attempt is over. The daemon may try again in a later cycle: credentials and certificates get rotated."""
 
 
@@ -86,7 +86,7 @@ class GuardRefused(GaveUp):
     exit_code = 4
 
 
-class Fatal(RackwiseError):
+class Fatal(RackwiseError):  # noqa: N818 the name says what may be done next
     """Going on would be wrong."""
 
 
