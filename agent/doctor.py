@@ -1,0 +1,157 @@
+"""doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
+
+A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
+follower is read, and so on. A check is ``ok``, a ``fault`` with the names it concerns, or ``unknown`` when the part of
+the cluster that would tell did not answer; unknown is never shown as ok. Pure: it reads what was found and planned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent.detect.assessment import Detection
+from agent.detect.finding import Finding, FindingReason
+from agent.model.snapshot import Snapshot
+from agent.observation import Gap, GapCause, Part
+from agent.plan.plan import AdvicePlan, Plan
+from agent.propose.proposal import ProposalReason
+
+
+class CheckState(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    FAULT = "fault"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One question with its answer."""
+
+    name: str
+    state: CheckState
+    sentence: str
+    who: tuple[str, ...] = ()
+    """What it concerns: brokers, topics, groups or ``group/member``."""
+    line: str | None = None
+    """The line to change, where one line mends it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    name: str
+    fine: str
+    reasons: tuple[FindingReason, ...]
+    parts: tuple[Part, ...]
+    advice: tuple[ProposalReason, ...] = ()
+
+
+_QUESTIONS = (
+    _Question(
+        name="brokers tell their rack",
+        fine="every broker has a rack, written one way",
+        reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_SPELLING, FindingReason.RACK_FLAPPING),
+        parts=(Part.BROKERS,),
+        advice=(ProposalReason.SET_BROKER_RACK,),
+    ),
+    _Question(
+        name="reads go to the nearest replica",
+        fine="every broker has a rack-aware replica.selector.class",
+        reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
+        parts=(Part.BROKER_CONFIGS,),
+        advice=(ProposalReason.SET_SELECTOR,),
+    ),
+    _Question(
+        name="clients send client.rack",
+        fine="every member that could send its rack does",
+        reasons=(FindingReason.MEMBER_WITHOUT_RACK,),
+        parts=(Part.GROUPS,),
+        advice=(ProposalReason.SET_CLIENT_RACK,),
+    ),
+    _Question(
+        name="subscriptions can carry a rack",
+        fine="every member's subscription is new enough to carry a rack",
+        reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
+        parts=(Part.GROUPS,),
+        advice=(ProposalReason.UPGRADE_CLIENT,),
+    ),
+    _Question(
+        name="group protocols look at racks",
+        fine="every group's assignor looks at racks",
+        reasons=(
+            FindingReason.GROUP_KIND_IGNORES_RACKS,
+            FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+            FindingReason.RACK_AWARENESS_OFF,
+        ),
+        parts=(Part.GROUPS,),
+        advice=(ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY),
+    ),
+    _Question(
+        name="replicas are spread over racks",
+        fine="no topic has replicas that share a rack while another is free",
+        reasons=(FindingReason.REPLICAS_SHARE_RACK,),
+        parts=(Part.TOPICS, Part.BROKERS),
+    ),
+    _Question(
+        name="copies of tasks are spread over racks",
+        fine="no two copies of a task share a rack or tag while another is free",
+        reasons=(FindingReason.COPIES_SHARE_RACK,),
+        parts=(Part.GROUPS,),
+        advice=(ProposalReason.SET_STANDBYS,),
+    ),
+    _Question(
+        name="nothing was left behind",
+        fine="no throttle is set without a reassignment that needs it",
+        reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
+        parts=(Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS),
+        advice=(ProposalReason.REMOVE_THROTTLE,),
+    ),
+    _Question(
+        name="everything can be read",
+        fine="every group's bytes can be read",
+        reasons=(FindingReason.GROUP_UNDECODABLE,),
+        parts=(Part.GROUPS,),
+    ),
+    _Question(
+        name="rights suffice",
+        fine="rackwise may see everything it asks for",
+        reasons=(FindingReason.RIGHTS_MISSING,),
+        parts=(Part.RIGHTS,),
+    ),
+)
+
+
+def diagnose(snapshot: Snapshot, detection: Detection, plan: Plan) -> tuple[Check, ...]:
+    """Answer every question, faults with the names and the line to change."""
+    return tuple(_answer(question, snapshot.gaps, detection.findings, plan.advice) for question in _QUESTIONS)
+
+
+def _answer(
+    question: _Question, gaps: tuple[Gap, ...], findings: tuple[Finding, ...], advice: tuple[AdvicePlan, ...]
+) -> Check:
+    faults = [finding for finding in findings if finding.reason in question.reasons]
+    if faults:
+        ids = {finding.id for finding in faults}
+        lines = {
+            plan.line
+            for plan in advice
+            if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
+        }
+        return Check(
+            name=question.name,
+            state=CheckState.FAULT,
+            sentence="; ".join(finding.sentence for finding in faults),
+            who=tuple(dict.fromkeys(finding.subject.name for finding in faults)),
+            line="; ".join(sorted(lines)) or None,
+        )
+    blind = [gap for gap in gaps if gap.part in question.parts and gap.cause is not GapCause.VANISHED]
+    if blind:
+        return Check(
+            name=question.name,
+            state=CheckState.UNKNOWN,
+            sentence=f"{blind[0].part}: {blind[0].cause} ({blind[0].detail})",
+            who=tuple(dict.fromkeys(gap.subject for gap in blind if gap.subject)),
+        )
+    return Check(name=question.name, state=CheckState.OK, sentence=question.fine)
