@@ -1,0 +1,241 @@
+"""One broker of an embedded cluster: what can be done to it.
+
+Invariant: ports, directory and id stay the same over every stop and start; the manifest names the process before
+anything else is done with it.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from threading import RLock
+from typing import Final
+
+from agent.cluster.errors import ClusterError
+from agent.cluster.jars import JarSet
+from agent.cluster.launch import Home, home, launch, write_settings
+from agent.cluster.manifest import Manifest, Member, write_manifest
+from agent.cluster.processes import ProcessId, kill_all, wait_gone
+from agent.cluster.readiness import known_brokers
+from agent.cluster.security import broker_security
+from agent.cluster.settings import Node, broker_settings
+
+_STOP_TIMEOUT_S = 20.0
+_START_TIMEOUT_S = 60.0
+_PROBE_TIMEOUT_S = 1.0
+_PAUSE_S = 0.05
+
+
+class _Keep(Enum):
+    KEEP = "the rack it has"
+
+
+KEEP: Final = _Keep.KEEP
+"""The broker keeps the rack it has; None takes its rack away."""
+
+
+class Members:
+    """The brokers of one cluster as processes; shared by its handles, safe to use from several threads."""
+
+    def __init__(self, directory: Path, jars: JarSet, manifest: Manifest) -> None:
+        self.directory = directory
+        self.jars = jars
+        self.manifest = manifest
+        self.lock = RLock()
+        # Kept so that ended children are reaped and never stay zombies.
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    def save(self, manifest: Manifest) -> None:
+        """Take over what the cluster is now and put it on disk."""
+        with self.lock:
+            self.manifest = manifest
+            write_manifest(self.directory, manifest)
+
+    def member(self, broker_id: int) -> Member:
+        """The broker with this id; ClusterError when there is none."""
+        for one in self.manifest.members:
+            if one.node.id == broker_id:
+                return one
+        known = ", ".join(str(one.node.id) for one in self.manifest.members)
+        msg = f"There is no broker {broker_id} in cluster {self.manifest.name}: its brokers are {known}."
+        raise ClusterError(msg)
+
+    def configure(self, node: Node) -> None:
+        """Write the settings the broker starts with next time."""
+        voters = ",".join(f"{one.node.id}@127.0.0.1:{one.node.controller_port}" for one in self.manifest.members)
+        spec = self.manifest.spec
+        security = broker_security(spec, self.directory)
+        write_settings(home(self.directory, node.id), broker_settings(spec, node, voters, security))
+
+    def launch(self, broker_id: int) -> None:
+        """Start its JVM and note the process; returns at once."""
+        with self.lock:
+            member = self.member(broker_id)
+            child = launch(self.directory, self.jars, self.manifest.spec, member.node)
+            self._children[broker_id] = child
+            self.save(self.manifest.with_member(replace(member, process=ProcessId.of(child.pid))))
+
+    def reap(self) -> None:
+        """Take the exit codes of ended children."""
+        for child in self._children.values():
+            child.poll()
+
+    def release(self) -> None:
+        """Let go of the children: a detached cluster runs on without this process."""
+        for child in self._children.values():
+            # Without a return code the object would warn that its process still runs, which is what is wanted here.
+            child.returncode = child.poll() or 0
+        self._children.clear()
+
+    def exit_reason(self, broker_id: int) -> str | None:
+        """Why the broker is not running any more; None while it runs."""
+        self.reap()
+        process = self.member(broker_id).process
+        if process is not None and process.alive:
+            return None
+        where = home(self.directory, broker_id)
+        lines = _tail(where.output) or _tail(where.log)
+        return "\n".join(lines) or "nothing was written"
+
+
+class Broker:
+    """A handle on one broker; it stays good over stops and starts."""
+
+    def __init__(self, members: Members, broker_id: int) -> None:
+        self._members = members
+        self.id = broker_id
+
+    @property
+    def node(self) -> Node:
+        """Ports, rack and directory."""
+        return self._members.member(self.id).node
+
+    @property
+    def rack(self) -> str | None:
+        """The rack it was last started in."""
+        return self.node.rack
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the client listener."""
+        return f"127.0.0.1:{self.node.client_port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs or is frozen."""
+        process = self._process()
+        return process.pid if process and process.alive else None
+
+    @property
+    def alive(self) -> bool:
+        """True while the process runs or is frozen."""
+        return self.pid is not None
+
+    @property
+    def files(self) -> Home:
+        """Its settings, logs and data."""
+        return home(self._members.directory, self.id)
+
+    @property
+    def log_path(self) -> Path:
+        """Kafka's own log."""
+        return self.files.log
+
+    def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
+        """Controlled shutdown: leaders move away first. SIGKILL when the time is over; fine when it is down."""
+        self._signal_and_wait(signal.SIGTERM, timeout_s)
+
+    def kill(self) -> None:
+        """SIGKILL, as a machine that loses power; fine when it is down."""
+        self._signal_and_wait(signal.SIGKILL, _STOP_TIMEOUT_S)
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections stay open and nothing answers. ClusterError when it does not run."""
+        self._signal_running(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen broker run on. ClusterError when it does not run."""
+        self._signal_running(signal.SIGCONT)
+
+    def start(self, rack: str | _Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S) -> None:
+        """Start it on its old ports and data, in another rack when one is given; None means without a rack.
+
+        With `wait` returns once it serves and the others know its rack. ClusterError when it runs already, or does
+        not come up in time.
+        """
+        with self._members.lock:
+            if self.alive:
+                msg = f"Broker {self.id} runs already (pid {self.pid}): stop it first, or use restart."
+                raise ClusterError(msg)
+            member = self._members.member(self.id)
+            if not isinstance(rack, _Keep):
+                member = replace(member, node=replace(member.node, rack=rack))
+                self._members.save(self._members.manifest.with_member(member))
+            self._members.configure(member.node)
+            self._members.launch(self.id)
+        if wait:
+            self.wait_ready(timeout_s)
+
+    def restart(
+        self, rack: str | _Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+    ) -> None:
+        """Controlled shutdown, then start; see `stop` and `start`."""
+        self.stop()
+        self.start(rack, wait=wait, timeout_s=timeout_s)
+
+    def wait_ready(self, timeout_s: float = _START_TIMEOUT_S) -> None:
+        """Return once it serves and every broker that answers knows its rack; ClusterError with what its log says."""
+        until = time.monotonic() + timeout_s
+        while not self._is_known():
+            if (why := self._members.exit_reason(self.id)) is not None:
+                msg = f"Broker {self.id} ended while it was starting; its last words: {why}"
+                raise ClusterError(msg)
+            if time.monotonic() > until:
+                msg = f"Broker {self.id} did not serve within {timeout_s:.0f} s: look into {self.log_path}."
+                raise ClusterError(msg)
+            time.sleep(_PAUSE_S)
+
+    def _is_known(self) -> bool:
+        own = self._known_at(self.node)
+        if own is None or self.id not in own:
+            return False
+        answers = (self._known_at(one.node) for one in self._members.manifest.members if one.node.id != self.id)
+        return all(self.id in one and one[self.id] == self.rack for one in (own, *answers) if one is not None)
+
+    def _known_at(self, node: Node) -> Mapping[int, str | None] | None:
+        return known_brokers(node.internal_port, _PROBE_TIMEOUT_S)
+
+    def _process(self) -> ProcessId | None:
+        self._members.reap()
+        return self._members.member(self.id).process
+
+    def _signal_running(self, number: signal.Signals) -> None:
+        process = self._process()
+        if process is None or not process.send(number):
+            msg = f"Broker {self.id} does not run, so it cannot be sent {number.name}: start it first."
+            raise ClusterError(msg)
+
+    def _signal_and_wait(self, number: signal.Signals, timeout_s: float) -> None:
+        process = self._process()
+        if process is None:
+            return
+        # A frozen process takes no other signal than SIGKILL.
+        process.send(signal.SIGCONT)
+        process.send(number)
+        if wait_gone((process,), timeout_s) and kill_all((process,)):
+            msg = f"Broker {self.id} (pid {process.pid}) does not end, not even by SIGKILL: look at the machine."
+            raise ClusterError(msg)
+        self._members.reap()
+
+
+def _tail(path: Path, lines: int = 8) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-lines:]

@@ -1,0 +1,247 @@
+"""Start, hold and end a whole cluster.
+
+Invariant: between `start` and `stop` the manifest on disk names everything that runs. A cluster that is not detached
+has a watchdog, and so ends with its owner even when the owner is killed.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agent.cluster import security
+from agent.cluster.broker import Broker, Members
+from agent.cluster.errors import ClusterError
+from agent.cluster.jars import JarSet, Progress, kafka_jars
+from agent.cluster.launch import format_storage, home, write_shared_files
+from agent.cluster.leftovers import clear
+from agent.cluster.manifest import Manifest, Member
+from agent.cluster.places import clusters_home
+from agent.cluster.ports import held_ports
+from agent.cluster.processes import ProcessId
+from agent.cluster.settings import Node
+from agent.cluster.spec import ClusterSpec
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+_PORTS_PER_BROKER = 6
+_READY_TIMEOUT_S = 90.0
+
+
+class EmbeddedCluster:
+    """A running cluster of real brokers; a context manager that ends it."""
+
+    def __init__(self, members: Members, watchdog: subprocess.Popen[bytes] | None = None) -> None:
+        self._members = members
+        self._watchdog = watchdog
+
+    @classmethod
+    def start(
+        cls,
+        spec: ClusterSpec | None = None,
+        *,
+        name: str | None = None,
+        detached: bool = False,
+        on_progress: Progress | None = None,
+        timeout_s: float = _READY_TIMEOUT_S,
+    ) -> Self:
+        """Resolve, format, start, and return once every broker serves.
+
+        A detached cluster runs on after this process; any other ends with it. ClusterError when something is missing
+        or a broker does not come up; then nothing is left behind.
+        """
+        say = on_progress or _silent
+        spec = spec or ClusterSpec()
+        began = time.monotonic()
+        jars = kafka_jars(spec.version, on_progress)
+        directory = _new_directory(name or f"run-{os.getpid()}-{secrets.token_hex(3)}")
+        members = Members(directory, jars, _new_manifest(directory, spec, detached=detached))
+        cluster = cls(members)
+        try:
+            members.save(members.manifest)
+            if not detached:
+                cluster._watchdog = _start_watchdog(directory)
+            say(f"starting {len(spec.racks)} brokers of Kafka {spec.version} in {directory}")
+            _launch_all(members)
+            cluster.wait_ready(timeout_s)
+        except BaseException:
+            cluster.stop()
+            raise
+        members.save(replace(members.manifest, ready=True))
+        say(f"ready after {time.monotonic() - began:.1f} s: {cluster.bootstrap_servers}")
+        return cluster
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What it was asked to be."""
+        return self._members.manifest.spec
+
+    @property
+    def name(self) -> str:
+        """Name of its directory below the state directory."""
+        return self._members.manifest.name
+
+    @property
+    def directory(self) -> Path:
+        """Manifest, settings, logs and data."""
+        return self._members.directory
+
+    @property
+    def jars(self) -> JarSet:
+        """Jars the brokers run from; clients and tools of the same version are in it."""
+        return self._members.jars
+
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's cluster id."""
+        return self._members.manifest.cluster_id
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Of the client listeners."""
+        return self._members.manifest.bootstrap_servers
+
+    @property
+    def brokers(self) -> tuple[Broker, ...]:
+        """All brokers, running or not, by id."""
+        return tuple(Broker(self._members, one.node.id) for one in self._members.manifest.members)
+
+    def broker(self, broker_id: int) -> Broker:
+        """The broker with this id; ClusterError when there is none."""
+        self._members.member(broker_id)
+        return Broker(self._members, broker_id)
+
+    def client_properties(self, user: str = "admin", *, proxied: bool = False) -> Mapping[str, str]:
+        """What clients need beside the bootstrap servers, in Kafka's dotted names; empty in plain text."""
+        return security.client_settings(self.spec, self.directory, user, proxied=proxied)
+
+    @property
+    def authority_file(self) -> Path | None:
+        """PEM file to trust; None in plain text."""
+        return security.authority_file(self.directory) if self.spec.security else None
+
+    def wait_ready(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
+        """Return once every broker serves and knows all others with their racks; ClusterError when it takes longer."""
+        until = time.monotonic() + timeout_s
+        for broker in self.brokers:
+            broker.wait_ready(max(0.0, until - time.monotonic()))
+
+    def stop(self) -> None:
+        """End every broker at once and remove the directory; fine when it is stopped already."""
+        clear(self.directory)
+        self._members.reap()
+        if self._watchdog is not None and self._watchdog.stdin is not None:
+            # The directory is gone, so the watchdog finds nothing to do.
+            with suppress(BrokenPipeError):
+                self._watchdog.stdin.close()
+            self._watchdog.wait(10)
+            self._watchdog = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _new_directory(name: str) -> Path:
+    if not _NAME.fullmatch(name):
+        msg = f"{name!r} is no cluster name: give letters, digits, dots and dashes, at most 61."
+        raise ClusterError(msg)
+    directory = clusters_home() / name
+    try:
+        directory.mkdir(mode=0o700, parents=True)
+    except FileExistsError as error:
+        msg = f"A cluster named {name} is there already: end it with `rackwise cluster down --name {name}`."
+        raise ClusterError(msg) from error
+    return directory
+
+
+def _new_manifest(directory: Path, spec: ClusterSpec, *, detached: bool) -> Manifest:
+    me = ProcessId.of(os.getpid())
+    return Manifest(
+        name=directory.name,
+        cluster_id=_new_cluster_id(),
+        spec=spec,
+        members=(),
+        owner=None if detached else me,
+        starter=me,
+    )
+
+
+def _new_cluster_id() -> str:
+    # Kafka's tools would read an id that begins with a dash as an option.
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
+def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
+    # By path and isolated: it must not load the package, nor anything from the working directory.
+    program = Path(__file__).with_name("watchdog.py")
+    return subprocess.Popen(
+        (sys.executable, "-I", str(program), str(directory)),
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def _launch_all(members: Members) -> None:
+    spec = members.manifest.spec
+    write_shared_files(members.directory)
+    if spec.security is not None:
+        security.make_certificate(members.directory, members.jars)
+    with held_ports(_PORTS_PER_BROKER * len(spec.racks)) as ports:
+        nodes = tuple(_node(members.directory, spec, broker_id, ports) for broker_id in spec.broker_ids)
+        members.save(replace(members.manifest, members=tuple(Member(node=node) for node in nodes)))
+        for node in nodes:
+            members.configure(node)
+        _format_all(members)
+    for broker_id in spec.broker_ids:
+        members.launch(broker_id)
+
+
+def _node(directory: Path, spec: ClusterSpec, broker_id: int, ports: tuple[int, ...]) -> Node:
+    first = _PORTS_PER_BROKER * (broker_id - 1)
+    internal, controller, client, proxied, proxy, jmx = ports[first : first + _PORTS_PER_BROKER]
+    return Node(
+        id=broker_id,
+        rack=spec.racks[broker_id - 1],
+        internal_port=internal,
+        controller_port=controller,
+        client_port=client,
+        proxied_port=proxied if spec.proxied else None,
+        proxy_port=proxy if spec.proxied else None,
+        jmx_port=jmx if spec.jmx else None,
+        data_directory=str(home(directory, broker_id).data),
+    )
+
+
+def _format_all(members: Members) -> None:
+    manifest = members.manifest
+    users = security.scram_users(manifest.spec.security)
+    with ThreadPoolExecutor(len(manifest.members)) as pool:
+        jobs = [
+            pool.submit(format_storage, members.directory, members.jars, manifest.cluster_id, one.node.id, users)
+            for one in manifest.members
+        ]
+        for job in jobs:
+            job.result()
+
+
+def _silent(_line: str) -> None:
+    return

@@ -1,0 +1,96 @@
+"""Which processes and ports belong to a cluster's directory?
+
+Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so whoever comes
+later, after a crash too, can tell what is left and end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from agent.cluster.errors import ClusterError
+from agent.cluster.processes import ProcessId
+from agent.cluster.settings import Node
+from agent.cluster.spec import ClusterSpec
+
+FILE_NAME = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One broker of a cluster and the process it last ran as."""
+
+    node: Node
+    process: ProcessId | None = None
+    """None before the first start and after an orderly stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A cluster on this machine, as its directory tells it."""
+
+    name: str
+    cluster_id: str
+    spec: ClusterSpec
+    members: tuple[Member, ...]
+    owner: ProcessId | None
+    """The process the cluster must not outlive; None for a detached one."""
+    starter: ProcessId
+    """The process that starts it, for telling a start in progress from one that was broken off."""
+    ready: bool = False
+    """True once all brokers have answered."""
+    helpers: tuple[ProcessId, ...] = ()
+    """Watchdog and proxy."""
+
+    @property
+    def processes(self) -> tuple[ProcessId, ...]:
+        """Everything that was started for this cluster, alive or not."""
+        return (*(one.process for one in self.members if one.process), *self.helpers)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Of the client listeners."""
+        return ",".join(f"127.0.0.1:{one.node.client_port}" for one in self.members)
+
+    @property
+    def proxied_bootstrap_servers(self) -> str | None:
+        """Of the recording proxy; None when the cluster has none."""
+        ports = [one.node.proxy_port for one in self.members]
+        return None if None in ports else ",".join(f"127.0.0.1:{port}" for port in ports)
+
+    def with_member(self, member: Member) -> Manifest:
+        """The same cluster with this member in the place of the one with its id."""
+        changed = tuple(member if one.node.id == member.node.id else one for one in self.members)
+        return replace(self, members=changed)
+
+
+_ADAPTER = TypeAdapter(Manifest)
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Put it into the cluster's directory, whole or not at all; only the user may read it, it may hold passwords."""
+    temporary = directory / f".{FILE_NAME}.{os.getpid()}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(manifest), file, indent=1)
+    temporary.replace(directory / FILE_NAME)
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """What the directory tells; None when it has no manifest, ClusterError when it cannot be read."""
+    path = directory / FILE_NAME
+    try:
+        return _ADAPTER.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        msg = (
+            f"{path} cannot be read ({str(error).splitlines()[0]}): end the brokers named in it by hand, "
+            f"then delete {directory}."
+        )
+        raise ClusterError(msg) from error

@@ -1,0 +1,75 @@
+"""Is this still the process we started, and how is it ended?
+
+Invariant: a process is known by its pid together with its start time, so a pid that was given to somebody else is
+never signalled.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import psutil
+
+# psutil derives start times from clock ticks of 10 ms.
+_TICK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process of this machine that cannot be mistaken for a later one."""
+
+    pid: int
+    create_time: float
+    """Seconds since the epoch, as the kernel tells."""
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessId:
+        """The id of a process that runs now; psutil.NoSuchProcess when it does not."""
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def process(self) -> psutil.Process | None:
+        """The process while it runs; None once it has ended or its pid is another's."""
+        try:
+            process = psutil.Process(self.pid)
+            if abs(process.create_time() - self.create_time) > _TICK_S or process.status() == psutil.STATUS_ZOMBIE:
+                return None
+        except psutil.NoSuchProcess:
+            return None
+        return process
+
+    @property
+    def alive(self) -> bool:
+        """True while the process runs or is frozen."""
+        return self.process() is not None
+
+    def send(self, number: signal.Signals) -> bool:
+        """Signal it; False when it had ended before."""
+        process = self.process()
+        if process is None:
+            return False
+        try:
+            process.send_signal(number)
+        except psutil.NoSuchProcess:
+            return False
+        return True
+
+
+def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> tuple[ProcessId, ...]:
+    """Those that still run when the time is over, or at once an empty tuple."""
+    until = time.monotonic() + timeout_s
+    left = tuple(one for one in processes if one.alive)
+    while left and time.monotonic() < until:
+        time.sleep(0.02)
+        left = tuple(one for one in left if one.alive)
+    return left
+
+
+def kill_all(processes: Iterable[ProcessId], timeout_s: float = 10.0) -> tuple[ProcessId, ...]:
+    """SIGKILL, frozen ones too, and wait; those that would not go."""
+    targets = tuple(processes)
+    for one in targets:
+        one.send(signal.SIGKILL)
+    return wait_gone(targets, timeout_s)
