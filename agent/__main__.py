@@ -1,0 +1,46 @@
+"""The command ``rackwise``: the only place where an error becomes a sentence on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from agent.errors import RackwiseError
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code; a traceback is shown only with RACKWISE_DEBUG or --debug."""
+    debug = bool(os.environ.get("RACKWISE_DEBUG")) or "--debug" in sys.argv
+    if "--debug" in sys.argv:
+        sys.argv.remove("--debug")
+    from agent.cli.app import app  # noqa: PLC0415 typer is slow to import, and an error of its own is caught below
+
+    try:
+        app()
+    except RackwiseError as error:
+        if debug:
+            raise
+        print(told(error), file=sys.stderr)  # noqa: T201 the command line talks to a person
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted; a second error while Python flushes stdout helps nobody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)
+
+
+def told(error: RackwiseError) -> str:
+    """Write an error as up to three lines: what, why, what to do."""
+    lines = [f"rackwise: {error.what}"]
+    if error.why:
+        lines.append(f"  why: {error.why}")
+    if error.todo:
+        lines.append(f"  do:  {error.todo}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
