@@ -1,0 +1,70 @@
+"""Reads user and password from a ``sasl.jaas.config`` line; login modules that load code or need a ticket are refused.
+
+The grammar is JAAS's own: ``class flag name=value ...;`` where a value may be quoted and a backslash escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from config.mistake import SettingMistake
+
+_KEY = "sasl.jaas.config"
+_FLAGS = {"required", "requisite", "sufficient", "optional"}
+_TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([=;])|([^\s=;"]+))')
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+class Login(NamedTuple):
+    """What a JAAS line tells; ``scram`` says which of the two modules it named."""
+
+    username: str
+    password: str
+    scram: bool
+
+
+def parse_jaas(line: str) -> Login:
+    """User and password of a PLAIN or SCRAM login module. Raises SettingMistake, whose text never holds a value."""
+    tokens = _tokens(line)
+    if len(tokens) < 2 or tokens[1].lower() not in _FLAGS:
+        raise SettingMistake(_KEY, f'write it as: {_SCRAM} required username="…" password="…";')
+    module, options = tokens[0], _options(tokens[2:])
+    if module not in (_PLAIN, _SCRAM):
+        raise SettingMistake(_KEY, _refusal(module))
+    missing = [name for name in ("username", "password") if name not in options]
+    if missing:
+        raise SettingMistake(_KEY, f"{' and '.join(missing)} missing")
+    return Login(options["username"], options["password"], module == _SCRAM)
+
+
+def _tokens(line: str) -> list[str]:
+    tokens: list[str] = []
+    at = 0
+    text = line.strip()
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise SettingMistake(_KEY, "a quote is not closed")
+        quoted, sign, bare = found.groups()
+        tokens.append(re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else sign or bare)
+        at = found.end()
+    if tokens and tokens[-1] == ";":
+        return tokens[:-1]
+    raise SettingMistake(_KEY, "it must end with a semicolon")
+
+
+def _options(tokens: list[str]) -> dict[str, str]:
+    if len(tokens) % 3 or any(sign != "=" for sign in tokens[1::3]) or ";" in tokens[0::3]:
+        raise SettingMistake(_KEY, "options are written name=value, and one login module is enough")
+    return dict(zip(tokens[0::3], tokens[2::3], strict=True))
+
+
+def _refusal(module: str) -> str:
+    short = module.rsplit(".", 1)[-1]
+    if short == "Krb5LoginModule":
+        return "Kerberos is not offered; use SCRAM or a TLS client certificate"
+    if short == "OAuthBearerLoginModule":
+        return "OAUTHBEARER is not offered; use SCRAM or a TLS client certificate"
+    return f"{short} is not known, and rackwise loads no code; use PlainLoginModule or ScramLoginModule"

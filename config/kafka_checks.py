@@ -1,0 +1,77 @@
+"""Checks the values of the connection settings: each on its own, then what contradicts what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from config.kafka_keys import Key
+from config.mistake import SettingMistake
+
+_ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9_+.-]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})")
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+
+
+def checked_value(key: Key, value: str) -> str:
+    """The value as both clients take it. Raises SettingMistake when it is not of the key's kind."""
+    match key.kind:
+        case "number":
+            if not re.fullmatch(r"[0-9]{1,10}", value):
+                raise SettingMistake(key.name, f"a whole number is expected, not {value!r}")
+            return value
+        case "choice":
+            known = {choice.upper(): choice for choice in key.choices}
+            if value.upper() not in known:
+                raise SettingMistake(key.name, f"{value!r} is not offered; use one of {', '.join(key.choices)}")
+            return known[value.upper()]
+        case "list":
+            return _checked_addresses(key.name, value)
+        case "text":
+            return _as_pem(key.name, value) if key.name.endswith(".pem") else value
+
+
+def refuse_contradictions(values: Mapping[str, str]) -> None:
+    """Raise SettingMistake for settings that are right alone and wrong, or without effect, together."""
+    protocol = values.get("security.protocol", "PLAINTEXT")
+    given = [name for name in ("sasl.mechanism", "sasl.username", "sasl.password") if name in values]
+    if protocol.startswith("SASL_") and len(given) < 3:
+        missing = [name for name in ("sasl.mechanism", "sasl.username", "sasl.password") if name not in values]
+        raise SettingMistake("security.protocol", f"{protocol} also needs {' and '.join(missing)}")
+    if given and not protocol.startswith("SASL_"):
+        raise SettingMistake(given[0], f"it has no effect with security.protocol {protocol}; use SASL_SSL")
+    tls = [name for name in values if name.startswith("ssl.")]
+    if tls and not protocol.endswith("SSL"):
+        wanted = "SASL_SSL" if protocol.startswith("SASL_") else "SSL"
+        raise SettingMistake(tls[0], f"it has no effect with security.protocol {protocol}; use {wanted}")
+    for part in ("ca", "certificate", "key"):
+        if f"ssl.{part}.location" in values and f"ssl.{part}.pem" in values:
+            raise SettingMistake(f"ssl.{part}.pem", f"give it or ssl.{part}.location, not both")
+    has_key = any(name in values for name in ("ssl.key.location", "ssl.key.pem"))
+    has_certificate = any(name in values for name in ("ssl.certificate.location", "ssl.certificate.pem"))
+    if has_key != has_certificate:
+        raise SettingMistake("ssl.key.location", "a client certificate needs both its key and its certificate")
+
+
+def _checked_addresses(name: str, value: str) -> str:
+    addresses = [address.strip() for address in value.split(",") if address.strip()]
+    for address in addresses:
+        found = _ADDRESS.fullmatch(address)
+        if found is None or not 0 < int(found.group(2)) < 65536:
+            raise SettingMistake(name, f"{address!r} is not host:port")
+    return ",".join(f"{found[1]}:{found[2]}" for found in map(_ADDRESS.fullmatch, addresses) if found)
+
+
+def _as_pem(name: str, value: str) -> str:
+    """Inline PEM with its line breaks: Java takes it on one line, OpenSSL does not."""
+    blocks = _PEM_BLOCK.findall(value)
+    if not blocks:
+        raise SettingMistake(name, "a text with -----BEGIN …----- and -----END …----- is expected")
+    return "".join(_pem_block(label, body) for label, body in blocks)
+
+
+def _pem_block(label: str, body: str) -> str:
+    packed = "".join(body.split())
+    if not re.fullmatch(r"[A-Za-z0-9+/=]*", packed):  # an old key with headers: leave its lines alone
+        return f"-----BEGIN {label}-----{body}-----END {label}-----\n"
+    lines = "\n".join(packed[at : at + 64] for at in range(0, len(packed), 64))
+    return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

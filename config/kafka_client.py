@@ -1,0 +1,247 @@
+"""One connection to Kafka in Kafka's dotted names, for the two clients that rackwise uses.
+
+The user writes what a Java or librdkafka properties file holds; this module checks it once, keeps secrets as
+`SecretStr`, and translates to confluent-kafka's configuration and to kafka-python's keyword arguments. It is pure but
+for the files that references and an imported properties file name.
+
+What is wrong is answered in this order: a key that is refused, a key that is unknown (with the nearest known one), a
+value out of its kind, then contradictions between keys.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ConfigDict, RootModel, SecretStr, model_validator
+from pydantic_core import PydanticUndefined
+
+from config.jaas import parse_jaas
+from config.kafka_checks import checked_value, refuse_contradictions
+from config.kafka_keys import ALIASES, FOLDED, IGNORED, JAAS, KEYS, KEYSTORES, MECHANISMS, REFUSED, STORES, Key
+from config.mistake import SettingMistake, nearest
+from config.properties import load_properties, resolve_references
+
+_PROVIDER_CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
+_PEM_SUFFIXES = (".pem", ".crt", ".cer", ".key", ".ca")
+
+_HOST_CHECK = "ssl.endpoint.identification.algorithm"
+
+_TO_PEM = {
+    "JKS": "keytool -importkeystore -srckeystore STORE.jks -destkeystore STORE.p12 -deststoretype PKCS12 && "
+    "openssl pkcs12 -in STORE.p12 -out STORE.pem -nodes",
+    "PKCS12": "openssl pkcs12 -in STORE.p12 -out STORE.pem -nodes",
+}
+
+
+class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
+    """The checked connection settings, dotted name -> value, in the table's own names (aliases and JAAS resolved).
+
+    Build it from a mapping (`KafkaClientConfig.model_validate`, or as a field of the settings) or from a properties
+    file (`from_properties`). A mistake is a `SettingMistake`, which pydantic wraps when the model is a field: the outer
+    model must set ``hide_input_in_errors``, or pydantic prints the raw values.
+    """
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+    root: dict[str, str | SecretStr] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, raw: Any) -> Any:
+        if isinstance(raw, cls):
+            return raw.root
+        if raw is None or raw is PydanticUndefined:
+            return {}
+        if not isinstance(raw, Mapping):
+            raise SettingMistake("", "the kafka section holds dotted names, such as bootstrap.servers: host:9092")
+        written = {str(key): _as_text(str(key), value) for key, value in raw.items()}
+        return _checked_all(_folded(written, os.environ))
+
+    @classmethod
+    def from_properties(cls, path: Path) -> Self:
+        """Settings of an imported ``.properties`` file. Raises SettingMistake."""
+        return cls.of(load_properties(path))
+
+    @classmethod
+    def of(cls, values: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Self:
+        """Settings of a mapping of dotted names. Raises SettingMistake itself, not pydantic's error."""
+        return cls._of_folded(_folded(values, os.environ if environ is None else environ))
+
+    def with_overrides(self, values: Mapping[str, str]) -> KafkaClientConfig:
+        """These settings with others put over them, checked as one."""
+        return self._of_folded({**self._plain(), **_folded(values, os.environ)})
+
+    def confluent(self) -> dict[str, str | int]:
+        """Configuration for confluent-kafka. Holds secrets in clear text: hand it to the client, keep it nowhere."""
+        return {key.confluent: _typed(key, value) for key, value in self._keys() if key.confluent is not None}
+
+    def kafka_python(self) -> dict[str, Any]:
+        """Keyword arguments in kafka-python's names; ``ssl_cadata``, ``ssl_certdata``, ``ssl_keydata`` are PEM."""
+        arguments: dict[str, Any] = {
+            key.python: _typed(key, value) for key, value in self._keys() if key.python is not None
+        }
+        if "bootstrap_servers" in arguments:
+            arguments["bootstrap_servers"] = arguments["bootstrap_servers"].split(",")
+        if "ssl_check_hostname" in arguments:
+            arguments["ssl_check_hostname"] = arguments["ssl_check_hostname"] == "https"
+        return arguments
+
+    def masked(self) -> dict[str, str]:
+        """The settings for a person's eyes: every secret is stars."""
+        return {key: "******" if isinstance(value, SecretStr) else value for key, value in self.root.items()}
+
+    def secrets(self) -> tuple[str, ...]:
+        """The secret values themselves, for the log's redaction."""
+        return tuple(value.get_secret_value() for value in self.root.values() if isinstance(value, SecretStr))
+
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what works but is weak."""
+        found: list[str] = []
+        protocol = self.root.get("security.protocol", "PLAINTEXT")
+        if self.root.get(_HOST_CHECK) == "none":
+            found.append("host names of brokers are not checked (ssl.endpoint.identification.algorithm is off)")
+        if protocol == "SASL_PLAINTEXT" and self.root.get("sasl.mechanism") == "PLAIN":
+            found.append("the password crosses the network in clear text; use SASL_SSL")
+        return tuple(found)
+
+    @classmethod
+    def _of_folded(cls, values: Mapping[str, str]) -> Self:
+        return cls.model_construct(root=_checked_all(values))
+
+    def _keys(self) -> list[tuple[Key, str]]:
+        return [(KEYS[name], value) for name, value in self._plain().items()]
+
+    def _plain(self) -> dict[str, str]:
+        return {k: v.get_secret_value() if isinstance(v, SecretStr) else v for k, v in self.root.items()}
+
+
+def notes_on(values: Mapping[str, str]) -> tuple[str, ...]:
+    """One sentence when keys of producers and consumers were left out, naming them."""
+    left_out = sorted(key for key in values if key in IGNORED)
+    return (f"left out, as they belong to producers or consumers: {', '.join(left_out)}",) if left_out else ()
+
+
+def _folded(raw: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings in the table's own names: references resolved, aliases, JAAS and stores translated."""
+    wanted = {key: value for key, value in _without_providers(raw).items() if key not in IGNORED}
+    values = {key: value.strip() for key, value in resolve_references(wanted, environ).items()}
+    if values.get(_HOST_CHECK) == "":
+        values[_HOST_CHECK] = "none"  # Java's way to switch it off
+    return _with_stores(_with_jaas(_renamed(values)))
+
+
+def _checked_all(folded: Mapping[str, str]) -> dict[str, str | SecretStr]:
+    """Each value checked on its own, then together; secrets wrapped; in the table's order."""
+    checked = {name: checked_value(KEYS[name], folded[name]) for name in KEYS if folded.get(name)}
+    refuse_contradictions(checked)
+    return {name: SecretStr(value) if KEYS[name].secret else value for name, value in checked.items()}
+
+
+def _as_text(key: str, value: object) -> str:
+    """A YAML or environment value as the text a properties file would hold."""
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case [*items]:
+            return ",".join(str(item) for item in items)
+        case _:
+            raise SettingMistake(key, "a text or a number is expected")
+
+
+def _without_providers(raw: Mapping[str, str]) -> dict[str, str]:
+    """Without the declaration of Kafka's own config providers; any other provider class is code to load."""
+    rest: dict[str, str] = {}
+    for key, value in raw.items():
+        if key != "config.providers" and not key.startswith("config.providers."):
+            rest[key] = value
+        elif key.endswith(".class") and value.strip().rsplit(".", 1)[-1] not in _PROVIDER_CLASSES:
+            raise SettingMistake(key, "only Kafka's env, file and directory providers are offered")
+    return rest
+
+
+def _renamed(values: Mapping[str, str]) -> dict[str, str]:
+    """Aliases under their own name; refused and unknown keys are mistakes."""
+    named: dict[str, str] = {}
+    for key, value in values.items():
+        name = ALIASES.get(key, key)
+        if name not in KEYS and name not in FOLDED:
+            _refuse(key, value)
+            continue
+        if named.get(name, value) != value:
+            raise SettingMistake(key, f"it contradicts another name of the same setting, {name}; give one of them")
+        named[name] = value
+    return named
+
+
+def _refuse(key: str, value: str) -> None:
+    """Raise for a key that is not taken; return only for one that says what is so anyway."""
+    if key == "enable.ssl.certificate.verification":
+        if value.lower() == "true":
+            return
+        raise SettingMistake(key, "certificates are always verified; name the CA in ssl.ca.location")
+    for pattern, sentence in REFUSED:
+        if pattern.fullmatch(key):
+            raise SettingMistake(key, sentence)
+    near = nearest(key, [*KEYS, *ALIASES, *FOLDED])
+    raise SettingMistake(key, f"no such setting; did you mean {near}?" if near else "no such setting")
+
+
+def _with_jaas(values: dict[str, str]) -> dict[str, str]:
+    line = values.pop(JAAS, "")
+    if not line:
+        return values
+    login = parse_jaas(line)
+    mechanism = values.get("sasl.mechanism", "").upper()
+    if mechanism in MECHANISMS and mechanism.startswith("SCRAM") != login.scram:
+        raise SettingMistake(JAAS, f"its login module does not fit sasl.mechanism {mechanism}")
+    for name, told in (("sasl.username", login.username), ("sasl.password", login.password)):
+        if values.get(name, told) != told:
+            raise SettingMistake(JAAS, f"it contradicts {name}; give one of them")
+        values[name] = told
+    return values
+
+
+def _with_stores(values: dict[str, str]) -> dict[str, str]:
+    """Java's PEM stores as file locations; JKS and PKCS12 are refused with the command that converts them."""
+    trust = _pem_location(values, STORES)
+    if trust:
+        _put(values, "ssl.ca.location", trust, STORES[0])
+    keys = _pem_location(values, KEYSTORES)
+    if keys:
+        _put(values, "ssl.certificate.location", keys, KEYSTORES[0])
+        _put(values, "ssl.key.location", keys, KEYSTORES[0])
+    return values
+
+
+def _pem_location(values: dict[str, str], names: tuple[str, str, str]) -> str:
+    location, kind, password = (values.pop(name, "") for name in names)
+    told = kind.upper()
+    if location and not told:
+        told = "PEM" if location.lower().endswith(_PEM_SUFFIXES) else "JKS"
+        if location.lower().endswith((".p12", ".pfx")):
+            told = "PKCS12"
+    if told in ("", "PEM"):
+        if password and told == "PEM":
+            raise SettingMistake(names[2], "a PEM store has no password; a key's own password is ssl.key.password")
+        return location
+    command = _TO_PEM.get(told, _TO_PEM["JKS"])
+    raise SettingMistake(names[0], f"a {told} store can only be read by Java; convert it to PEM: {command}")
+
+
+def _put(values: dict[str, str], name: str, value: str, source: str) -> None:
+    if values.get(name, value) != value:
+        raise SettingMistake(source, f"it contradicts {name}; give one of them")
+    values[name] = value
+
+
+def _typed(key: Key, value: str) -> str | int:
+    return int(value) if key.kind == "number" else value

@@ -1,0 +1,121 @@
+"""The dotted names that rackwise takes for its connection to Kafka, and what it does with all others.
+
+One table, read by `config.kafka_client`: a key is translated (for librdkafka and for kafka-python), noted and left out
+because it belongs to producers and consumers, or refused with a sentence because it would load code, read a URL,
+print secrets or weaken TLS.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+Kind = Literal["text", "number", "list", "choice"]
+
+
+class Key(NamedTuple):
+    """A dotted name with its names in the two clients; None where that client has no such setting."""
+
+    name: str
+    confluent: str | None
+    python: str | None
+    kind: Kind = "text"
+    secret: bool = False
+    choices: tuple[str, ...] = ()
+
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+KEYS: dict[str, Key] = {
+    key.name: key
+    for key in (
+        Key("bootstrap.servers", "bootstrap.servers", "bootstrap_servers", "list"),
+        Key("client.id", "client.id", "client_id"),
+        Key("client.rack", "client.rack", None),
+        Key("security.protocol", "security.protocol", "security_protocol", "choice", choices=PROTOCOLS),
+        Key("sasl.mechanism", "sasl.mechanisms", "sasl_mechanism", "choice", choices=MECHANISMS),
+        Key("sasl.username", "sasl.username", "sasl_plain_username"),
+        Key("sasl.password", "sasl.password", "sasl_plain_password", secret=True),
+        Key("ssl.ca.location", "ssl.ca.location", "ssl_cafile"),
+        Key("ssl.ca.pem", "ssl.ca.pem", "ssl_cadata"),
+        Key("ssl.crl.location", "ssl.crl.location", "ssl_crlfile"),
+        Key("ssl.certificate.location", "ssl.certificate.location", "ssl_certfile"),
+        Key("ssl.certificate.pem", "ssl.certificate.pem", "ssl_certdata"),
+        Key("ssl.key.location", "ssl.key.location", "ssl_keyfile"),
+        Key("ssl.key.pem", "ssl.key.pem", "ssl_keydata", secret=True),
+        Key("ssl.key.password", "ssl.key.password", "ssl_password", secret=True),
+        Key(
+            "ssl.endpoint.identification.algorithm",
+            "ssl.endpoint.identification.algorithm",
+            "ssl_check_hostname",
+            "choice",
+            choices=("https", "none"),
+        ),
+        Key("client.dns.lookup", "client.dns.lookup", None),
+        Key("request.timeout.ms", "socket.timeout.ms", "request_timeout_ms", "number"),
+        Key(
+            "socket.connection.setup.timeout.ms",
+            "socket.connection.setup.timeout.ms",
+            "socket_connection_setup_timeout_ms",
+            "number",
+        ),
+        Key("connections.max.idle.ms", "connections.max.idle.ms", "connections_max_idle_ms", "number"),
+        Key("metadata.max.age.ms", "metadata.max.age.ms", "metadata_max_age_ms", "number"),
+        Key("reconnect.backoff.ms", "reconnect.backoff.ms", "reconnect_backoff_ms", "number"),
+        Key("reconnect.backoff.max.ms", "reconnect.backoff.max.ms", "reconnect_backoff_max_ms", "number"),
+        Key("retry.backoff.ms", "retry.backoff.ms", "retry_backoff_ms", "number"),
+        Key("send.buffer.bytes", "socket.send.buffer.bytes", "send_buffer_bytes", "number"),
+        Key("receive.buffer.bytes", "socket.receive.buffer.bytes", "receive_buffer_bytes", "number"),
+        Key("receive.message.max.bytes", "receive.message.max.bytes", "receive_message_max_bytes", "number"),
+    )
+}
+
+ALIASES: dict[str, str] = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanisms": "sasl.mechanism",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "socket.timeout.ms": "request.timeout.ms",
+    "socket.send.buffer.bytes": "send.buffer.bytes",
+    "socket.receive.buffer.bytes": "receive.buffer.bytes",
+}
+"""Other names of the same setting: librdkafka's, or Java's for inline PEM."""
+
+STORES = ("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password")
+KEYSTORES = ("ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password")
+JAAS = "sasl.jaas.config"
+FOLDED = (*STORES, *KEYSTORES, JAAS)
+"""Java's names that become others of the table."""
+
+IGNORED: frozenset[str] = frozenset(
+    """
+    acks allow.auto.create.topics auto.commit.interval.ms auto.offset.reset batch.num.messages batch.size buffer.memory
+    check.crcs compression.codec compression.type default.api.timeout.ms delivery.timeout.ms enable.auto.commit
+    enable.idempotence exclude.internal.topics fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id
+    group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms isolation.level key.deserializer
+    key.serializer linger.ms max.block.ms max.in.flight.requests.per.connection max.partition.fetch.bytes
+    max.poll.interval.ms max.poll.records max.request.size message.max.bytes metrics.num.samples
+    metrics.recording.level metrics.sample.window.ms partition.assignment.strategy retries retry.backoff.max.ms
+    reconnect.backoff.jitter.ms session.timeout.ms socket.connection.setup.timeout.max.ms socket.keepalive.enable
+    ssl.enabled.protocols ssl.protocol transaction.timeout.ms transactional.id value.deserializer value.serializer
+    enable.metrics.push auto.include.jmx.reporter
+    """.split()  # noqa: SIM905 a column of names is easier to read and to extend than fifty quoted strings
+)
+"""Keys of producers and consumers that a shared properties file brings along; rackwise sets its own."""
+
+REFUSED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), sentence)
+    for pattern, sentence in (
+        (r"debug|log_level", "librdkafka's debug output prints secrets; use rackwise's own log level"),
+        (r"plugin\.library\.paths|ssl\.engine\..*|ssl\.engines?", "it loads code into the process"),
+        (r".*(callback[._]handler|\.class|\.classes|_cb|_class)", "it names code to load, and rackwise loads none"),
+        (r"metric\.reporters|security\.providers|ssl\.providers?", "it names code to load, and rackwise loads none"),
+        (r"ssl\.(key|trust)manager\.algorithm|ssl\.secure\..*", "it belongs to Java's TLS only"),
+        (r"ssl\.(cipher\.suites|curves\.list|sigalgs\.list)", "the two clients name ciphers differently; leave it out"),
+        (r"sasl\.kerberos\..*", "Kerberos is not offered; use SCRAM or a TLS client certificate"),
+        (r"(enable\.)?sasl\.oauthbearer\..*|https\..*", "it names a URL or a file to read a token from; use SCRAM"),
+        (r"sasl\.login\..*", "it belongs to Java's login modules; give sasl.username and sasl.password"),
+    )
+)

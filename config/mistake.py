@@ -1,0 +1,21 @@
+"""The one error of this package: a setting that cannot be used, with a sentence that says why and what to write."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SettingMistake(ValueError):  # noqa: N818 a mistake is what the user made; the text is the sentence shown
+    """A setting is unknown, contradictory or refused; ``key`` is its dotted name. Never holds a secret value."""
+
+    def __init__(self, key: str, sentence: str) -> None:
+        super().__init__(f"{key}: {sentence}" if key else sentence)
+        self.key = key
+        self.sentence = sentence
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that the user most likely meant, or None when nothing is near."""
+    found = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+    return found[0] if found else None

@@ -1,0 +1,163 @@
+r"""Reads Java's ``.properties`` syntax as ``java.util.Properties`` does, and the references that Kafka resolves in it.
+
+Keys end at the first unescaped ``=``, ``:`` or blank; ``#`` and ``!`` begin comments; an odd number of backslashes at
+the end of a line continues it; ``\t \n \r \f \uXXXX`` are escapes and a backslash before any other character is
+dropped. Files are ISO-8859-1, as Kafka's own tools read them.
+
+References are those of Kafka's config providers (KIP-297, KIP-421, KIP-887): ``${env:NAME}``,
+``${file:/path/to.properties:key}`` and ``${directory:/path:file}``; ``${file:/path}`` alone stands for the whole file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from config.mistake import SettingMistake
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_BLANK = " \t\f"
+_REFERENCE = re.compile(r"\$\{(\w+):([^}]*)\}")
+_MAX_FILE_BYTES = 1_048_576
+
+ReadFile = Callable[[str], str]
+
+
+def load_properties(path: Path) -> dict[str, str]:
+    """All pairs of the file, in order; a later duplicate wins. Raises SettingMistake when it cannot be read."""
+    return parse_properties(read_text_file(str(path)))
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """All pairs of the text, in order; a later duplicate wins, as in Java."""
+    pairs = (_split_pair(line) for line in _logical_lines(text))
+    return {_unescape(key): _unescape(value) for key, value in pairs}
+
+
+def resolve_references(
+    values: Mapping[str, str], environ: Mapping[str, str], read_file: ReadFile | None = None
+) -> dict[str, str]:
+    """The same pairs with every ``${provider:...}`` replaced by what it names, once (what comes in is not resolved)."""
+    read = read_file or read_text_file
+    return {
+        key: _REFERENCE.sub(lambda found, key=key: _look_up(key, found, environ, read), value)  # type: ignore[misc] # mypy cannot infer a lambda with a bound default
+        for key, value in values.items()
+    }
+
+
+def read_text_file(path: str) -> str:
+    """Text of a small file, ISO-8859-1. Raises SettingMistake when it is missing, unreadable or over 1 MiB."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SettingMistake("", f"{path} cannot be read ({error.strerror})") from error
+    if len(content) > _MAX_FILE_BYTES:
+        raise SettingMistake("", f"{path} is larger than 1 MiB, so it is not a properties file")
+    return content.decode("iso-8859-1")
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and blank lines, continuations joined."""
+    naturals = re.split(r"\r\n|\r|\n", text)
+    if naturals[-1] == "":
+        naturals.pop()
+    held: str | None = None
+    for natural in naturals:
+        line = natural.lstrip(_BLANK)
+        if not held and line[:1] in ("", "#", "!"):
+            held = None  # also after a continuation that has brought nothing yet, as in Java
+        elif _ends_with_continuation(line):
+            held = (held or "") + line[:-1]
+        else:
+            yield (held or "") + line
+            held = None
+    if held is not None:
+        yield held
+
+
+def _ends_with_continuation(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split_pair(line: str) -> tuple[str, str]:
+    """Key and value, both still escaped."""
+    end = 0
+    while end < len(line) and line[end] not in "=:" + _BLANK:
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(_BLANK)
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(_BLANK)
+    return line[:end], rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at] != "\\":
+            out.append(text[at])
+            at += 1
+            continue
+        letter = text[at + 1 : at + 2]
+        if letter == "u":
+            digits = text[at + 2 : at + 6]
+            if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+                raise SettingMistake("", f"a properties file holds \\u{digits}, which is no character; write \\uXXXX")
+            out.append(chr(int(digits, 16)))
+            at += 6
+        else:
+            out.append(_ESCAPES.get(letter, letter))
+            at += 2
+    # Java counts in UTF-16, so two escapes may make one character.
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _look_up(key: str, found: re.Match[str], environ: Mapping[str, str], read: ReadFile) -> str:
+    provider, argument = found.group(1), found.group(2)
+    match provider:
+        case "env":
+            return _from_environment(key, argument, environ)
+        case "file":
+            return _from_file(key, argument, read)
+        case "directory":
+            return _from_directory(key, argument, read)
+        case _:
+            raise SettingMistake(
+                key,
+                f"${{{provider}:…}} is not known; use ${{env:NAME}}, ${{file:PATH:KEY}} or ${{directory:PATH:FILE}}",
+            )
+
+
+def _from_environment(key: str, name: str, environ: Mapping[str, str]) -> str:
+    if name not in environ:
+        raise SettingMistake(key, f"the environment variable {name} is not set")
+    return environ[name]
+
+
+def _from_file(key: str, argument: str, read: ReadFile) -> str:
+    path, colon, entry = argument.partition(":")
+    text = _read_for(key, path, read)
+    if not colon:
+        return text.rstrip("\r\n")
+    pairs = parse_properties(text)
+    if entry not in pairs:
+        raise SettingMistake(key, f"{path} holds no {entry}")
+    return pairs[entry]
+
+
+def _from_directory(key: str, argument: str, read: ReadFile) -> str:
+    folder, _, name = argument.partition(":")
+    if not name or "/" in name or name in (".", ".."):
+        raise SettingMistake(key, "${directory:…} needs a path and the name of a file in it")
+    return _read_for(key, f"{folder}/{name}", read).rstrip("\r\n")
+
+
+def _read_for(key: str, path: str, read: ReadFile) -> str:
+    try:
+        return read(path)
+    except SettingMistake as mistake:
+        raise SettingMistake(key, mistake.sentence) from mistake
