@@ -1,0 +1,1 @@
+"""What a newcomer watches: a live cluster with work on it, and the agent beside it."""

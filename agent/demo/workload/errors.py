@@ -1,0 +1,9 @@
+"""What can go wrong while work is put on a cluster."""
+
+from __future__ import annotations
+
+from agent.errors import RackwiseError
+
+
+class WorkloadError(RackwiseError):
+    """A part of the workload could not be started, stopped or asked."""

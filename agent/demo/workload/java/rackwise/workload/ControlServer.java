@@ -1,0 +1,211 @@
+package rackwise.workload;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.Executors;
+
+/**
+ * The HTTP side of the workload: truth for whoever asks, steering for whoever started it.
+ *
+ * <pre>
+ * GET    /lags?application=ID   see {@link Lags}; the parameter may be left out while there is one application
+ * GET    /assignment            what each instance and consumer holds now
+ * GET    /rebalances?since=SEQ  what happened to assignments: state, tasks, assigned, revoked, lost, failed
+ * GET    /cluster               cluster id, brokers with racks, finalized features
+ * POST   /instances             an {@link InstanceSpec}        DELETE /instances/ID?leave=true
+ * POST   /consumers             a {@link ConsumerSpec}         DELETE /consumers/ID
+ * POST   /group-configs         {"group": ID, "configs": {NAME: VALUE}}
+ * </pre>
+ *
+ * <p>Answers are JSON; a refusal is {@code {"error": SENTENCE}} with status 400, 404, 405 or 500.
+ */
+final class ControlServer {
+    private static final int THREADS = 4;
+
+    private final Host host;
+    private final boolean steering;
+    private final HttpServer server;
+
+    private ControlServer(final Host host, final boolean steering, final InetSocketAddress address) throws IOException {
+        this.host = host;
+        this.steering = steering;
+        this.server = HttpServer.create(address, 0);
+        server.createContext("/", this::answer);
+        server.setExecutor(Executors.newFixedThreadPool(THREADS, work -> {
+            final Thread thread = new Thread(work, "http");
+            thread.setDaemon(true);
+            return thread;
+        }));
+        server.start();
+    }
+
+    /** Everything, on a free port of the loopback interface. */
+    static ControlServer steering(final Host host) throws IOException {
+        return new ControlServer(host, true, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    }
+
+    /** Only what is read with GET, on an address that others may reach. */
+    static ControlServer readOnly(final Host host, final String address) throws IOException {
+        final int colon = address.lastIndexOf(':');
+        return new ControlServer(host, false,
+            new InetSocketAddress(address.substring(0, colon), Integer.parseInt(address.substring(colon + 1))));
+    }
+
+    int port() {
+        return server.getAddress().getPort();
+    }
+
+    private void answer(final HttpExchange exchange) throws IOException {
+        int status = 200;
+        JsonNode body;
+        try {
+            body = route(exchange);
+        } catch (final Refusal refusal) {
+            status = refusal.status;
+            body = Json.object().put("error", refusal.getMessage());
+        } catch (final IllegalArgumentException | JsonProcessingException wrong) {
+            status = 400;
+            body = Json.object().put("error", wrong.getMessage());
+        } catch (final Exception failure) {
+            status = 500;
+            body = Json.object().put("error", failure.toString());
+        }
+        final byte[] bytes = Json.MAPPER.writeValueAsBytes(body);
+        exchange.getResponseHeaders().set("Content-Type", "application/json");
+        exchange.sendResponseHeaders(status, bytes.length);
+        exchange.getResponseBody().write(bytes);
+        exchange.close();
+    }
+
+    private JsonNode route(final HttpExchange exchange) throws Exception {
+        final String path = exchange.getRequestURI().getPath();
+        final Map<String, String> query = query(exchange.getRequestURI().getQuery());
+        switch (exchange.getRequestMethod()) {
+            case "GET":
+                return read(path, query);
+            case "POST":
+                return steer().start(path, Json.MAPPER.readTree(exchange.getRequestBody()));
+            case "DELETE":
+                return steer().stop(path, query);
+            default:
+                throw new Refusal(405, "only GET, POST and DELETE are understood here");
+        }
+    }
+
+    private ControlServer steer() {
+        if (!steering) {
+            throw new Refusal(405, "this address is for reading only");
+        }
+        return this;
+    }
+
+    private JsonNode read(final String path, final Map<String, String> query) throws Exception {
+        switch (path) {
+            case "/lags":
+                return Lags.of(application(query.get("application")), host.instances());
+            case "/assignment":
+                return assignment();
+            case "/rebalances":
+                return host.events().since(Long.parseLong(query.getOrDefault("since", "0")));
+            case "/cluster":
+                return host.cluster();
+            default:
+                throw new Refusal(404, "nothing is served at " + path);
+        }
+    }
+
+    private JsonNode start(final String path, final JsonNode body) throws Exception {
+        switch (path) {
+            case "/instances":
+                final var instance = host.startInstance(Json.MAPPER.treeToValue(body, InstanceSpec.class));
+                return Json.object().put("id", instance.id()).put("process_id", instance.processId());
+            case "/consumers":
+                host.startConsumer(Json.MAPPER.treeToValue(body, ConsumerSpec.class));
+                return Json.object();
+            case "/group-configs":
+                final Map<String, String> configs = new HashMap<>();
+                body.path("configs").fields().forEachRemaining(entry -> configs.put(entry.getKey(), entry.getValue().asText()));
+                host.setGroupConfigs(body.path("group").asText(), configs);
+                return Json.object();
+            default:
+                throw new Refusal(404, "nothing can be started at " + path);
+        }
+    }
+
+    private JsonNode stop(final String path, final Map<String, String> query) {
+        final String id = path.substring(path.lastIndexOf('/') + 1);
+        final boolean found;
+        if (path.startsWith("/instances/")) {
+            found = host.stopInstance(id, Boolean.parseBoolean(query.getOrDefault("leave", "true")));
+        } else if (path.startsWith("/consumers/")) {
+            found = host.stopConsumer(id);
+        } else {
+            throw new Refusal(404, "nothing can be stopped at " + path);
+        }
+        if (!found) {
+            throw new Refusal(404, "nothing with the id " + id + " is running");
+        }
+        return Json.object();
+    }
+
+    private ObjectNode assignment() {
+        final ObjectNode answer = Json.object();
+        final ArrayNode instances = answer.putArray("instances");
+        for (final StreamsInstance instance : host.instances()) {
+            final ObjectNode node = instances.addObject().put("id", instance.id())
+                .put("application", instance.application()).put("process_id", instance.processId())
+                .put("rack", instance.rack()).put("state", instance.state());
+            node.setAll(instance.tasks());
+        }
+        final ArrayNode consumers = answer.putArray("consumers");
+        host.consumers().forEach(consumer -> consumers.add(consumer.assignment()));
+        return answer.put("observed_ms", System.currentTimeMillis());
+    }
+
+    private String application(final String asked) {
+        if (asked != null) {
+            return asked;
+        }
+        final Set<String> applications = new TreeSet<>();
+        host.instances().forEach(instance -> applications.add(instance.application()));
+        if (applications.size() != 1) {
+            throw new Refusal(400, "say which application: /lags?application=ID, one of " + applications);
+        }
+        return applications.iterator().next();
+    }
+
+    private static Map<String, String> query(final String text) {
+        final Map<String, String> values = new HashMap<>();
+        if (text != null) {
+            for (final String pair : text.split("&")) {
+                final int equals = pair.indexOf('=');
+                if (equals > 0) {
+                    values.put(pair.substring(0, equals), pair.substring(equals + 1));
+                }
+            }
+        }
+        return values;
+    }
+
+    /** An answer other than 200, with its sentence. */
+    private static final class Refusal extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private final int status;
+
+        Refusal(final int status, final String sentence) {
+            super(sentence);
+            this.status = status;
+        }
+    }
+}
