@@ -5,9 +5,12 @@ Kafka's names and Kafka's defaults where Kafka has the setting.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import translate
+from functools import lru_cache
 
 
 class Mode(StrEnum):
@@ -95,3 +98,22 @@ class Limits:
     def group(self, group_id: str) -> GroupLimits:
         """The settings of that group, or the defaults."""
         return self.groups.get(group_id, self.default_group)
+
+    def excludes_topic(self, topic: str) -> bool:
+        """True for a topic that the settings leave out; rackwise's own topics are left out unless asked for."""
+        return self._own(topic) or _any_of(self.exclude_topics).fullmatch(topic) is not None
+
+    def excludes_group(self, group_id: str) -> bool:
+        """True for a group that the settings leave out; rackwise's own groups are left out like its topics."""
+        return self._own(group_id) or _any_of(self.exclude_groups).fullmatch(group_id) is not None
+
+    def _own(self, name: str) -> bool:
+        if self.include_own_topics or not name.startswith(self.own_prefix):
+            return False
+        return name[len(self.own_prefix) : len(self.own_prefix) + 1] in ("", ".", "-", "_")
+
+
+@lru_cache(maxsize=64)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all shell-style patterns; ``translate`` writes ``*`` so that matching stays linear."""
+    return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")
