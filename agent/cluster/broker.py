@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Final
 
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet
 from agent.cluster.launch import Home, home, launch, write_settings
 from agent.cluster.manifest import Manifest, Member, write_manifest
@@ -57,13 +57,12 @@ class Members:
             write_manifest(self.directory, manifest)
 
     def member(self, broker_id: int) -> Member:
-        """The broker with this id; ClusterError when there is none."""
+        """The broker with this id; BadSpec when there is none."""
         for one in self.manifest.members:
             if one.node.id == broker_id:
                 return one
         known = ", ".join(str(one.node.id) for one in self.manifest.members)
-        msg = f"There is no broker {broker_id} in cluster {self.manifest.name}: its brokers are {known}."
-        raise ClusterError(msg)
+        raise BadSpec(f"There is no broker {broker_id} in cluster {self.manifest.name}", why=f"its brokers are {known}")
 
     def configure(self, node: Node) -> None:
         """Write the settings the broker starts with next time."""
@@ -84,13 +83,6 @@ class Members:
         """Take the exit codes of ended children."""
         for child in self._children.values():
             child.poll()
-
-    def release(self) -> None:
-        """Let go of the children: a detached cluster runs on without this process."""
-        for child in self._children.values():
-            # Without a return code the object would warn that its process still runs, which is what is wanted here.
-            child.returncode = child.poll() or 0
-        self._children.clear()
 
     def exit_reason(self, broker_id: int) -> str | None:
         """Why the broker is not running any more; None while it runs."""
@@ -170,8 +162,9 @@ class Broker:
         """
         with self._members.lock:
             if self.alive:
-                msg = f"Broker {self.id} runs already (pid {self.pid}): stop it first, or use restart."
-                raise ClusterError(msg)
+                raise ClusterError(
+                    f"Broker {self.id} runs already, as pid {self.pid}", todo="Stop it first, or restart it."
+                )
             member = self._members.member(self.id)
             if not isinstance(rack, _Keep):
                 member = replace(member, node=replace(member.node, rack=rack))
@@ -193,11 +186,11 @@ class Broker:
         until = time.monotonic() + timeout_s
         while not self._is_known():
             if (why := self._members.exit_reason(self.id)) is not None:
-                msg = f"Broker {self.id} ended while it was starting; its last words: {why}"
-                raise ClusterError(msg)
+                raise ClusterError(f"Broker {self.id} ended while it was starting", why=why)
             if time.monotonic() > until:
-                msg = f"Broker {self.id} did not serve within {timeout_s:.0f} s: look into {self.log_path}."
-                raise ClusterError(msg)
+                raise ClusterError(
+                    f"Broker {self.id} did not serve within {timeout_s:.0f} s", todo=f"Look into {self.log_path}."
+                )
             time.sleep(_PAUSE_S)
 
     def _is_known(self) -> bool:
@@ -217,8 +210,9 @@ class Broker:
     def _signal_running(self, number: signal.Signals) -> None:
         process = self._process()
         if process is None or not process.send(number):
-            msg = f"Broker {self.id} does not run, so it cannot be sent {number.name}: start it first."
-            raise ClusterError(msg)
+            raise ClusterError(
+                f"Broker {self.id} cannot be sent {number.name}", why="it does not run", todo="Start it."
+            )
 
     def _signal_and_wait(self, number: signal.Signals, timeout_s: float) -> None:
         process = self._process()
@@ -228,8 +222,7 @@ class Broker:
         process.send(signal.SIGCONT)
         process.send(number)
         if wait_gone((process,), timeout_s) and kill_all((process,)):
-            msg = f"Broker {self.id} (pid {process.pid}) does not end, not even by SIGKILL: look at the machine."
-            raise ClusterError(msg)
+            raise ClusterError(f"Broker {self.id}, pid {process.pid}, does not end, not even by SIGKILL")
         self._members.reap()
 
 

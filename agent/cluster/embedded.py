@@ -24,7 +24,7 @@ from typing import Self
 
 from agent.cluster import security
 from agent.cluster.broker import Broker, Members
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet, Progress, kafka_jars
 from agent.cluster.launch import format_storage, home, write_shared_files
 from agent.cluster.leftovers import clear
@@ -160,14 +160,14 @@ class EmbeddedCluster:
 
 def _new_directory(name: str) -> Path:
     if not _NAME.fullmatch(name):
-        msg = f"{name!r} is no cluster name: give letters, digits, dots and dashes, at most 61."
-        raise ClusterError(msg)
+        raise BadSpec(f"{name!r} is no cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
     directory = clusters_home() / name
     try:
         directory.mkdir(mode=0o700, parents=True)
     except FileExistsError as error:
-        msg = f"A cluster named {name} is there already: end it with `rackwise cluster down --name {name}`."
-        raise ClusterError(msg) from error
+        raise ClusterError(
+            f"A cluster named {name} is there already", todo=f"End it with `rackwise cluster down --name {name}`."
+        ) from error
     return directory
 
 

@@ -1,4 +1,4 @@
-"""How is a broker's JVM started, and its directory formatted?
+"""How a broker's JVM is started, and its directory formatted.
 
 Invariant: every JVM of a cluster carries the tag `-Drackwise.cluster=DIRECTORY`, so that one which was started just
 before a crash, and is in no manifest yet, is found all the same.
@@ -125,8 +125,7 @@ def format_storage(
     )
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        msg = f"Broker {broker_id} could not format its directory: {said[-1] if said else 'no reason given'}"
-        raise ClusterError(msg)
+        raise ClusterError(f"Broker {broker_id} could not format its directory", why=said[-1] if said else "no words")
 
 
 def launch(cluster_directory: Path, jars: JarSet, spec: ClusterSpec, node: Node) -> subprocess.Popen[bytes]:

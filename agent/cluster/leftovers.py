@@ -1,4 +1,4 @@
-"""What is left of clusters on this machine, and how is it cleared?
+"""What is left of clusters on this machine, and how it is cleared.
 
 Invariant: clearing ends a cluster's processes first and removes its directory last, so a broken-off clearing is found
 again.
@@ -25,16 +25,15 @@ def clear(directory: Path) -> None:
     named = manifest.processes if manifest is not None else ()
     if left := kill_all({*named, *tagged(directory)}):
         pids = ", ".join(str(one.pid) for one in left)
-        msg = f"These processes of {directory.name} do not end, not even by SIGKILL: {pids}. Look at the machine."
-        raise ClusterError(msg)
+        raise ClusterError(f"Processes of cluster {directory.name} do not end, not even by SIGKILL", why=f"pids {pids}")
     shutil.rmtree(directory, ignore_errors=True)
 
 
 def tagged(directory: Path) -> tuple[ProcessId, ...]:
     """JVMs that carry the cluster's tag: also one that was started right before a crash and is in no manifest."""
     tag = f"{TAG}{directory}"
-    found = []
-    for process in psutil.process_iter(("cmdline", "create_time")):
-        if tag in (process.info["cmdline"] or ()):
-            found.append(ProcessId(process.pid, process.info["create_time"]))
-    return tuple(found)
+    return tuple(
+        ProcessId(process.pid, process.info["create_time"])
+        for process in psutil.process_iter(("cmdline", "create_time"))
+        if tag in (process.info["cmdline"] or ())
+    )

@@ -1,4 +1,4 @@
-"""Which processes and ports belong to a cluster's directory?
+"""Which processes and ports belong to a cluster's directory.
 
 Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so whoever comes
 later, after a crash too, can tell what is left and end it.
@@ -89,8 +89,8 @@ def read_manifest(directory: Path) -> Manifest | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        msg = (
-            f"{path} cannot be read ({str(error).splitlines()[0]}): end the brokers named in it by hand, "
-            f"then delete {directory}."
-        )
-        raise ClusterError(msg) from error
+        raise ClusterError(
+            f"{path} cannot be read",
+            why=str(error).splitlines()[0],
+            todo=f"Clear the cluster with `rackwise cluster down --name {directory.name}`.",
+        ) from error

@@ -32,8 +32,10 @@ def held_ports(count: int) -> Iterator[tuple[int, ...]]:
             if (taken := _bound(port)) is not None:
                 held.append(taken)
         if len(held) < count:
-            msg = f"Only {len(held)} of {count} free ports were found on 127.0.0.1: stop other clusters and try again."
-            raise ClusterError(msg)
+            raise ClusterError(
+                f"Only {len(held)} of {count} free ports were found on 127.0.0.1",
+                todo="Stop other clusters and try again.",
+            )
         yield tuple(one.getsockname()[1] for one in held)
     finally:
         for one in held:
@@ -44,8 +46,11 @@ def _candidates() -> Iterator[int]:
     low, high = kernel_range()
     allowed = [*range(LOWEST, min(low, HIGHEST)), *range(max(high + 1, LOWEST), HIGHEST + 1)]
     if not allowed:
-        msg = f"The kernel hands out all ports from {low} to {high}: leave some in net.ipv4.ip_local_port_range."
-        raise ClusterError(msg)
+        raise ClusterError(
+            "No port can be kept for a broker",
+            why=f"the kernel hands out all ports from {low} to {high}",
+            todo="Leave some out of net.ipv4.ip_local_port_range.",
+        )
     # Random, so that two clusters that start at once seldom look at the same port.
     yield from random.SystemRandom().sample(allowed, min(_ATTEMPTS, len(allowed)))
 

@@ -1,4 +1,4 @@
-"""Is this still the process we started, and how is it ended?
+"""Whether this is still the process we started, and how it is ended.
 
 Invariant: a process is known by its pid together with its start time, so a pid that was given to somebody else is
 never signalled.

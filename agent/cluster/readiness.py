@@ -1,4 +1,4 @@
-"""Does a broker answer, and which brokers does it know?
+"""Whether a broker answers, and which brokers it knows.
 
 Invariant: asks one broker over its internal listener with one Metadata request, so that security settings, client
 libraries and their retries have no part in the answer. Foreign bytes cannot harm: the answer is bounded and parsed by

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet
 from agent.cluster.settings import STANDARD_AUTHORIZER
 from agent.cluster.spec import ClusterSpec, Security
@@ -69,7 +69,7 @@ def broker_security(spec: ClusterSpec, cluster_directory: Path) -> dict[str, str
 
 
 def client_settings(spec: ClusterSpec, cluster_directory: Path, user: str, *, proxied: bool = False) -> dict[str, str]:
-    """What a Java client's `.properties` file says to reach the cluster as this user; empty when it is in plain text."""
+    """What a Java client's `.properties` file says to reach the cluster as this user; empty in plain text."""
     if spec.security is None:
         return {}
     password = _password(spec.security.users, user)
@@ -88,8 +88,7 @@ def client_settings(spec: ClusterSpec, cluster_directory: Path, user: str, *, pr
 
 def _password(users: Mapping[str, str], user: str) -> str:
     if user not in users:
-        msg = f"The cluster has no user {user!r}: its users are {', '.join(sorted(users))}."
-        raise ClusterError(msg)
+        raise BadSpec(f"The cluster has no user {user!r}", why=f"its users are {', '.join(sorted(users))}")
     return users[user]
 
 
@@ -107,8 +106,11 @@ def _run(command: tuple[str, ...]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
         )
     except OSError as error:
-        msg = f"{command[0]} could not be run ({error}): install a whole JDK, a runtime alone has no keytool."
-        raise ClusterError(msg) from error
+        raise ClusterError(
+            f"{command[0]} could not be run",
+            why=str(error),
+            todo="Install a whole JDK; a runtime alone has no keytool.",
+        ) from error
     if done.returncode:
-        msg = f"keytool could not make the brokers' certificate: {(done.stdout or done.stderr).strip()}"
-        raise ClusterError(msg)
+        said = (done.stdout or done.stderr).strip()
+        raise ClusterError("keytool could not make the brokers' certificate", why=said)

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec
 
 DEFAULT_VERSION = "4.3.1"
-OLDEST_MAJOR = 3
 _RACK_OR_NONE = re.compile(r"[^\s,=]+")
 
 
@@ -26,16 +25,21 @@ class Version(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """The version in a text such as `4.3.1`; ClusterError when it is none, or too old for KRaft."""
+        """The version in a text such as `4.3.1`; BadSpec when it is none, or too old for KRaft."""
         found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", text.strip())
         if found is None:
-            msg = f"{text!r} is not a Kafka version: give three numbers, for example {DEFAULT_VERSION}."
-            raise ClusterError(msg)
+            raise BadSpec(f"{text!r} is no Kafka version", todo=f"Give three numbers, for example {DEFAULT_VERSION}.")
         version = cls(*(int(part) for part in found.groups()))
-        if version < (OLDEST_MAJOR, 5, 0):
-            msg = f"Kafka {text} is too old for the embedded cluster, which runs KRaft with SCRAM: give 3.5.0 or newer."
-            raise ClusterError(msg)
+        if version < OLDEST:
+            raise BadSpec(
+                f"Kafka {text} is too old for the embedded cluster",
+                why="it runs KRaft with SCRAM users",
+                todo="Give 3.5.0 or newer.",
+            )
         return version
+
+
+OLDEST = Version(3, 5, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +74,12 @@ class ClusterSpec:
     def __post_init__(self) -> None:
         Version.parse(self.version)
         if not self.racks:
-            msg = "A cluster needs at least one broker: give at least one rack."
-            raise ClusterError(msg)
+            raise BadSpec("A cluster needs at least one broker", todo="Give at least one rack.")
         for rack in self.racks:
             if rack is not None and not _RACK_OR_NONE.fullmatch(rack):
-                msg = f"{rack!r} is no rack name: give letters, digits or signs without blanks or commas, or None."
-                raise ClusterError(msg)
+                raise BadSpec(f"{rack!r} is no rack name", todo="Give a name without blanks, commas or equals signs.")
         if not re.fullmatch(r"\d+[mgMG]", self.heap):
-            msg = f"{self.heap!r} is no heap size: give a number with m or g, for example 512m."
-            raise ClusterError(msg)
+            raise BadSpec(f"{self.heap!r} is no heap size", todo="Give a number with m or g, for example 512m.")
 
     @property
     def kafka(self) -> Version:
