@@ -1,0 +1,194 @@
+"""What did the Kafka Streams leader give a member? AssignmentInfo, the user data of the assignor ``stream``.
+
+==========================  =====================================================================  ========
+part                        bytes                                                                  versions
+==========================  =====================================================================  ========
+version                     int32, 1 to 11                                                         1+
+commonly supported version  int32                                                                  3+
+active tasks                array of task                                                          1+
+standby tasks               array of {task, array of {topic, int32 partition}}                     1+
+partitions by host          array of {host, int32 port, array of {topic, int32 partition}}         2 to 4
+topic dictionary            array of {int32 index, topic}                                          5+
+partitions by host          array of {host, int32 port, array of {int32 index, int32 partition}}   5+
+standby partitions by host  the same                                                               6+
+error code                  int32                                                                  4+
+next rebalance              int64 epoch milliseconds, the largest number for never                 7+
+==========================  =====================================================================  ========
+
+Arrays begin with an int32 count. Topics and hosts are written by Java's ``writeUTF``. A task is two int32, and from
+version 10 on an int32 count and as many UTF-16 code units of a named topology. Where an index or a host or a standby
+task comes twice, the last one counts, as in Kafka's maps.
+"""
+
+from __future__ import annotations
+
+from agent.decode.cursor import Broken, int32, int64, truncated
+from agent.decode.java_text import from_utf16
+from agent.decode.reading import Hosts, Reading, int32s
+from agent.decode.subscription_info import named_task
+from agent.decode.values import (
+    LATEST_STREAMS_VERSION,
+    HostPartitions,
+    StreamsAssignment,
+    Undecodable,
+    UndecodableReason,
+)
+from assignors.problem import TaskId, TopicPartition
+
+NEVER = (1 << 63) - 1
+"""Java's Long.MAX_VALUE, which stands for no next rebalance."""
+
+
+def decode_assignment_info(data: bytes, reading: Reading | None = None) -> StreamsAssignment | Undecodable:
+    """What the Streams leader gave a member."""
+    try:
+        return _assignment_info(data, reading or Reading())
+    except Broken as broken:
+        return broken.value
+
+
+def _assignment_info(data: bytes, reading: Reading) -> StreamsAssignment:
+    version = int32(data, 0, "the version")
+    if not 1 <= version <= LATEST_STREAMS_VERSION:
+        raise Broken(UndecodableReason.VERSION, f"version {version} of a Streams assignment does not exist", 0)
+    at = 4
+    commonly_supported = error_code = next_rebalance_ms = None
+    if version > 2:
+        commonly_supported = int32(data, at, "the commonly supported version")
+        at += 4
+    active, at = _active(data, at, version, reading)
+    standby, at = _standby(data, at, version, reading)
+    (by_host, standby_by_host), at = _hosts(data, at, version, reading)
+    if version > 3:
+        error_code = int32(data, at, "the error code")
+        at += 4
+    if version > 6:
+        next_rebalance_ms = int64(data, at, "the next rebalance")
+    return StreamsAssignment(
+        version,
+        commonly_supported,
+        active,
+        standby,
+        by_host,
+        standby_by_host,
+        error_code,
+        None if next_rebalance_ms == NEVER else next_rebalance_ms,
+    )
+
+
+def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple[TaskId, ...], int]:
+    items = reading.count(data, at, _task_bytes(version), "the active tasks")
+    at += 4
+    tasks = []
+    for _ in range(items):
+        task, at = _task(data, at, version, reading)
+        tasks.append(task)
+    return tuple(tasks), at
+
+
+def _standby(
+    data: bytes, at: int, version: int, reading: Reading
+) -> tuple[tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...], int]:
+    items = reading.count(data, at, _task_bytes(version) + 4, "the standby tasks")
+    at += 4
+    tasks = {}
+    for _ in range(items):
+        task, at = _task(data, at, version, reading)
+        tasks[task], at = _partitions(data, at, reading, "the partitions of a standby task")
+    return tuple(tasks.items()), at
+
+
+def _task_bytes(version: int) -> int:
+    return 8 if version < 10 else 12
+
+
+def _task(data: bytes, at: int, version: int, reading: Reading) -> tuple[TaskId, int]:
+    int32(data, at + 4, "a task's partition")  # both numbers are there when the second is
+    task = reading.names.tasks[data[at : at + 8]]
+    at += 8
+    if version < 10:
+        return task, at
+    units = int32(data, at, "a named topology")
+    at += 4
+    if units <= 0:
+        return task, at
+    end = at + 2 * units
+    if end > len(data):
+        truncated(data, at, 2 * units, "a named topology")
+    return named_task(task, from_utf16(data[at:end], at, "a named topology")), end
+
+
+def _partitions(data: bytes, at: int, reading: Reading, what: str) -> tuple[tuple[TopicPartition, ...], int]:
+    items = reading.count(data, at, 6, what)
+    at += 4
+    found = []
+    for _ in range(items):
+        topic, at = reading.java_name(data, at, "a topic")
+        found.append(reading.names.partitions[topic][int32(data, at, "a partition")])
+        at += 4
+    return tuple(found), at
+
+
+def _hosts(data: bytes, at: int, version: int, reading: Reading) -> tuple[Hosts, int]:
+    """Who hosts what: every member of a group is told the same, so it is read once for all of them."""
+    if reading.hosts is not None:
+        known_version, raw, known = reading.hosts
+        if known_version == version and data.startswith(raw, at):
+            return known, at + len(raw)
+    start = at
+    active: tuple[HostPartitions, ...] = ()
+    standby: tuple[HostPartitions, ...] = ()
+    if 2 <= version <= 4:
+        active, at = _partitions_by_host(data, at, reading)
+    elif version > 4:
+        topics, at = _dictionary(data, at, reading)
+        active, at = _indexed_partitions_by_host(data, at, topics, reading)
+        if version > 5:
+            standby, at = _indexed_partitions_by_host(data, at, topics, reading)
+    reading.hosts = version, data[start:at], (active, standby)
+    return (active, standby), at
+
+
+def _partitions_by_host(data: bytes, at: int, reading: Reading) -> tuple[tuple[HostPartitions, ...], int]:
+    items = reading.count(data, at, 10, "the partitions by host")
+    at += 4
+    hosts = {}
+    for _ in range(items):
+        host, at = reading.java_name(data, at, "a host")
+        port = int32(data, at, "a host's port")
+        partitions, at = _partitions(data, at + 4, reading, "the partitions of a host")
+        hosts[host, port] = HostPartitions(host, port, partitions)
+    return tuple(hosts.values()), at
+
+
+def _dictionary(data: bytes, at: int, reading: Reading) -> tuple[dict[int, str], int]:
+    items = reading.count(data, at, 6, "the topic dictionary")
+    at += 4
+    topics = {}
+    for _ in range(items):
+        index = int32(data, at, "a topic's index")
+        topics[index], at = reading.java_name(data, at + 4, "a topic")
+    return topics, at
+
+
+def _indexed_partitions_by_host(
+    data: bytes, at: int, topics: dict[int, str], reading: Reading
+) -> tuple[tuple[HostPartitions, ...], int]:
+    items = reading.count(data, at, 10, "the partitions by host")
+    at += 4
+    hosts = {}
+    for _ in range(items):
+        host, at = reading.java_name(data, at, "a host")
+        port = int32(data, at, "a host's port")
+        pairs = reading.count(data, at + 4, 8, "the partitions of a host")
+        at += 8
+        numbers = int32s(data, at, 2 * pairs)
+        known = reading.names.partitions
+        try:
+            partitions = tuple([known[topics[t]][p] for t, p in zip(numbers[::2], numbers[1::2], strict=True)])
+        except KeyError as missing:
+            sentence = f"a host's partition points at topic {missing.args[0]}, which the dictionary lacks"
+            raise Broken(UndecodableReason.UNKNOWN_TOPIC, sentence, at) from None
+        at += 8 * pairs
+        hosts[host, port] = HostPartitions(host, port, partitions)
+    return tuple(hosts.values()), at

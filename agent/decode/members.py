@@ -1,0 +1,141 @@
+"""What do the members of every classic group say? Raw rows in, the same rows with their bytes read out.
+
+Invariant: each member stands alone. Whatever one member's bytes are, the others of its group and all other groups are
+read as if it were not there, unless the group as a whole is beyond its bounds; then the smallest members come first.
+
+Which layout the assignor's own bytes have follows from the group's protocol name. Of assignors that are not known here
+the bytes are handed on unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
+
+from agent.decode.assignment_info import decode_assignment_info
+from agent.decode.consumer_protocol import decode_assignment, decode_subscription
+from agent.decode.reading import BOUNDS, Bounds, Names, Reading
+from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
+from agent.decode.subscription_info import decode_subscription_info
+from agent.decode.values import (
+    CONSUMER_PROTOCOL_TYPE,
+    STREAMS_PROTOCOL,
+    Assignment,
+    AssignmentData,
+    DecodedGroup,
+    DecodedGroups,
+    DecodedMember,
+    Subscription,
+    Undecodable,
+    UndecodableReason,
+    UserData,
+)
+from agent.memo import Memo
+from agent.observation import Observation, RawGroup, RawMember
+
+Value = TypeVar("Value")
+
+_USER_DATA: Mapping[str, Callable[[bytes, Reading], UserData]] = {
+    "sticky": decode_sticky,
+    "cooperative-sticky": decode_cooperative_sticky,
+    STREAMS_PROTOCOL: decode_subscription_info,
+}
+_ASSIGNMENT_DATA: Mapping[str, Callable[[bytes, Reading], AssignmentData]] = {STREAMS_PROTOCOL: decode_assignment_info}
+
+
+def decode_members(observation: Observation, memo: Memo | None = None, bounds: Bounds = BOUNDS) -> DecodedGroups:
+    """Every classic group with its members' bytes read; with a memo, only groups that changed are read again."""
+    memo = memo if memo is not None else Memo()
+    names = Names(_known_names(observation))
+    spare_items = bounds.spare_items
+    groups = []
+    for raw in observation.groups:
+        items = bounds.group_items if spare_items >= bounds.group_items else bounds.free_items
+        read = partial(_decode_group, raw, items, names, bounds)
+        group, used_items = memo.of(("decode", raw.group_id), (raw, items, bounds), read)
+        spare_items -= max(0, used_items - bounds.free_items)
+        groups.append(group)
+    return DecodedGroups(tuple(groups))
+
+
+def _known_names(observation: Observation) -> Iterable[str]:
+    """Names that the brokers told as well: members' names become the same objects."""
+    yield from (topic.name for topic in observation.topics if topic.name.isascii())
+    yield from (broker.rack for broker in observation.brokers if broker.rack and broker.rack.isascii())
+
+
+def _decode_group(raw: RawGroup, items: int, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
+    """The group as read, and how many items it built."""
+    if raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        unread = tuple([DecodedMember(member, None, None, None, None) for member in raw.members])
+        return DecodedGroup(raw, unread), 0
+    reading = Reading(names, items)
+    read = partial(_decode_member, raw, reading)
+    total_bytes = sum([len(member.metadata) + len(member.assignment) for member in raw.members])
+    if total_bytes <= min(items, bounds.member_bytes):  # no bound can be reached: an item takes at least one byte
+        members = [read(member) for member in raw.members]
+    else:
+        members = _smallest_first(raw.members, read, bounds)
+    return DecodedGroup(raw, tuple(members)), items - reading.items_left
+
+
+def _smallest_first(
+    members: tuple[RawMember, ...], read: Callable[[RawMember], DecodedMember], bounds: Bounds
+) -> list[DecodedMember]:
+    """Members in their own order, read in the order of their size, so that outsized ones find the bounds used up."""
+    decoded: dict[int, DecodedMember] = {}
+    bytes_left = bounds.group_bytes
+    for i in sorted(range(len(members)), key=lambda i: (_bytes(members[i]), i)):
+        size_bytes = _bytes(members[i])
+        if size_bytes > bounds.member_bytes:
+            decoded[i] = _too_large(members[i], f"the member holds {size_bytes} bytes, over {bounds.member_bytes}")
+        elif size_bytes > bytes_left:
+            decoded[i] = _too_large(members[i], f"the group's members hold more than {bounds.group_bytes} bytes")
+        else:
+            bytes_left -= size_bytes
+            decoded[i] = read(members[i])
+    return [decoded[i] for i in range(len(members))]
+
+
+def _bytes(member: RawMember) -> int:
+    return len(member.metadata) + len(member.assignment)
+
+
+def _too_large(member: RawMember, sentence: str) -> DecodedMember:
+    too_large = Undecodable(UndecodableReason.TOO_LARGE, sentence, 0)
+    return DecodedMember(member, too_large, None, too_large, None)
+
+
+def _decode_member(group: RawGroup, reading: Reading, raw: RawMember) -> DecodedMember:
+    subscription = _shown(raw.metadata, group, reading, decode_subscription, "subscription")
+    user_data = None
+    if isinstance(subscription, Subscription):
+        user_data = _data(subscription.user_data, _USER_DATA.get(group.protocol), group.protocol, reading)
+    assignment = _shown(raw.assignment, group, reading, decode_assignment, "assignment")
+    assignment_data = None
+    if isinstance(assignment, Assignment):
+        assignment_data = _data(assignment.user_data, _ASSIGNMENT_DATA.get(group.protocol), group.protocol, reading)
+    return DecodedMember(raw, subscription, user_data, assignment, assignment_data)
+
+
+def _shown(
+    data: bytes, group: RawGroup, reading: Reading, decode: Callable[[bytes, Reading], Value | Undecodable], what: str
+) -> Value | Undecodable | None:
+    """What the bytes say; None where the broker shows none, which it does in every state but Stable."""
+    if data:
+        return decode(data, reading)
+    if group.state != "Stable":
+        return None
+    return Undecodable(UndecodableReason.EMPTY, f"the group is stable, but the member's {what} has no bytes", 0)
+
+
+def _data(
+    data: bytes | None, decode: Callable[[bytes, Reading], Value] | None, protocol: str, reading: Reading
+) -> Value | Undecodable | bytes | None:
+    """The assignor's own bytes as read by the layout of that assignor."""
+    if data:
+        return decode(data, reading) if decode is not None else data
+    if protocol == STREAMS_PROTOCOL:
+        return Undecodable(UndecodableReason.EMPTY, "a Streams member without user data stops the group's leader", 0)
+    return None

@@ -1,0 +1,191 @@
+"""What is shared while members are read: names, arrays that repeat, and how much a group may still build.
+
+Invariant: sharing never changes a value. Names, partitions and tasks are looked up by their content. An array is taken
+from an earlier member only where the bytes in front of the reader begin with that array's own bytes: every layout says
+its own length, so equal bytes are an equal array.
+
+A group may build a limited number of array items: an item costs a hundred bytes and more where the wire needs four, so
+the limit on bytes alone would not keep memory flat. Arrays taken from an earlier member cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct, unpack_from
+from typing import NamedTuple
+
+from agent.decode.cursor import Broken, count, int16, name_bytes, truncated, utf8
+from agent.decode.java_text import from_modified_utf8
+from agent.decode.values import HostPartitions, UndecodableReason
+from assignors.problem import TaskId, TopicPartition
+
+KEPT_TOPIC_LISTS = 8
+"""Different lists of topics that are remembered: members of one group differ while it is rolled, seldom otherwise."""
+
+Hosts = tuple[tuple[HostPartitions, ...], tuple[HostPartitions, ...]]
+"""Who hosts which partitions as active, and who as standby."""
+
+_EMPTY_ARRAY = bytes(4)
+_NO_PARTITIONS: tuple[TopicPartition, ...] = ()
+_TASK = Struct(">ii").unpack
+_SMALL_ARRAYS = tuple(Struct(f">{items}i").unpack_from for items in range(65))
+
+
+class Bounds(NamedTuple):
+    """How much foreign bytes may make this process hold; what is beyond reads as too large."""
+
+    member_bytes: int = 1 << 20
+    """Subscription and assignment of one member together."""
+    group_bytes: int = 16 << 20
+    group_items: int = 1 << 20
+    """Names, partitions, tasks and pairs that one group may build."""
+    free_items: int = 1 << 14
+    """What every group may build whatever the others do."""
+    spare_items: int = 1 << 21
+    """What all groups together may build beyond that, so that many hostile groups cost no more than a few."""
+
+
+BOUNDS = Bounds()
+
+
+class _PartitionsOfTopic(dict[int, TopicPartition]):
+    __slots__ = ("topic",)
+
+    def __init__(self, topic: str) -> None:
+        super().__init__()
+        self.topic = topic
+
+    def __missing__(self, partition: int) -> TopicPartition:
+        made = self[partition] = TopicPartition(self.topic, partition)
+        return made
+
+
+class _Partitions(dict[str, _PartitionsOfTopic]):
+    __slots__ = ()
+
+    def __missing__(self, topic: str) -> _PartitionsOfTopic:
+        made = self[topic] = _PartitionsOfTopic(topic)
+        return made
+
+
+class _Tasks(dict[bytes, TaskId]):
+    __slots__ = ()
+
+    def __missing__(self, raw: bytes) -> TaskId:
+        made = self[raw] = TaskId(*_TASK(raw))
+        return made
+
+
+class Names:
+    """One object for each name, partition and task, however many members say it.
+
+    Subclasses of ``dict`` with ``__missing__`` let whole arrays be looked up by ``map`` without running any Python code
+    for what is known already.
+    """
+
+    __slots__ = ("partitions", "process_ids", "tasks", "texts")
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self.texts = {name.encode(): name for name in known}
+        self.partitions = _Partitions()
+        self.tasks = _Tasks()
+        self.process_ids: dict[bytes, str] = {}
+
+
+class Reading:
+    """What the members of one group share while they are read."""
+
+    __slots__ = ("_partitions", "_partitions_raw", "_topics", "hosts", "items_left", "names")
+
+    def __init__(self, names: Names | None = None, items: int = BOUNDS.group_items) -> None:
+        self.names = names if names is not None else Names()
+        self.items_left = items
+        self._topics: list[tuple[bytes, tuple[str, ...]]] = []
+        self._partitions_raw, self._partitions = _EMPTY_ARRAY, _NO_PARTITIONS
+        self.hosts: tuple[int, bytes, Hosts] | None = None
+        """Of the member before: AssignmentInfo version, bytes and value of the part that says who hosts what."""
+
+    def count(self, data: bytes, at: int, smallest_bytes: int, what: str) -> int:
+        """How many items an array claims, once it is sure that they can be there and may be built."""
+        items = count(data, at, smallest_bytes, what)
+        if items > self.items_left:
+            sentence = f"{what} claim {items} items, but the group may build {self.items_left} more at most"
+            raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
+        self.items_left -= items
+        return items
+
+    def nullable_name(self, data: bytes, at: int, what: str) -> tuple[str | None, int]:
+        """A name in UTF-8, or None for null."""
+        raw, end = name_bytes(data, at, what)
+        if raw is None:
+            return None, end
+        return self.text(raw, end - len(raw), what), end
+
+    def name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
+        """A name in UTF-8 where null is not allowed."""
+        value, end = self.nullable_name(data, at, what)
+        if value is None:
+            raise Broken(UndecodableReason.NEGATIVE, f"{what} has a negative length; null is not allowed here", at)
+        return value, end
+
+    def text(self, raw: bytes, at: int, what: str) -> str:
+        """Text in UTF-8, one object for equal bytes."""
+        texts = self.names.texts
+        known = texts.get(raw)
+        if known is None:
+            known = texts[raw] = utf8(raw, at, what)
+        return known
+
+    def java_name(self, data: bytes, at: int, what: str) -> tuple[str, int]:
+        """A name as ``writeUTF`` writes it, behind an unsigned 16-bit length."""
+        length = int16(data, at, what) & 0xFFFF
+        at += 2
+        end = at + length
+        if end > len(data):
+            truncated(data, at, length, what)
+        raw = data[at:end]
+        if raw.isascii():  # there both kinds of UTF-8 agree, so that names are shared
+            return self.text(raw, at, what), end
+        return from_modified_utf8(raw, at, what), end
+
+    def topics(self, data: bytes, at: int) -> tuple[tuple[str, ...], int]:
+        """The array of topic names."""
+        for raw, known in self._topics:
+            if data.startswith(raw, at):
+                return known, at + len(raw)
+        start = at
+        names = []
+        items = self.count(data, at, 2, "the topics")
+        at += 4
+        for _ in range(items):
+            topic, at = self.name(data, at, "a topic")
+            names.append(topic)
+        value = tuple(names)
+        self._topics = [(data[start:at], value), *self._topics[: KEPT_TOPIC_LISTS - 1]]
+        return value, at
+
+    def partitions(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
+        """The array of topics with their partitions, in the order of the bytes."""
+        if data.startswith(self._partitions_raw, at):
+            return self._partitions, at + len(self._partitions_raw)
+        start = at
+        found: list[TopicPartition] = []
+        topics = self.count(data, at, 6, "the partitions")
+        at += 4
+        for _ in range(topics):
+            topic, at = self.name(data, at, "a partition's topic")
+            items = self.count(data, at, 4, "the partitions of a topic")
+            at += 4
+            found += map(self.names.partitions[topic].__getitem__, int32s(data, at, items))
+            at += 4 * items
+        value = tuple(found)
+        if value:
+            self._partitions_raw, self._partitions = data[start:at], value
+        return value, at
+
+
+def int32s(data: bytes, at: int, items: int) -> tuple[int, ...]:
+    """Numbers that are known to fit, read in one call."""
+    if items < len(_SMALL_ARRAYS):
+        return _SMALL_ARRAYS[items](data, at)
+    return unpack_from(f">{items}i", data, at)
