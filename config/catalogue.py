@@ -1,0 +1,223 @@
+"""Every setting there is, read off the models: public name, kind, default, sentence; and which name a person meant.
+
+A public name is a path of model names joined by dots. Names with a part that the user chooses (an application id, a
+pair of racks, a Kafka client's setting) are listed with that part in angle brackets.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from config.kafka_client import KafkaClientConfig
+from config.kafka_keys import ALIASES, FOLDED, KEYS
+from config.mistake import SettingMistake, nearest
+from config.settings import Settings
+from config.streams_names import RELEASED_NAMES
+
+Path = tuple[str, ...]
+"""Canonical steps into the settings document, such as ``("groups", "orders", "max.warmup.replicas")``."""
+
+_CHOSEN = {"groups": "<application.id>", "between": "<from->to>", "changelogs": "<subtopology>"}
+
+
+class Entry(NamedTuple):
+    """One setting as it is documented."""
+
+    name: str
+    default: str
+    sentence: str
+
+
+@cache
+def catalogue() -> tuple[Entry, ...]:
+    """All settings in the order in which they are documented."""
+    return (*_entries(Settings, ""), *_kafka_entries())
+
+
+def normalise(raw: Mapping[Any, Any]) -> dict[Path, Any]:
+    """Leaves of a document whose names may be nested, dotted or both, by canonical path.
+
+    Raises SettingMistake for a name that does not exist, with the nearest one.
+    """
+    return dict(_leaves(Settings, raw, ()))
+
+
+def nested(leaves: Mapping[Path, Any]) -> dict[str, Any]:
+    """The document that the leaves came from, as the models take it."""
+    document: dict[str, Any] = {}
+    for path, value in leaves.items():
+        at = document
+        for step in path[:-1]:
+            at = at.setdefault(step, {})
+        at[path[-1]] = value
+    return document
+
+
+def public(path: Path) -> str:
+    """The dotted name of a path."""
+    return ".".join(path)
+
+
+def unknown(name: str) -> SettingMistake:
+    """The mistake of a name that does not exist: what Kafka released instead, or the nearest name."""
+    short = name.rpartition(".")[2]
+    for text_name, sentence in RELEASED_NAMES.items():
+        if name == text_name or name.endswith("." + text_name):
+            return SettingMistake(name, sentence)
+    if name in KEYS or name in ALIASES or name in FOLDED:
+        return SettingMistake(name, f"no such setting here; did you mean kafka.{name}?")
+    near = nearest(name, [entry.name for entry in catalogue()]) or _by_last_word(short)
+    return SettingMistake(name, f"no such setting; did you mean {near}?" if near else "no such setting")
+
+
+def _by_last_word(word: str) -> str | None:
+    """The name whose last step is near, for a step that was put into the wrong section."""
+    lasts = {entry.name.rpartition(".")[2]: entry.name for entry in reversed(catalogue()) if "<" not in entry.name}
+    near = nearest(word, lasts)
+    return lasts[near] if near else None
+
+
+def _leaves(model: type[BaseModel], raw: Mapping[Any, Any], above: Path) -> Iterator[tuple[Path, Any]]:
+    fields = by_name(model)
+    for key, value in raw.items():
+        name = str(key)
+        if name in fields:
+            yield from _field_leaves(fields[name], value, (*above, name))
+            continue
+        section, _, rest = _section_of(name, fields)
+        if section is not None:
+            yield from _field_leaves(fields[section], {rest: value}, (*above, section))
+        elif isinstance(value, Mapping) and any(field.startswith(name + ".") for field in fields):
+            yield from _leaves(model, {f"{name}.{inner}": below for inner, below in value.items()}, above)
+        else:
+            raise unknown(public((*above, name)))
+
+
+def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    section = section_model(field)
+    if section is not None and (isinstance(value, Mapping) or value is None):
+        yield from _leaves(section, value or {}, path)
+    elif field.annotation is KafkaClientConfig and isinstance(value, Mapping):
+        yield from (((*path, ALIASES.get(name, name)), leaf) for name, leaf in _joined(value, ""))
+    elif (item := mapped_model(field)) is not None and isinstance(value, Mapping):
+        yield from _item_leaves(item, value, path)
+    elif is_mapping(field) and isinstance(value, Mapping):
+        yield from (((*path, str(key)), leaf) for key, leaf in value.items())
+    elif section is not None or is_mapping(field):
+        raise SettingMistake(public(path), "it is a section: write its settings below it")
+    else:
+        yield path, value
+
+
+def _item_leaves(item: type[BaseModel], value: Mapping[Any, Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    """Entries of a map whose keys the user chose; a dotted key ends where a known setting begins."""
+    for key, below in value.items():
+        name = str(key)
+        chosen, setting = _split_chosen(item, name)
+        if setting:
+            yield from _leaves(item, {setting: below}, (*path, chosen))
+        elif isinstance(below, Mapping) or below is None:
+            yield from _leaves(item, below or {}, (*path, name))
+        else:
+            raise _unknown_below(item, path, name)
+
+
+def _unknown_below(item: type[BaseModel], path: Path, name: str) -> SettingMistake:
+    chosen, _, rest = name.partition(".")
+    near = nearest(rest, by_name(item)) if rest else None
+    if near is None:
+        return unknown(public((*path, name)))
+    return SettingMistake(public((*path, name)), f"no such setting; did you mean {public((*path, chosen, near))}?")
+
+
+def _split_chosen(item: type[BaseModel], name: str) -> tuple[str, str]:
+    """Where the chosen part of a dotted name ends; longest known setting wins, nothing known gives ("name", "")."""
+    steps = name.split(".")
+    fields = by_name(item)
+    for cut in range(1, len(steps)):
+        setting = ".".join(steps[cut:])
+        if setting in fields or _section_of(setting, fields)[0] is not None:
+            return ".".join(steps[:cut]), setting
+    return name, ""
+
+
+def _section_of(name: str, fields: Mapping[str, FieldInfo]) -> tuple[str | None, str, str]:
+    """The section that begins a dotted name, and the rest of the name."""
+    for section, field in fields.items():
+        if name.startswith(section + ".") and (section_model(field) or is_mapping(field)):
+            return section, ".", name[len(section) + 1 :]
+    return None, "", name
+
+
+def _joined(value: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
+    """Leaves of a nested mapping of Kafka's dotted names."""
+    for key, below in value.items():
+        name = f"{above}.{key}" if above else str(key)
+        if isinstance(below, Mapping):
+            yield from _joined(below, name)
+        else:
+            yield name, below
+
+
+@cache
+def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by public name."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def section_model(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a field that is a section, else None."""
+    kind: Any = field.annotation
+    is_section = inspect.isclass(kind) and issubclass(kind, BaseModel) and kind is not KafkaClientConfig
+    return kind if is_section else None
+
+
+def is_mapping(field: FieldInfo) -> bool:
+    """Whether its keys are the user's."""
+    return typing.get_origin(field.annotation) is dict or field.annotation is KafkaClientConfig
+
+
+def mapped_model(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of the values of a map whose keys are the user's, else None."""
+    arguments = typing.get_args(field.annotation)
+    if typing.get_origin(field.annotation) is not dict or not inspect.isclass(arguments[1]):
+        return None
+    return arguments[1] if issubclass(arguments[1], BaseModel) else None
+
+
+def _entries(model: type[BaseModel], above: str) -> Iterator[Entry]:
+    for name, field in by_name(model).items():
+        path = f"{above}{name}"
+        section, item = section_model(field), mapped_model(field)
+        if section is not None:
+            yield from _entries(section, f"{path}.")
+        elif item is not None:
+            yield from _entries(item, f"{path}.{_CHOSEN[name]}.")
+        elif field.annotation is not KafkaClientConfig:
+            shown = f"{path}.{_CHOSEN[name]}" if is_mapping(field) else path
+            yield Entry(shown, _default(model, name), " ".join((field.description or "").split()))
+
+
+def _kafka_entries() -> Iterator[Entry]:
+    for name, key in KEYS.items():
+        extra = f" ({', '.join(key.choices)})" if key.choices else ""
+        yield Entry(f"kafka.{name}", "", f"As in a Kafka client's properties{extra}.")
+
+
+def _default(model: type[BaseModel], name: str) -> str:
+    """The default as a person would write it."""
+    value = model.model_construct().model_dump(mode="json", by_alias=True)[name]
+    match value:
+        case None | [] | {}:
+            return "none" if value is None else ""
+        case bool():
+            return "true" if value else "false"
+        case _:
+            return str(value)

@@ -1,0 +1,145 @@
+"""All settings as one frozen value; `config.load` builds it from flags, environment, files and defaults.
+
+Names: Kafka's dotted names wherever Kafka has the setting, with Kafka's defaults and limits. The value knows nothing
+of where it came from and never reads the environment by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from config.kafka_client import KafkaClientConfig
+from config.kinds import NoneWord, Text
+from config.mistake import SettingMistake
+from config.sections import (
+    ClusterSettings,
+    DetectSettings,
+    GainSettings,
+    HttpSettings,
+    LogSettings,
+    MetricsSettings,
+    ObserveSettings,
+    PlanSettings,
+    PollSettings,
+    PriceSettings,
+    ProcessSettings,
+    ProposalSettings,
+    RackSettings,
+    RecordSettings,
+    ScopeSettings,
+    TopicSettings,
+    TopicsSettings,
+)
+from config.streams_names import GroupSettings, StreamsSettings
+
+DEFAULT_PLAN_INTERVAL_MS = 60_000
+
+
+class Settings(StreamsSettings, BaseSettings):
+    """Everything an operator can set. The Streams names at the top hold for every application without its own."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
+
+    mode: Literal["observe", "propose", "execute"] = "propose"
+    """``observe`` writes no topic, ``propose`` is a dry run that publishes proposals, ``execute`` acts."""
+    dry_run: Annotated[bool | None, NoneWord] = None
+    """Another way to say it: true is mode propose; it contradicts mode execute."""
+    kafka: KafkaClientConfig = Field(default_factory=lambda: KafkaClientConfig({}))
+    """The connection, in the names of a Kafka client's properties file."""
+    groups: dict[Text, GroupSettings] = Field(default_factory=dict)
+    """Application id -> what differs from the names given for all applications."""
+    cluster: ClusterSettings = Field(default_factory=ClusterSettings)
+    poll: PollSettings = Field(default_factory=PollSettings)
+    plan: PlanSettings = Field(default_factory=PlanSettings)
+    observe: ObserveSettings = Field(default_factory=ObserveSettings)
+    scope: ScopeSettings = Field(default_factory=ScopeSettings)
+    racks: RackSettings = Field(default_factory=RackSettings)
+    detect: DetectSettings = Field(default_factory=DetectSettings)
+    gain: GainSettings = Field(default_factory=GainSettings)
+    price: PriceSettings = Field(default_factory=PriceSettings)
+    proposals: ProposalSettings = Field(default_factory=ProposalSettings)
+    topics: TopicsSettings = Field(default_factory=TopicsSettings)
+    record: RecordSettings = Field(default_factory=RecordSettings)
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+    process: ProcessSettings = Field(default_factory=ProcessSettings)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed: `config.load` reads the other sources itself, so that every origin can be told."""
+        return (init_settings,)
+
+    @model_validator(mode="after")
+    def _no_contradictions(self) -> Self:
+        _check_mode(self)
+        _check_schedule(self)
+        _check_topics(self)
+        return self
+
+    @property
+    def plan_interval_ms(self) -> int | None:
+        """Time between two plannings in milliseconds; None when a cron says when."""
+        return None if self.plan.cron else self.plan.interval_ms or max(DEFAULT_PLAN_INTERVAL_MS, self.poll.interval_ms)
+
+    @property
+    def telemetry_topic(self) -> str:
+        """Name of the topic for what was seen."""
+        return self.topics.telemetry.name or f"{self.topics.prefix}.telemetry"
+
+    @property
+    def proposals_topic(self) -> str:
+        """Name of the topic for proposals."""
+        return self.topics.proposals.name or f"{self.topics.prefix}.proposals"
+
+    def publishes(self, topic: TopicSettings) -> bool:
+        """Whether that topic of rackwise's own is created and written."""
+        return topic.publish and self.mode != "observe"
+
+
+def _check_mode(settings: Settings) -> None:
+    if settings.dry_run is True and settings.mode == "execute":
+        raise SettingMistake("dry_run", "true contradicts mode execute; give one of them")
+    if settings.dry_run is False and settings.mode != "execute":
+        raise SettingMistake("dry_run", f"false contradicts mode {settings.mode}, which never acts; set mode execute")
+    for name, topic in (("telemetry", settings.topics.telemetry), ("proposals", settings.topics.proposals)):
+        if settings.mode == "observe" and "publish" in topic.model_fields_set and topic.publish:
+            raise SettingMistake(f"topics.{name}.publish", "true contradicts mode observe, which writes no topic")
+
+
+def _check_schedule(settings: Settings) -> None:
+    plan = settings.plan
+    if plan.interval_ms is not None and plan.cron is not None:
+        raise SettingMistake("plan.cron", "it contradicts plan.interval; give one of them")
+    if plan.interval_ms is not None and plan.interval_ms < settings.poll.interval_ms:
+        raise SettingMistake("plan.interval", "it is shorter than poll.interval, and nothing new is seen in between")
+    if settings.observe.call_timeout_ms > settings.observe.deadline_ms:
+        raise SettingMistake("observe.call_timeout", "it is longer than observe.deadline, the limit of a whole look")
+
+
+def _check_topics(settings: Settings) -> None:
+    topics = settings.topics
+    if topics.min_insync_replicas > topics.replication_factor:
+        raise SettingMistake(
+            "topics.min.insync.replicas", "it is larger than topics.replication.factor, so nothing could be written"
+        )
+    names = {"telemetry": settings.telemetry_topic, "proposals": settings.proposals_topic}
+    for section, name in names.items():
+        if not name.startswith(topics.prefix):
+            raise SettingMistake(
+                f"topics.{section}.name", f"it must begin with topics.prefix ({topics.prefix}): one ACL prefix for all"
+            )
+    if len(set(names.values())) < len(names):
+        raise SettingMistake("topics.proposals.name", "it is the same as topics.telemetry.name")

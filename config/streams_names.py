@@ -1,0 +1,130 @@
+"""What a Kafka Streams application is set to and its group bytes do not tell: Kafka's names, defaults and limits.
+
+The same names may be given once for all applications and again for one (``groups.<application.id>.<name>``). Names and
+values that stand in the text of a KIP but were released otherwise are answered with the released ones.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from config.kinds import Names, NoneWord, Text
+
+Strategy = Literal["none", "min_traffic", "balance_subtopology"]
+
+RELEASED_VALUES = {"min_cost": "min_traffic", "balanced_min_cost": "balance_subtopology"}
+"""Values of ``rack.aware.assignment.strategy`` in the text of KIP-925, and what Kafka released."""
+
+RELEASED_NAMES = {
+    "rack.aware.assignment.enabled": "it stands in KIP-925's text only; Kafka released rack.aware.assignment.strategy "
+    "(none, min_traffic or balance_subtopology)",
+    "max_task_migrations": "it stands in KIP-441's text only; Kafka released max.warmup.replicas",
+    "max.task.migrations": "it stands in KIP-441's text only; Kafka released max.warmup.replicas",
+    "num.standbys": "it stands in KIP-441's text only; Kafka released num.standby.replicas",
+    "num_standbys": "it stands in KIP-441's text only; Kafka released num.standby.replicas",
+    "balance.factor": "it stands in KIP-441's text only, and Kafka released no such setting",
+    "balance_factor": "it stands in KIP-441's text only, and Kafka released no such setting",
+    "standby.task.assignor": "it stands in KIP-708's text only; Kafka looks at tags as soon as "
+    "rack.aware.assignment.tags is set",
+    "rack.locator.class": "it stands in KIP-36's text only; Kafka released broker.rack, set on each broker",
+    "rack.locator.properties": "it stands in KIP-36's text only; Kafka released broker.rack, set on each broker",
+}
+"""Setting names in the text of a KIP, and what Kafka released."""
+
+FOREIGN_NAMES = (
+    "application.server", "auto.include.jmx.reporter", "buffered.records.per.partition", "built.in.metrics.version",
+    "cache.max.bytes.buffering", "commit.interval.ms", "enable.metrics.push",
+    "ensure.explicit.internal.resource.naming", "log.summary.interval.ms", "max.task.idle.ms", "metrics.num.samples",
+    "metrics.recording.level", "metrics.sample.window.ms", "num.stream.threads", "poll.ms", "processing.guarantee",
+    "repartition.purge.interval.ms", "replication.factor", "state.cleanup.delay.ms", "state.dir",
+    "statestore.cache.max.bytes", "task.timeout.ms", "topology.optimization", "upgrade.from", "window.size.ms",
+    "windowstore.changelog.additional.retention.ms",
+)  # fmt: skip
+"""Kafka Streams settings that an imported properties file brings along and rackwise has no use for."""
+
+FOREIGN_PREFIXES = (
+    "admin.", "client.tag.", "consumer.", "default.", "global.consumer.", "main.consumer.", "producer.",
+    "restore.consumer.", "rocksdb.", "topic.",
+)  # fmt: skip
+
+
+def _released_value(value: object) -> object:
+    if value is None:  # YAML reads a bare null, Kafka's word is none
+        return "none"
+    released = RELEASED_VALUES.get(str(value))
+    if released:
+        raise ValueError(f"{value} stands in KIP-925's text only; Kafka released it as {released}")
+    return value
+
+
+class StreamsSettings(BaseModel):
+    """Settings that decide how an application assigns its tasks, as far as its group does not tell them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+
+    acceptable_recovery_lag: int = Field(10_000, ge=0, alias="acceptable.recovery.lag")
+    """Records by which a copy may lag and still count as caught up (KIP-441)."""
+    max_warmup_replicas: int = Field(2, ge=1, alias="max.warmup.replicas")
+    """Warm-ups that the application runs at once (KIP-441)."""
+    num_standby_replicas: int = Field(0, ge=0, alias="num.standby.replicas")
+    """Standbys of each stateful task."""
+    probing_rebalance_interval_ms: int = Field(600_000, ge=60_000, alias="probing.rebalance.interval.ms")
+    """How long the application waits before it asks whether warm-ups have caught up (KIP-441)."""
+    rack_aware_assignment_strategy: Annotated[Strategy, BeforeValidator(_released_value)] = Field(
+        default="none", alias="rack.aware.assignment.strategy"
+    )
+    """How the application looks at racks when it assigns tasks (KIP-925)."""
+    rack_aware_assignment_traffic_cost: Annotated[int | None, NoneWord] = Field(
+        default=None, alias="rack.aware.assignment.traffic_cost"
+    )
+    """Cost of one partition read across racks; none leaves it to the assignor (KIP-925)."""
+    rack_aware_assignment_non_overlap_cost: Annotated[int | None, NoneWord] = Field(
+        default=None, alias="rack.aware.assignment.non_overlap_cost"
+    )
+    """Cost of moving a task away from where it is; none leaves it to the assignor (KIP-925)."""
+    rack_aware_assignment_tags: Names = Field(default=(), alias="rack.aware.assignment.tags")
+    """Client tags over which standbys are spread, gravest first (KIP-708)."""
+
+    @field_validator("rack_aware_assignment_tags")
+    @classmethod
+    def _few_short_tags(cls, tags: tuple[str, ...]) -> tuple[str, ...]:
+        if len(tags) > 5:
+            raise ValueError("Kafka takes at most 5 tags")
+        if any(len(tag) > 20 for tag in tags):
+            raise ValueError("Kafka takes tag keys of at most 20 characters")
+        return tags
+
+
+class TopologySettings(BaseModel):
+    """What the owner knows of an application's state stores; it overrides what is inferred from assignments."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+
+    source_changelogs: Names = ()
+    """Source topics that serve as changelog (tables read with topology optimisation)."""
+    stateless_subtopologies: Names = ()
+    """Subtopologies that hold no state."""
+    no_changelog_subtopologies: Names = ()
+    """Subtopologies whose stores have logging switched off."""
+    changelogs: dict[Text, Names] = Field(default_factory=dict)
+    """Subtopology number -> its changelog topics."""
+
+
+class GroupSettings(StreamsSettings):
+    """One application. What is not given here is taken from the names given for all applications."""
+
+    topology: TopologySettings = Field(default_factory=TopologySettings)
+    application_endpoints: Names = Field(default=(), alias="application.endpoints")
+    """URLs at which the application's instances tell the lags of their tasks."""
+
+    @field_validator("application_endpoints")
+    @classmethod
+    def _plain_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            if not url.startswith(("http://", "https://")):
+                raise ValueError(f"{url} is no http:// or https:// URL")
+            if "@" in url.split("/")[2]:
+                raise ValueError("a URL with a user and a password is not taken: it would end in logs")
+        return urls
