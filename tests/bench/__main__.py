@@ -1,7 +1,7 @@
 """``make bench``: run every ``bench_*.py`` beside this file in a fresh process and print one table.
 
 Each bench prints JSON lines: ``{"bench", "case", "size", "cpu_s", ...}``. A line with ``goal`` names the bound that
-``docs/benchmarks.md`` promises; the table shows figure, bound and growth, and the exit code is 1 when a bound is missed.
+``docs/benchmarks.md`` promises; the table shows figure, bound and growth, and exit 1 tells of a missed bound.
 """
 
 from __future__ import annotations
