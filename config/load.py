@@ -1,0 +1,210 @@
+"""Settings from all sources: flag > environment > config files > imported ``.properties`` > default.
+
+Every value keeps its origin. All mistakes are found in one go and told together, each with where it was made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from config.catalogue import Path as SettingPath
+from config.catalogue import by_name, nested, normalise, public
+from config.mistake import SettingMistake
+from config.settings import Settings
+from config.sources import (
+    CONFIG_VARIABLE,
+    DEFAULT,
+    Layer,
+    Origin,
+    Value,
+    from_environment,
+    from_flags,
+    from_properties,
+    from_yaml,
+)
+from config.streams_names import StreamsSettings
+
+
+class SettingsRefusedError(ValueError):
+    """The settings cannot be used; ``mistakes`` has one sentence each."""
+
+    def __init__(self, mistakes: Sequence[SettingMistake]) -> None:
+        super().__init__("; ".join(str(mistake) for mistake in mistakes))
+        self.mistakes = tuple(mistakes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The settings in force, where each came from, and what is worth saying about them."""
+
+    settings: Settings
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    """Dotted name -> origin of every value that is not a default."""
+    notes: tuple[str, ...] = ()
+
+    def origin(self, name: str) -> Origin:
+        """Where that setting was set."""
+        return self.origins.get(name, DEFAULT)
+
+    def secrets(self) -> tuple[str, ...]:
+        """Secret values in clear text, for the log's redaction only."""
+        return self.settings.kafka.secrets()
+
+
+def load_settings(
+    *,
+    files: Iterable[Path] = (),
+    properties: Iterable[Path] = (),
+    assignments: Iterable[str] = (),
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Loaded:
+    """The settings in force. A later file or assignment wins over an earlier one.
+
+    ``files`` are the ``--config`` files; without any, those named by ``RACKWISE_CONFIG`` are read. Raises
+    SettingsRefusedError with every mistake found.
+    """
+    environment = os.environ if environ is None else environ
+    named = list(files) or [Path(name) for name in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if name]
+    layers = [
+        *(from_properties(path, environment) for path in properties),
+        *(from_yaml(path) for path in named),
+        from_environment(environment),
+        from_flags(flags or {}, assignments),
+    ]
+    mistakes = [mistake for layer in layers for mistake in layer.mistakes]
+    merged = _merged(layers)
+    settings, found = _validated(merged)
+    mistakes += found
+    if mistakes or settings is None:
+        raise SettingsRefusedError(mistakes)
+    return Loaded(
+        settings=settings,
+        origins={public(path): value.origin for path, value in merged.items()},
+        notes=(*(note for layer in layers for note in layer.notes), *settings.kafka.warnings(), *_exposed(merged)),
+    )
+
+
+def effective(loaded: Loaded) -> tuple[tuple[str, Any, Origin], ...]:
+    """Every setting in force by name: value for a person's eyes (secrets are stars) and origin."""
+    document = loaded.settings.model_dump(mode="json", by_alias=True)
+    document["kafka"] = loaded.settings.kafka.masked()
+    rows: list[tuple[str, Any, Origin]] = []
+    for path, value in normalise(document).items():
+        name = public(path)
+        origin = loaded.origin(name)
+        if path[0] != "groups" or origin is not DEFAULT:
+            rows.append((name, value, origin))
+    return tuple(rows)
+
+
+def _merged(layers: Iterable[Layer]) -> dict[SettingPath, Value]:
+    merged: dict[SettingPath, Value] = {}
+    for layer in layers:
+        merged |= layer.values
+    return merged
+
+
+def _validated(merged: Mapping[SettingPath, Value]) -> tuple[Settings | None, list[SettingMistake]]:
+    document = nested({path: value.raw for path, value in merged.items()})
+    try:
+        return Settings(**document), []
+    except ValidationError as error:
+        origins = {public(path): value.origin for path, value in merged.items()}
+        return None, _mistakes(error, origins)
+
+
+def _mistakes(error: ValidationError, origins: Mapping[str, Origin]) -> list[SettingMistake]:
+    """One sentence for each error, in the user's words and with where the value was set."""
+    found: dict[str, SettingMistake] = {}
+    for detail in error.errors(include_url=False):
+        cause = detail.get("ctx", {}).get("error")
+        name, sentence = _name_of(detail, cause, origins), _sentence(detail, cause)
+        where = _where(name, origins)
+        found.setdefault(name, SettingMistake(name, f"{sentence} ({where})" if where else sentence))
+    return list(found.values())
+
+
+def _name_of(detail: ErrorDetails, cause: object, origins: Mapping[str, Origin]) -> str:
+    steps = [str(step) for step in detail["loc"] if not isinstance(step, int)]
+    if isinstance(cause, SettingMistake):
+        return ".".join(step for step in (*steps, cause.key) if step)
+    # The library names branches of unions too; the longest run of steps that was set is the setting.
+    cuts = [".".join(steps[:end]) for end in range(len(steps), 0, -1)]
+    return next((name for name in cuts if name in origins), ".".join(steps))
+
+
+def _sentence(detail: ErrorDetails, cause: object) -> str:
+    """What is wrong, in the user's words; only the library's rarer errors keep its own."""
+    if isinstance(cause, SettingMistake):
+        return cause.sentence
+    if isinstance(cause, ValueError):
+        return str(cause)
+    return _SENTENCES.get(detail["type"], _library_sentence)(detail)
+
+
+def _library_sentence(detail: ErrorDetails) -> str:
+    return detail["msg"]
+
+
+def _not_offered(detail: ErrorDetails) -> str:
+    offered = detail["ctx"]["expected"].replace("'", "")
+    return f"{_quoted(detail['input'])} is not offered; use one of {offered}"
+
+
+def _out_of_limits(detail: ErrorDetails) -> str:
+    least, most = detail["ctx"].get("ge"), detail["ctx"].get("le")
+    limit = f"less than {least}" if least is not None else f"more than {most}"
+    taker = "Kafka takes" if str(detail["loc"][-1]) in by_name(StreamsSettings) else "rackwise takes"
+    return f"{_quoted(detail['input'])} is out of its limits; {taker} nothing {limit}"
+
+
+def _expected(what: str) -> Callable[[ErrorDetails], str]:
+    return lambda detail: f"{what} is expected, not {_quoted(detail['input'])}"
+
+
+_SENTENCES: Mapping[str, Callable[[ErrorDetails], str]] = {
+    "literal_error": _not_offered,
+    "greater_than_equal": _out_of_limits,
+    "less_than_equal": _out_of_limits,
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), _expected("a whole number")),
+    **dict.fromkeys(("float_parsing", "float_type"), _expected("a number")),
+    **dict.fromkeys(("bool_parsing", "bool_type"), _expected("true or false")),
+    **dict.fromkeys(("tuple_type", "list_type"), _expected("a list, or a text with commas,")),
+    "string_type": _expected("a text"),
+}
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
+def _where(name: str, origins: Mapping[str, Origin]) -> str:
+    """The origin of that value, or of the one value that lies below it."""
+    if name in origins:
+        return str(origins[name])
+    below = {str(origin) for other, origin in origins.items() if other.startswith(name + ".")}
+    return below.pop() if len(below) == 1 else ""
+
+
+def _exposed(merged: Mapping[SettingPath, Value]) -> tuple[str, ...]:
+    names = [
+        public(path)
+        for path, value in merged.items()
+        if value.origin.kind == "flag"
+        and path[0] == "kafka"
+        and path[-1].endswith((".password", ".jaas.config", ".pem"))
+        and "${" not in str(value.raw)
+    ]
+    if not names:
+        return ()
+    told = ", ".join(names)
+    return (f"{told}: others on this machine can read the command line; use a file, ${{env:NAME}} or ${{file:PATH}}",)

@@ -1,0 +1,188 @@
+"""Where settings come from: flags, environment variables, YAML files, imported ``.properties`` files.
+
+Each source becomes a layer: canonical path -> raw value and its origin. What a source does not know is a mistake with
+the nearest name; what it knows and has no use for is a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from config.catalogue import Path as SettingPath
+from config.catalogue import by_name, catalogue, normalise
+from config.kafka_client import notes_on
+from config.kafka_keys import ALIASES, FOLDED, IGNORED, KEYS
+from config.mistake import SettingMistake, nearest
+from config.properties import load_properties, resolve_references
+from config.streams_names import FOREIGN_NAMES, FOREIGN_PREFIXES, RELEASED_NAMES, StreamsSettings
+from config.yaml_file import load_yaml
+
+PREFIX = "RACKWISE_"
+CONFIG_VARIABLE = "RACKWISE_CONFIG"
+_OTHER_VARIABLES = re.compile(r"RACKWISE_(CONFIG|CACHE|STATE|TEST_.*|DEMO_.*)")
+_SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
+_SURELY_MISSPELT = 0.92
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+
+Kind = Literal["flag", "environment", "file", "properties", "default"]
+
+
+class Origin(NamedTuple):
+    """Where a value was set."""
+
+    kind: Kind
+    where: str
+    """The flag, the variable or the file."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}" if self.where else self.kind
+
+
+DEFAULT = Origin("default", "")
+
+
+class Value(NamedTuple):
+    """A raw value with its origin."""
+
+    raw: Any
+    origin: Origin
+
+
+class Layer(NamedTuple):
+    """What one source says."""
+
+    values: Mapping[SettingPath, Value]
+    notes: tuple[str, ...] = ()
+    mistakes: tuple[SettingMistake, ...] = ()
+
+
+def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> Layer:
+    """Flags of their own by dotted name (None: not given) and ``--set name=value``, which wins when both are given."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    layers = [_layer(given, Origin("flag", "command line"))]
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        if not sign or not name.strip():
+            mistake = SettingMistake("--set", f"{_shortened(assignment)} is no name=value, such as poll.interval=10s")
+            layers.append(Layer({}, (), (mistake,)))
+        else:
+            layers.append(_layer({name.strip(): value}, Origin("flag", "--set")))
+    return _joined(layers)
+
+
+def from_environment(environ: Mapping[str, str]) -> Layer:
+    """``RACKWISE_`` and the name in capitals with underscores, such as ``RACKWISE_POLL_INTERVAL``.
+
+    What Kubernetes sets for a service of that name is left alone; a variable that looks like a misspelt setting is a
+    mistake, any other unknown one a note.
+    """
+    layers: list[Layer] = []
+    for variable in sorted(name for name in environ if name.startswith(PREFIX)):
+        value = environ[variable]
+        if _OTHER_VARIABLES.fullmatch(variable) or _SERVICE_LINK.fullmatch(variable) or _SERVICE_ADDRESS.match(value):
+            continue
+        name = environment_names().get(variable)
+        if name is not None:
+            layers.append(_layer({name: value}, Origin("environment", variable)))
+        else:
+            layers.append(_unknown_variable(variable))
+    return _joined(layers)
+
+
+def from_yaml(path: Path) -> Layer:
+    """A settings file; names may be nested, dotted or both."""
+    return _read(path, lambda: _layer(load_yaml(path), Origin("file", str(path))))
+
+
+def from_properties(path: Path, environ: Mapping[str, str]) -> Layer:
+    """An imported ``.properties`` file of a Kafka client or of a Streams application.
+
+    A file with ``application.id`` sets the Streams names for that application, one without sets them for all.
+    """
+    return _read(path, lambda: _imported(load_properties(path), Origin("properties", str(path)), environ))
+
+
+@cache
+def environment_names() -> Mapping[str, str]:
+    """Environment variable -> dotted name, for every setting that has no part of the user's choice in its name."""
+    names = [entry.name for entry in catalogue() if "<" not in entry.name]
+    names += [f"kafka.{name}" for name in (*ALIASES, *FOLDED)]
+    return {environment_name(name): name for name in names}
+
+
+def environment_name(name: str) -> str:
+    """The variable that sets a dotted name."""
+    return PREFIX + re.sub(r"[.-]", "_", name).upper()
+
+
+def _unknown_variable(variable: str) -> Layer:
+    near = nearest(variable.lower(), [name.lower() for name in environment_names()])
+    close = near is not None and SequenceMatcher(None, variable.lower(), near).ratio() > _SURELY_MISSPELT
+    if near is not None and (close or variable.startswith(f"{PREFIX}KAFKA_")):
+        return Layer({}, (), (SettingMistake(variable, f"no such setting; did you mean {near.upper()}?"),))
+    return Layer({}, (f"the environment variable {variable} is no setting and is left alone",))
+
+
+def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, str]) -> Layer:
+    streams_names = by_name(StreamsSettings)
+    application = pairs.get("application.id", "").strip()
+    values: dict[SettingPath, Value] = {}
+    mistakes: list[SettingMistake] = []
+    foreign: list[str] = []
+    for key, raw in pairs.items():
+        if key in streams_names:
+            text = resolve_references({key: raw}, environ)[key].strip()
+            values[("groups", application, key) if application else (key,)] = Value(text, origin)
+        elif key in RELEASED_NAMES:
+            mistakes.append(SettingMistake(key, RELEASED_NAMES[key]))
+        elif key in FOREIGN_NAMES or (key.startswith(FOREIGN_PREFIXES) and key not in KEYS):
+            foreign.append(key)
+        elif key != "application.id" and key not in IGNORED:
+            values["kafka", ALIASES.get(key, key)] = Value(raw, origin)
+    notes = list(notes_on(pairs))
+    if foreign:
+        notes.append(f"left out, as they belong to the application itself: {', '.join(sorted(foreign))}")
+    return Layer(values, tuple(f"{origin.where}: {note}" for note in notes), tuple(mistakes))
+
+
+def _layer(document: Mapping[Any, Any], origin: Origin) -> Layer:
+    """Each top-level name by itself, so that one mistake does not hide the next."""
+    values: dict[SettingPath, Value] = {}
+    mistakes: list[SettingMistake] = []
+    for key, below in document.items():
+        try:
+            found = normalise({key: below})
+        except SettingMistake as mistake:
+            mistakes.append(SettingMistake(mistake.key, f"{mistake.sentence} ({origin})"))
+            continue
+        values |= {path: Value(raw, origin) for path, raw in found.items()}
+    return Layer(values, (), tuple(mistakes))
+
+
+def _read(path: Path, read: Callable[[], Layer]) -> Layer:
+    try:
+        return read()
+    except SettingMistake as mistake:
+        sentence = mistake.sentence if str(path) in mistake.sentence else f"{mistake.sentence} ({path})"
+        return Layer({}, (), (SettingMistake(mistake.key, sentence),))
+
+
+def _joined(layers: Iterable[Layer]) -> Layer:
+    values: dict[SettingPath, Value] = {}
+    notes: list[str] = []
+    mistakes: list[SettingMistake] = []
+    for layer in layers:
+        values |= layer.values
+        notes += layer.notes
+        mistakes += layer.mistakes
+    return Layer(values, tuple(notes), tuple(mistakes))
+
+
+def _shortened(text: str) -> str:
+    """An argument that is no assignment, cut: it may be a secret in the wrong place."""
+    return repr(text if len(text) <= 12 else text[:12] + "…")
