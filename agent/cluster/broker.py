@@ -17,7 +17,8 @@ from threading import RLock
 from typing import Final
 
 from agent.cluster.errors import BadSpec, ClusterError
-from agent.cluster.jars import JarSet
+from agent.cluster.jars import JarSet, kafka_jars
+from agent.cluster.jmx import ByteCounters, read_counters
 from agent.cluster.launch import Home, home, launch, write_settings
 from agent.cluster.manifest import Manifest, Member, write_manifest
 from agent.cluster.processes import ProcessId, kill_all, wait_gone
@@ -42,13 +43,20 @@ KEEP: Final = _Keep.KEEP
 class Members:
     """The brokers of one cluster as processes; shared by its handles, safe to use from several threads."""
 
-    def __init__(self, directory: Path, jars: JarSet, manifest: Manifest) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, jars: JarSet | None = None) -> None:
         self.directory = directory
-        self.jars = jars
+        self._jars = jars
         self.manifest = manifest
         self.lock = RLock()
         # Kept so that ended children are reaped and never stay zombies.
         self._children: dict[int, subprocess.Popen[bytes]] = {}
+
+    @property
+    def jars(self) -> JarSet:
+        """Jars the brokers run from; looked up only when a broker is to be started."""
+        if self._jars is None:
+            self._jars = kafka_jars(self.manifest.spec.version)
+        return self._jars
 
     def save(self, manifest: Manifest) -> None:
         """Take over what the cluster is now and put it on disk."""
@@ -137,6 +145,17 @@ class Broker:
     def log_path(self) -> Path:
         """Kafka's own log."""
         return self.files.log
+
+    @property
+    def jmx_url(self) -> str | None:
+        """Page of its byte counters; None unless the cluster was started with `jmx`."""
+        return None if self.node.jmx_port is None else f"http://127.0.0.1:{self.node.jmx_port}/metrics"
+
+    def jmx_counters(self) -> ByteCounters:
+        """Its byte counters; ClusterError when the cluster has no `jmx` or the broker does not answer."""
+        if self.jmx_url is None:
+            raise ClusterError(f"Broker {self.id} has no JMX counters", todo="Start the cluster with jmx=True.")
+        return read_counters(self.jmx_url)
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
         """Controlled shutdown: leaders move away first. SIGKILL when the time is over; fine when it is down."""

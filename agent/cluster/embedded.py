@@ -28,10 +28,12 @@ from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet, Progress, kafka_jars
 from agent.cluster.launch import format_storage, home, write_shared_files
 from agent.cluster.leftovers import clear
-from agent.cluster.manifest import Manifest, Member
+from agent.cluster.manifest import Manifest, Member, read_manifest
 from agent.cluster.places import clusters_home
 from agent.cluster.ports import held_ports
 from agent.cluster.processes import ProcessId
+from agent.cluster.proxy import RecordingProxy
+from agent.cluster.proxy_process import start_proxy_process
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
 
@@ -43,9 +45,10 @@ _READY_TIMEOUT_S = 90.0
 class EmbeddedCluster:
     """A running cluster of real brokers; a context manager that ends it."""
 
-    def __init__(self, members: Members, watchdog: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(self, members: Members) -> None:
         self._members = members
-        self._watchdog = watchdog
+        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._proxy: RecordingProxy | None = None
 
     @classmethod
     def start(
@@ -67,7 +70,7 @@ class EmbeddedCluster:
         began = time.monotonic()
         jars = kafka_jars(spec.version, on_progress)
         directory = _new_directory(name or f"run-{os.getpid()}-{secrets.token_hex(3)}")
-        members = Members(directory, jars, _new_manifest(directory, spec, detached=detached))
+        members = Members(directory, _new_manifest(directory, spec, detached=detached), jars)
         cluster = cls(members)
         try:
             members.save(members.manifest)
@@ -75,6 +78,7 @@ class EmbeddedCluster:
                 cluster._watchdog = _start_watchdog(directory)
             say(f"starting {len(spec.racks)} brokers of Kafka {spec.version} in {directory}")
             _launch_all(members)
+            cluster._start_proxy()
             cluster.wait_ready(timeout_s)
         except BaseException:
             cluster.stop()
@@ -82,6 +86,20 @@ class EmbeddedCluster:
         members.save(replace(members.manifest, ready=True))
         say(f"ready after {time.monotonic() - began:.1f} s: {cluster.bootstrap_servers}")
         return cluster
+
+    @classmethod
+    def open(cls, name: str) -> Self:
+        """A handle on a cluster that another process started; leaving its context ends the cluster all the same.
+
+        ClusterError when there is none of this name.
+        """
+        directory = clusters_home() / name
+        manifest = read_manifest(directory)
+        if manifest is None:
+            raise ClusterError(
+                f"There is no cluster named {name}", todo=f"Start it with `rackwise cluster up --name {name}`."
+            )
+        return cls(Members(directory, manifest))
 
     @property
     def spec(self) -> ClusterSpec:
@@ -114,6 +132,21 @@ class EmbeddedCluster:
         return self._members.manifest.bootstrap_servers
 
     @property
+    def proxied_bootstrap_servers(self) -> str:
+        """Of the recording proxy; ClusterError unless the cluster was started with `proxied`."""
+        servers = self._members.manifest.proxied_bootstrap_servers
+        if servers is None:
+            raise _not_proxied()
+        return servers
+
+    @property
+    def proxy(self) -> RecordingProxy:
+        """The proxy of a cluster this process started with `proxied`; ClusterError when it has none here."""
+        if self._proxy is None:
+            raise _not_proxied()
+        return self._proxy
+
+    @property
     def brokers(self) -> tuple[Broker, ...]:
         """All brokers, running or not, by id."""
         return tuple(Broker(self._members, one.node.id) for one in self._members.manifest.members)
@@ -140,6 +173,9 @@ class EmbeddedCluster:
 
     def stop(self) -> None:
         """End every broker at once and remove the directory; fine when it is stopped already."""
+        if self._proxy is not None:
+            self._proxy.stop()
+            self._proxy = None
         clear(self.directory)
         self._members.reap()
         if self._watchdog is not None and self._watchdog.stdin is not None:
@@ -148,6 +184,17 @@ class EmbeddedCluster:
                 self._watchdog.stdin.close()
             self._watchdog.wait(10)
             self._watchdog = None
+
+    def _start_proxy(self) -> None:
+        manifest = self._members.manifest
+        routes = manifest.proxy_routes
+        if not routes:
+            return
+        if manifest.owner is None:
+            self._members.save(replace(manifest, helpers=(start_proxy_process(self.directory),)))
+        else:
+            self._proxy = RecordingProxy(routes)
+            self._proxy.start()
 
     def __enter__(self) -> Self:
         return self
@@ -241,6 +288,12 @@ def _format_all(members: Members) -> None:
         ]
         for job in jobs:
             job.result()
+
+
+def _not_proxied() -> ClusterError:
+    return ClusterError(
+        "This cluster has no recording proxy here", todo="Start it in this process with ClusterSpec(proxied=True)."
+    )
 
 
 def _silent(_line: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent.cluster.errors import ClusterError
 from agent.cluster.processes import ProcessId
-from agent.cluster.settings import Node
+from agent.cluster.settings import Node, Route
 from agent.cluster.spec import ClusterSpec
 
 FILE_NAME = "manifest.json"
@@ -60,8 +61,13 @@ class Manifest:
     @property
     def proxied_bootstrap_servers(self) -> str | None:
         """Of the recording proxy; None when the cluster has none."""
-        ports = [one.node.proxy_port for one in self.members]
-        return None if None in ports else ",".join(f"127.0.0.1:{port}" for port in ports)
+        routes = self.proxy_routes.values()
+        return ",".join(f"127.0.0.1:{route.listen_port}" for route in routes) or None
+
+    @property
+    def proxy_routes(self) -> Mapping[int, Route]:
+        """Broker -> its way through the proxy; empty when the cluster has none."""
+        return {one.node.id: one.node.route for one in self.members if one.node.route is not None}
 
     def with_member(self, member: Member) -> Manifest:
         """The same cluster with this member in the place of the one with its id."""

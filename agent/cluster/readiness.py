@@ -13,6 +13,8 @@ from collections.abc import Mapping
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from agent.cluster.requests import UNREADABLE
+
 _CLIENT_ID = "rackwise-cluster"
 _VERSION = 4
 _LONGEST_ANSWER_BYTES = 16 * 1024 * 1024
@@ -29,7 +31,7 @@ def known_brokers(port: int, timeout_s: float = 2.0) -> Mapping[int, str | None]
             if not 0 <= size <= _LONGEST_ANSWER_BYTES:
                 return None
             answer = MetadataResponse.decode(_exactly(connection, size), version=_VERSION, header=True)
-    except (OSError, ValueError, EOFError, struct.error, IndexError):
+    except (OSError, *UNREADABLE):
         return None
     return {broker.node_id: broker.rack for broker in answer.brokers}
 

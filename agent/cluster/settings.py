@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.cluster.spec import ClusterSpec, Version
 
@@ -16,6 +17,13 @@ RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 STREAMS_PROTOCOL_SINCE = Version(4, 1, 0)
 CONSUMER_PROTOCOL_SINCE = Version(4, 0, 0)
+
+
+class Route(NamedTuple):
+    """Ports of 127.0.0.1: where clients come in, and the broker's listener behind the proxy."""
+
+    listen_port: int
+    broker_port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +41,13 @@ class Node:
     """Port of the recording proxy, which clients are told."""
     jmx_port: int | None = None
     data_directory: str
+
+    @property
+    def route(self) -> Route | None:
+        """Its way through the recording proxy; None when the cluster has none."""
+        if self.proxy_port is None or self.proxied_port is None:
+            return None
+        return Route(self.proxy_port, self.proxied_port)
 
 
 def common_settings(brokers: int, version: Version, *, rack_aware_selector: bool = True) -> dict[str, str]:
@@ -100,9 +115,9 @@ def _listeners(node: Node, *, secured: bool) -> dict[str, str]:
         "CONTROLLER": "PLAINTEXT",
         "CLIENT": "SASL_SSL" if secured else "PLAINTEXT",
     }
-    if node.proxied_port is not None and node.proxy_port is not None:
-        bound["PROXIED"] = node.proxied_port
-        told["PROXIED"] = node.proxy_port
+    if node.route is not None:
+        bound["PROXIED"] = node.route.broker_port
+        told["PROXIED"] = node.route.listen_port
         # The proxy reads what it passes on, so this listener never has TLS.
         protocols["PROXIED"] = "SASL_PLAINTEXT" if secured else "PLAINTEXT"
     return {
