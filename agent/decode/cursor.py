@@ -71,10 +71,10 @@ def count(data: bytes, at: int, smallest_bytes: int, what: str) -> int:
     """How many items an array claims, once it is sure that they can be there."""
     items = int32(data, at, what)
     if items < 0:
-        raise Broken(UndecodableReason.NEGATIVE, f"{what} claim {items} items; null is not allowed here", at)
+        raise Broken(UndecodableReason.NEGATIVE, f"{what}: {items} items are claimed; null is not allowed here", at)
     left = len(data) - at - 4
     if items * smallest_bytes > left:
-        sentence = f"{what} claim {items} items of at least {smallest_bytes} bytes, but {left} bytes are left"
+        sentence = f"{what}: {items} items of at least {smallest_bytes} bytes are claimed, but {left} bytes are left"
         raise Broken(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
     return items
 
@@ -95,7 +95,7 @@ def plain_bytes(data: bytes, at: int, what: str) -> tuple[bytes, int]:
     """Bytes behind a 32-bit length where null is not allowed."""
     value, end = nullable_bytes(data, at, what)
     if value is None:
-        raise Broken(UndecodableReason.NEGATIVE, f"{what} has a negative length; null is not allowed here", at)
+        raise Broken(UndecodableReason.NEGATIVE, f"{what}: the length is negative; null is not allowed here", at)
     return value, end
 
 
@@ -116,12 +116,12 @@ def utf8(raw: bytes, at: int, what: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        sentence = f"{what} is not valid UTF-8: {error.reason} at byte {error.start} of {len(raw)}"
+        sentence = f"{what}: not valid UTF-8, {error.reason} at byte {error.start} of {len(raw)}"
         raise Broken(UndecodableReason.NOT_TEXT, sentence, at + error.start) from None
 
 
 def truncated(data: bytes, at: int, needed_bytes: int, what: str) -> NoReturn:
     """Raise for a field that does not fit into what is left."""
     left = max(0, len(data) - at)
-    sentence = f"{what} needs {needed_bytes} bytes, but {left} are left"
+    sentence = f"{what}: {needed_bytes} bytes are needed, but {left} are left"
     raise Broken(UndecodableReason.TRUNCATED, sentence, min(at, len(data)))

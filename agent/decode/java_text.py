@@ -33,7 +33,7 @@ def from_utf16(units: bytes, at: int, what: str) -> str:
     try:
         return units.decode("utf-16-be")
     except UnicodeDecodeError as error:
-        raise Broken(UndecodableReason.NOT_TEXT, f"{what} is not valid UTF-16: {error.reason}", at) from None
+        raise Broken(UndecodableReason.NOT_TEXT, f"{what}: not valid UTF-16, {error.reason}", at) from None
 
 
 def _code_units(raw: bytes, at: int, what: str) -> bytes:
@@ -52,14 +52,14 @@ def _code_units(raw: bytes, at: int, what: str) -> bytes:
             units.append((first & 0x0F) << 12 | middle << 6 | _continued(raw, i + 2, at, what))
             i += 3
         else:
-            sentence = f"{what} is not valid modified UTF-8: no character begins with byte 0x{first:02x}"
+            sentence = f"{what}: not valid modified UTF-8, no character begins with byte 0x{first:02x}"
             raise Broken(UndecodableReason.NOT_TEXT, sentence, at + i)
     return _big_endian(units)
 
 
 def _continued(raw: bytes, i: int, at: int, what: str) -> int:
     if i >= len(raw) or raw[i] & 0xC0 != 0x80:
-        sentence = f"{what} is not valid modified UTF-8: a character is cut short at byte {i} of {len(raw)}"
+        sentence = f"{what}: not valid modified UTF-8, a character is cut short at byte {i} of {len(raw)}"
         raise Broken(UndecodableReason.NOT_TEXT, sentence, at + i)
     return raw[i] & 0x3F
 

@@ -109,7 +109,7 @@ class Reading:
         """How many items an array claims, once it is sure that they can be there and may be built."""
         items = count(data, at, smallest_bytes, what)
         if items > self.items_left:
-            sentence = f"{what} claim {items} items, but the group may build {self.items_left} more at most"
+            sentence = f"{what}: {items} items are claimed, but the group may build {self.items_left} more at most"
             raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
         self.items_left -= items
         return items
@@ -125,7 +125,7 @@ class Reading:
         """A name in UTF-8 where null is not allowed."""
         value, end = self.nullable_name(data, at, what)
         if value is None:
-            raise Broken(UndecodableReason.NEGATIVE, f"{what} has a negative length; null is not allowed here", at)
+            raise Broken(UndecodableReason.NEGATIVE, f"{what}: the length is negative; null is not allowed here", at)
         return value, end
 
     def text(self, raw: bytes, at: int, what: str) -> str:
