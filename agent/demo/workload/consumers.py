@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from agent.demo.workload.clientlog import LOG
 from agent.demo.workload.errors import WorkloadError
 from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
 
@@ -39,7 +40,7 @@ class Member:
         self.name = name
         self.rack = rack
         self._plan = plan
-        self._consumer = Consumer(_settings(bootstrap_servers, plan, name, rack))
+        self._consumer = Consumer(_settings(bootstrap_servers, plan, name, rack), logger=LOG)
         self._held: frozenset[int] = frozenset()
         self._events: deque[Rebalanced] = deque(maxlen=_MOST_EVENTS)
         self._records = 0

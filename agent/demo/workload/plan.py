@@ -97,7 +97,10 @@ class TopologyPlan:
     forward_every: int = 2
     """Subtopology 0 sends one record in so many through the repartition topic to subtopology 1."""
     restore_records_per_s: int = 0
-    """Upper bound for restoring the store `customers`, per stream thread; 0 is no bound."""
+    """Upper bound for restoring the store `customers`, per stream thread; 0 is no bound.
+
+    It holds for actives, standbys and warm-ups alike, so a group that starts over changelogs of an earlier run waits.
+    """
     stateless_input: str | None = None
     stateless_output: str | None = None
     table_input: str | None = None
@@ -119,6 +122,8 @@ class StreamsPlan:
     settings: Mapping[str, str] = field(default_factory=dict)
     group_configs: Mapping[str, str] = field(default_factory=dict)
     """Configs of the group itself (KIP-1071), set before the first instance starts."""
+    newcomer_restore_records_per_s: int = 0
+    """As in the topology, but for instances started later: what is there settles fast, what comes is worth watching."""
     tagged: bool = True
     """Whether instances carry the client tag `zone`."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate
 
 from confluent_kafka import Producer
 
+from agent.demo.workload.clientlog import LOG
 from agent.demo.workload.errors import WorkloadError
 from agent.demo.workload.plan import LoadPlan
 
@@ -38,11 +39,13 @@ class LoadGenerator:
             {
                 "bootstrap.servers": bootstrap_servers,
                 "client.id": "workload-producer",
-                "linger.ms": 100,
+                # Few and larger batches: each costs a request to the leader and one from every follower.
+                "linger.ms": 500,
                 "acks": "all",
                 "queue.buffering.max.messages": 100_000,
                 "on_delivery": self._delivered,
-            }
+            },
+            logger=LOG,
         )
         self._ending = threading.Event()
         self._paused: set[str] = set()
@@ -50,10 +53,10 @@ class LoadGenerator:
         self._last_failure: str | None = None
         self._thread = threading.Thread(target=self._run, name="workload-load", daemon=True)
 
-    def preload(self) -> int:
-        """Write every preload as fast as the brokers take it; how many records. WorkloadError when some failed."""
+    def preload(self, topics: Collection[str]) -> int:
+        """Write the preloads of these topics as fast as brokers take them; how many. WorkloadError when some failed."""
         count = 0
-        for stream in self._streams:
+        for stream in (one for one in self._streams if one.load.topic in topics):
             for at in range(stream.load.preload_records):
                 self._send(stream, at % stream.partitions)
                 count += 1
@@ -93,7 +96,7 @@ class LoadGenerator:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-        self._producer.flush(2)
+        self._producer.close()
 
     def _run(self) -> None:
         before = time.monotonic()

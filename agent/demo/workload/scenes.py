@@ -63,7 +63,7 @@ def demo_plan(facts: ClusterFacts) -> WorkloadPlan:
             JavaGroupPlan(group="exports", topic="views", racks=(None, None)),
         ),
         streams=(
-            classic_application(facts, "shop", restore_records_per_s=600),
+            classic_application(facts, "shop", newcomer_restore_records_per_s=800),
             streams_application(facts, "shop-next"),
         ),
         faults=(
@@ -77,7 +77,9 @@ def demo_plan(facts: ClusterFacts) -> WorkloadPlan:
     )
 
 
-def small_plan(facts: ClusterFacts, *, restore_records_per_s: int = 0, preload_records: int = 12_000) -> WorkloadPlan:
+def small_plan(
+    facts: ClusterFacts, *, newcomer_restore_records_per_s: int = 0, preload_records: int = 12_000
+) -> WorkloadPlan:
     """One topic, one librdkafka group and the classic Streams application on two racks: up in a few seconds."""
     return WorkloadPlan(
         topics=(TopicPlan(name="orders", replicas=spread(facts.racks, _PARTITIONS, 2)),),
@@ -87,15 +89,16 @@ def small_plan(facts: ClusterFacts, *, restore_records_per_s: int = 0, preload_r
                 group="audit", topic="orders", racks=_member_racks(facts), protocol=Protocol.COOPERATIVE_STICKY
             ),
         ),
-        streams=(classic_application(facts, "shop", restore_records_per_s=restore_records_per_s),),
+        streams=(classic_application(facts, "shop", newcomer_restore_records_per_s=newcomer_restore_records_per_s),),
     )
 
 
-def classic_application(facts: ClusterFacts, name: str, *, restore_records_per_s: int = 0) -> StreamsPlan:
+def classic_application(facts: ClusterFacts, name: str, *, newcomer_restore_records_per_s: int = 0) -> StreamsPlan:
     """The application under the classic protocol: standbys by tag, warm-ups, a long wait between probing rebalances."""
     return StreamsPlan(
         application=name,
-        topology=TopologyPlan(input="orders", restore_records_per_s=restore_records_per_s),
+        topology=TopologyPlan(input="orders"),
+        newcomer_restore_records_per_s=newcomer_restore_records_per_s,
         racks=_member_racks(facts)[:2],
         settings={
             "acceptable.recovery.lag": str(_ACCEPTABLE_RECOVERY_LAG),

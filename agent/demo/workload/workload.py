@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from types import TracebackType
 
 from agent.cluster.spec import DEFAULT_VERSION
@@ -18,7 +19,7 @@ from agent.demo.workload.consumers import Group
 from agent.demo.workload.errors import WorkloadError
 from agent.demo.workload.facts import ClusterFacts
 from agent.demo.workload.java import JavaHost, Json
-from agent.demo.workload.plan import JavaGroupPlan, StreamsPlan, WorkloadPlan, fitted
+from agent.demo.workload.plan import JavaGroupPlan, StreamsPlan, TopologyPlan, WorkloadPlan, fitted
 from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.scenes import demo_plan
 from agent.demo.workload.topics import create_topics
@@ -71,17 +72,14 @@ class Workload(AbstractContextManager["Workload"]):
         """Names of an application's instances."""
         return tuple(self._instances[application])
 
-    def scale_out(self, application: str, rack: str | None) -> str:
-        """Start one more instance of an application; its name."""
+    def scale_out(self, application: str, rack: str | None, *, restore_records_per_s: int | None = None) -> str:
+        """Start one more instance of an application; its name.
+
+        `restore_records_per_s` bounds how fast it restores; None takes what the plan has for newcomers.
+        """
         app = self._application(application)
-        name = self._name(application)
-        tags = {"zone": rack} if app.tagged and rack is not None else {}
-        settings = dict(app.settings)
-        if app.streams_protocol:
-            settings["group.protocol"] = "streams"
-        self.java.start_instance(name, application, app.topology, rack=rack, tags=tags, settings=settings)
-        self._instances[application].append(name)
-        return name
+        bound = app.newcomer_restore_records_per_s if restore_records_per_s is None else restore_records_per_s
+        return self._start_instance(app, rack, replace(app.topology, restore_records_per_s=bound))
 
     def scale_in(self, name: str, *, leave: bool = True) -> None:
         """Stop an instance by name; without `leave` its group learns of it when the session ends."""
@@ -141,7 +139,8 @@ class Workload(AbstractContextManager["Workload"]):
     def _begin(self, on_progress: Progress) -> None:
         made = create_topics(self.bootstrap_servers, self.plan.topics)
         on_progress(f"{len(made)} topics made, their replicas placed by hand")
-        on_progress(f"{self.load.preload()} records written ahead")
+        # A topic of an earlier run has its records already.
+        on_progress(f"{self.load.preload(made)} records written ahead")
         for plan in self.plan.librdkafka_groups:
             self.groups[plan.group] = Group(self.bootstrap_servers, plan)
         for group in self.plan.java_groups:
@@ -162,7 +161,18 @@ class Workload(AbstractContextManager["Workload"]):
         if plan.group_configs:
             self.java.set_group_configs(plan.application, plan.group_configs)
         for rack in plan.racks:
-            self.scale_out(plan.application, rack)
+            self._start_instance(plan, rack, plan.topology)
+
+    def _start_instance(self, app: StreamsPlan, rack: str | None, topology: TopologyPlan) -> str:
+        application = app.application
+        name = self._name(application)
+        tags = {"zone": rack} if app.tagged and rack is not None else {}
+        settings = dict(app.settings)
+        if app.streams_protocol:
+            settings["group.protocol"] = "streams"
+        self.java.start_instance(name, application, topology, rack=rack, tags=tags, settings=settings)
+        self._instances[application].append(name)
+        return name
 
     def _application(self, application: str) -> StreamsPlan:
         return next(app for app in self.plan.streams if app.application == application)
