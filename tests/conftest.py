@@ -1,32 +1,91 @@
 """Clusters for tests: one shared by the whole run, others on demand, or a foreign one given by the environment.
 
-`RACKWISE_TEST_BOOTSTRAP` names a foreign cluster; then tests marked `harm` are deselected unless
-`RACKWISE_TEST_DRIVER=compose` says how its brokers may be stopped.
+`RACKWISE_TEST_BOOTSTRAP` names a foreign cluster for the tests that only watch. Tests marked `harm` then need
+`RACKWISE_TEST_DRIVER=compose`; without it they are deselected, and the header says so.
+A test that uses one of these clusters is an integration test, whether it is marked or not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
+from agent.cluster.errors import ClusterError
 
 BOOTSTRAP = "RACKWISE_TEST_BOOTSTRAP"
+DRIVER = "RACKWISE_TEST_DRIVER"
+COMPOSE_FILE = Path(__file__).resolve().parents[1] / "docker-compose.yml"
+CLUSTER_FIXTURES = {"cluster", "embedded_cluster", "cluster_factory"}
 
 ClusterFactory = Callable[[ClusterSpec], EmbeddedCluster]
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedCluster:
+    """A foreign cluster: it may be looked at."""
+
+    bootstrap_servers: str
+    brokers: Sequence[BrokerDriver] = ()
+
+    def broker(self, broker_id: int) -> BrokerDriver:
+        raise ClusterError(f"Broker {broker_id} is foreign", todo=f"Mark the test `harm`, or set {DRIVER}=compose.")
+
+
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[EmbeddedCluster]:
-    """Three brokers of the default version in racks a, b, c, with proxies; shared, so leave it as you found it."""
-    with EmbeddedCluster.start(ClusterSpec(), on_progress=print) as started:
+def embedded_cluster() -> Iterator[EmbeddedCluster]:
+    """Three brokers of the default version in racks a, b, c, with proxies. Shared: leave it as you found it."""
+    with EmbeddedCluster.start(ClusterSpec(proxied=True), on_progress=print) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> ClusterDriver | WatchedCluster:
+    """The foreign cluster when one is named, else `embedded_cluster`; for tests that need no more than a driver."""
+    if (foreign := os.environ.get(BOOTSTRAP)) is None:
+        return request.getfixturevalue("embedded_cluster")
+    return ComposeDriver(COMPOSE_FILE) if _foreign_may_be_harmed() else WatchedCluster(foreign)
 
 
 @pytest.fixture
 def cluster_factory() -> Iterator[ClusterFactory]:
-    """Starts clusters of any spec; all are ended with the test."""
+    """Starts embedded clusters of any spec, also beside a foreign one; all are ended with the test."""
     with ExitStack() as stack:
         yield lambda spec: stack.enter_context(EmbeddedCluster.start(spec, on_progress=print))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
+    if BOOTSTRAP not in os.environ or _foreign_may_be_harmed():
+        return
+    harmful = [item for item in items if _harms_foreign(item)]
+    if harmful:
+        config.hook.pytest_deselected(items=harmful)
+        items[:] = [item for item in items if item not in set(harmful)]
+
+
+def pytest_report_header() -> list[str]:
+    if BOOTSTRAP not in os.environ:
+        return []
+    may = "may be harmed through docker compose"
+    may_not = f"is only watched: tests marked harm are deselected unless {DRIVER}=compose"
+    return [f"cluster: {os.environ[BOOTSTRAP]}, which {may if _foreign_may_be_harmed() else may_not}"]
+
+
+def _harms_foreign(item: pytest.Item) -> bool:
+    return item.get_closest_marker("harm") is not None and "cluster" in getattr(item, "fixturenames", ())
+
+
+def _foreign_may_be_harmed() -> bool:
+    driver = os.environ.get(DRIVER)
+    if driver not in (None, "compose"):
+        raise pytest.UsageError(f"{DRIVER}={driver} is unknown: the only foreign driver is compose.")
+    return driver == "compose"

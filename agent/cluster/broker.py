@@ -32,11 +32,13 @@ _PROBE_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
 
 
-class _Keep(Enum):
+class Keep(Enum):
+    """The type of `KEEP`."""
+
     KEEP = "the rack it has"
 
 
-KEEP: Final = _Keep.KEEP
+KEEP: Final = Keep.KEEP
 """The broker keeps the rack it has; None takes its rack away."""
 
 
@@ -173,7 +175,7 @@ class Broker:
         """Let a frozen broker run on. ClusterError when it does not run."""
         self._signal_running(signal.SIGCONT)
 
-    def start(self, rack: str | _Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S) -> None:
+    def start(self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S) -> None:
         """Start it on its old ports and data, in another rack when one is given; None means without a rack.
 
         With `wait` returns once it serves and the others know its rack. ClusterError when it runs already, or does
@@ -185,7 +187,7 @@ class Broker:
                     f"Broker {self.id} runs already, as pid {self.pid}", todo="Stop it first, or restart it."
                 )
             member = self._members.member(self.id)
-            if not isinstance(rack, _Keep):
+            if not isinstance(rack, Keep):
                 member = replace(member, node=replace(member.node, rack=rack))
                 self._members.save(self._members.manifest.with_member(member))
             self._members.configure(member.node)
@@ -194,7 +196,7 @@ class Broker:
             self.wait_ready(timeout_s)
 
     def restart(
-        self, rack: str | _Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
+        self, rack: str | Keep | None = KEEP, *, wait: bool = True, timeout_s: float = _START_TIMEOUT_S
     ) -> None:
         """Controlled shutdown, then start; see `stop` and `start`."""
         self.stop()
