@@ -1,0 +1,145 @@
+"""``status``, ``racks``, ``groups``, ``doctor``: what is there, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.cli import options
+from agent.cli.output import Format, chosen, emit, emit_one, say
+
+if TYPE_CHECKING:
+    from agent.cli.session import Look
+
+FINDINGS_SHOWN = 20
+
+
+def status(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """One look at the cluster: what is there, and every finding."""
+    from agent.cli import views
+
+    look = _look(config, properties, assign, bootstrap)
+    if chosen(output) is not Format.TABLE:
+        emit_one(views.status(look), output)
+        return
+    summary = views.summary(look)
+    emit_one(summary, output, tuple(summary))
+    findings = views.findings(look)
+    print()
+    emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
+    if len(findings) > FINDINGS_SHOWN:
+        say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
+    _tell_gaps(look)
+
+
+def racks(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Racks with their brokers, replicas, leaders, members and tasks."""
+    from agent.cli import views
+
+    look = _look(config, properties, assign, bootstrap)
+    columns = ("rack", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks")
+    emit(views.racks(look.snapshot), columns, output, empty="no broker answered")
+    _tell_gaps(look)
+
+
+def groups(
+    group: Annotated[str | None, typer.Argument(help="One group to show with its members; all groups without.")] = None,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Groups with their kind, racks, and locality now and at best; or one group with its members and tasks."""
+    from agent.cli import views
+    from agent.errors import BadInput
+
+    look = _look(config, properties, assign, bootstrap)
+    if group is None:
+        columns = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "local_read", "best", "gap")
+        emit(views.groups(look), columns, output, empty="no groups")
+    elif group not in look.snapshot.groups:
+        raise BadInput(
+            f"there is no group {group!r}", why="no broker lists it", todo="See all of them with: rackwise groups"
+        )
+    elif chosen(output) is Format.TABLE:
+        _show_group(look, group, output)
+    else:
+        emit_one(views.group(look, group), output)
+    _tell_gaps(look)
+
+
+def doctor(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """What keeps this cluster from being rack-local, with the line to change."""
+    from agent.doctor import CheckState, diagnose
+
+    look = _look(config, properties, assign, bootstrap)
+    marks = {CheckState.OK: "ok", CheckState.FAULT: "FAULT", CheckState.UNKNOWN: "unknown"}
+    rows: list[dict[str, Any]] = [
+        {
+            "state": marks[check.state],
+            "check": check.name,
+            "sentence": check.sentence,
+            "who": list(check.who),
+            "line": check.line,
+        }
+        for check in diagnose(look.snapshot, look.detection, look.plan)
+    ]
+    if chosen(output) is not Format.TABLE:
+        emit(rows, ("state", "check", "who", "sentence", "line"), output)
+        return
+    for row in rows:
+        print(f"{row['state']:>8}  {row['check']}")
+        for part in str(row["sentence"]).split("; ") if row["state"] != "ok" else ():
+            print(f"          {part}")
+        for line in str(row["line"] or "").split("; "):
+            if line:
+                print(f"          > {line}")
+    _tell_gaps(look)
+
+
+def _look(
+    config: options.Config, properties: options.Properties, assign: options.Assign, bootstrap: options.Bootstrap
+) -> Look:
+    from agent.cli.session import look
+
+    return look(options.settings(config, properties, assign, bootstrap))
+
+
+def _show_group(look: Look, group: str, output: Format | None) -> None:
+    from agent.cli import views
+
+    document = views.group(look, group)
+    members, tasks = document.pop("members", []), document.pop("tasks", [])
+    emit_one(document, output, tuple(document))
+    if members:
+        print()
+        emit(members, ("member", "client_id", "host", "rack", "assigned", "defects"), output)
+    if tasks:
+        print()
+        emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)
+
+
+def _tell_gaps(look: Look) -> None:
+    """Gaps go to stderr in every form: a partial answer must never read as a whole one."""
+    for gap in look.snapshot.gaps:
+        say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
