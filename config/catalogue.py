@@ -106,8 +106,8 @@ def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Pa
         yield from _leaves(section, value or {}, path)
     elif field.annotation is KafkaClientConfig and isinstance(value, Mapping):
         yield from (((*path, ALIASES.get(name, name)), leaf) for name, leaf in _joined(value, ""))
-    elif (item := mapped_model(field)) is not None and isinstance(value, Mapping):
-        yield from _item_leaves(item, value, path)
+    elif (item := mapped_model(field)) is not None and (isinstance(value, Mapping) or value is None):
+        yield from _item_leaves(item, value or {}, path)
     elif is_mapping(field) and isinstance(value, Mapping):
         yield from (((*path, str(key)), leaf) for key, leaf in value.items())
     elif section is not None or is_mapping(field):
@@ -168,8 +168,10 @@ def _joined(value: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
 
 @cache
 def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields of a model by public name."""
-    return {field.alias or name: field for name, field in model.model_fields.items()}
+    """The fields of a model by public name: its own first, then those it shares with others."""
+    own = inspect.get_annotations(model)
+    fields = sorted(model.model_fields.items(), key=lambda item: item[0] not in own)
+    return {field.alias or name: field for name, field in fields}
 
 
 def section_model(field: FieldInfo) -> type[BaseModel] | None:

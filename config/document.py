@@ -1,18 +1,41 @@
-"""The settings as documents: the table of docs/operations.md and a JSON Schema for editors."""
+"""The settings as documents: the table of docs/operations.md, the example file and a JSON Schema for editors.
+
+All three are written from the models, and tests hold that the committed files are the ones written now.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
 
 from config.catalogue import by_name, catalogue, mapped_model, section_model
+from config.kafka_client import KafkaClientConfig
 from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.settings import Settings
 from config.sources import environment_name
 
 BEGIN = "<!-- settings: written by `rackwise config docs` -->"
 END = "<!-- end of settings -->"
+
+_EXAMPLE_HEAD = """\
+# Settings of rackwise. Every setting is here with its default, commented out: what you leave out keeps it.
+# Check with: rackwise config check -c THIS_FILE. Which value is in force, and why: rackwise config show --origin.
+# Names may be nested or dotted (poll.interval: 10s). Durations and sizes carry their unit."""
+_KAFKA_EXAMPLE = (
+    "",
+    "# The connection, in the names of a Kafka client's properties file; secrets by reference, as Kafka resolves them.",
+    "kafka:",
+    "  bootstrap.servers: 127.0.0.1:9092",
+    "  # security.protocol: SASL_SSL",
+    "  # sasl.mechanism: SCRAM-SHA-512",
+    "  # sasl.username: rackwise",
+    "  # sasl.password: ${file:/etc/rackwise/kafka.secret}",
+    "  # ssl.ca.location: /etc/rackwise/ca.pem",
+)
+_MAP_EXAMPLES = {"changelogs": '"0": [orders-app-store-changelog]', "between": '"a->b": 0.01'}
 
 
 def settings_table() -> str:
@@ -33,10 +56,16 @@ def with_settings_table(document: str) -> str:
     return f"{head}{BEGIN}\n{settings_table()}\n{END}{tail}"
 
 
+def example_yaml() -> str:
+    """A settings file with every setting, its sentence and its default, each commented out."""
+    lines = [_EXAMPLE_HEAD, *_example_lines(Settings, 0)]
+    return "\n".join(lines) + "\n"
+
+
 def settings_schema() -> dict[str, Any]:
     """JSON Schema of a YAML settings file, so that editors complete names and mark mistakes."""
     schema = Settings.model_json_schema(by_alias=True)
-    for model in (Settings, *_models_below(Settings)):
+    for model in _models_below(Settings) | {Settings}:
         place = schema if model is Settings else schema["$defs"][model.__name__]
         _write_defaults(model, place["properties"])
     schema["patternProperties"] = {r"\.": {"description": "A dotted name, checked when the file is read."}}
@@ -48,6 +77,38 @@ def settings_schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "rackwise settings", **schema}
+
+
+def _example_lines(model: type[BaseModel], depth: int) -> Iterator[str]:
+    defaults = model.model_construct().model_dump(mode="json", by_alias=True)
+    pad = "  " * depth
+    for name, field in by_name(model).items():
+        section, item = section_model(field), mapped_model(field)
+        if field.annotation is KafkaClientConfig:
+            yield from _KAFKA_EXAMPLE
+        elif section is not None:
+            yield from (
+                "",
+                f"{pad}# {_one_line(section.__doc__)}",
+                f"{pad}{name}:",
+                *_example_lines(section, depth + 1),
+            )
+        elif item is not None:
+            yield from ("", f"{pad}# {_one_line(field.description)}", f"{pad}{name}:", f"{pad}  orders-app:")
+            yield from _example_lines(item, depth + 2)
+        else:
+            yield f"{pad}# {_one_line(field.description)}"
+            yield f"{pad}# {name}: {_example_value(name, defaults[name])}"
+
+
+def _example_value(name: str, default: object) -> str:
+    if isinstance(default, dict):
+        return "{" + _MAP_EXAMPLES[name] + "}"
+    return json.dumps(default) if default is None or isinstance(default, bool | list) else str(default)
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").replace("``", "").split())
 
 
 def _models_below(model: type[BaseModel]) -> set[type[BaseModel]]:

@@ -5,6 +5,7 @@ Defaults are safe: a dry run, bound to this machine, rackwise's own topics only.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -40,7 +41,14 @@ class PlanSettings(BaseModel):
     interval_ms: Annotated[Annotated[Millis, at_least("1s")] | None, NoneWord] = Field(default=None, alias="interval")
     """Time between two plannings; one minute when no cron is given either."""
     cron: Annotated[Text | None, NoneWord] = None
-    """Five cron fields in UTC instead of an interval, such as ``*/15 * * * *``."""
+    """Five cron fields in UTC instead of an interval, such as ``*/15 * * * *``; day 0 of the week is Sunday."""
+
+    @field_validator("cron")
+    @classmethod
+    def _five_fields(cls, cron: str | None) -> str | None:
+        if cron is not None and not re.fullmatch(r"[\dA-Za-z*/,-]+( +[\dA-Za-z*/,-]+){4}", cron.strip()):
+            raise ValueError("five fields are expected, such as */15 * * * *")
+        return cron
 
 
 class ObserveSettings(BaseModel):
@@ -182,6 +190,8 @@ class RecordSettings(BaseModel):
 
     model_config = _STRICT
 
+    full_every_ms: Millis = Field(default=60_000, alias="full_every")
+    """Least time between two looks that are recorded in full; one with a planning always is, 0s records every one."""
     file: Annotated[Text | None, NoneWord] = None
     """File to which telemetry is also appended, one JSON line per event; it can be replayed."""
     file_max_bytes: Annotated[Bytes, Field(ge=1_000_000)] = 1_073_741_824

@@ -131,7 +131,8 @@ def _check_schedule(settings: Settings) -> None:
 
 def _check_topics(settings: Settings) -> None:
     topics = settings.topics
-    if topics.min_insync_replicas > topics.replication_factor:
+    both_given = {"min_insync_replicas", "replication_factor"} <= topics.model_fields_set
+    if both_given and topics.min_insync_replicas > topics.replication_factor:
         raise SettingMistake(
             "topics.min.insync.replicas", "it is larger than topics.replication.factor, so nothing could be written"
         )

@@ -24,7 +24,7 @@ from config.yaml_file import load_yaml
 
 PREFIX = "RACKWISE_"
 CONFIG_VARIABLE = "RACKWISE_CONFIG"
-_OTHER_VARIABLES = re.compile(r"RACKWISE_(CONFIG|CACHE|STATE|TEST_.*|DEMO_.*)")
+_OTHER_VARIABLES = re.compile(r"RACKWISE_(CONFIG|CACHE|STATE|DEBUG|TEST_.*|DEMO_.*)")
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 _SURELY_MISSPELT = 0.92
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
