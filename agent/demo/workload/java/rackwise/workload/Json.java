@@ -3,14 +3,12 @@ package rackwise.workload;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** The one mapper: snake case outside, camel case inside; an unknown name in a request is an error, not a shrug. */
+/** The one mapper; an unknown name in a request is an error, not a shrug. */
 final class Json {
     static final ObjectMapper MAPPER = new ObjectMapper()
-        .setPropertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
         .setSerializationInclusion(JsonInclude.Include.ALWAYS)
         .enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
 

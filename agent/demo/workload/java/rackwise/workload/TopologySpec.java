@@ -1,7 +1,11 @@
 package rackwise.workload;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
+
 /**
  * Which parts the application's topology has; the optional ones are null when absent.
+ *
+ * <p>Names are given one by one: Jackson before 2.15 does not apply a naming strategy to records.
  *
  * @param input             topic read by subtopology 0
  * @param regionPartitions  partitions of the repartition topic read by subtopology 1
@@ -12,8 +16,14 @@ package rackwise.workload;
  * @param tableInput        topic of a further subtopology whose store has this very topic as its changelog
  * @param unloggedInput     topic of a further subtopology whose store has no changelog at all
  */
-record TopologySpec(String input, int regionPartitions, int forwardEvery, int restoreRecordsPerS,
-                    String statelessInput, String statelessOutput, String tableInput, String unloggedInput) {
+record TopologySpec(@JsonProperty("input") String input,
+                    @JsonProperty("region_partitions") int regionPartitions,
+                    @JsonProperty("forward_every") int forwardEvery,
+                    @JsonProperty("restore_records_per_s") int restoreRecordsPerS,
+                    @JsonProperty("stateless_input") String statelessInput,
+                    @JsonProperty("stateless_output") String statelessOutput,
+                    @JsonProperty("table_input") String tableInput,
+                    @JsonProperty("unlogged_input") String unloggedInput) {
     TopologySpec {
         if (input == null) {
             throw new IllegalArgumentException("topology.input is missing: the topic that subtopology 0 reads");
