@@ -49,7 +49,8 @@ def embedded_cluster() -> Iterator[EmbeddedCluster]:
 def cluster(request: pytest.FixtureRequest) -> ClusterDriver | WatchedCluster:
     """The foreign cluster when one is named, else `embedded_cluster`; for tests that need no more than a driver."""
     if (foreign := os.environ.get(BOOTSTRAP)) is None:
-        return request.getfixturevalue("embedded_cluster")
+        own: EmbeddedCluster = request.getfixturevalue("embedded_cluster")
+        return own
     return ComposeDriver(COMPOSE_FILE) if _foreign_may_be_harmed() else WatchedCluster(foreign)
 
 

@@ -13,18 +13,45 @@ if TYPE_CHECKING:
     from agent.cluster.broker import KEEP, Broker
     from agent.cluster.embedded import EmbeddedCluster
     from agent.cluster.errors import ClusterError
-    from agent.cluster.spec import ClusterSpec, Security
+    from agent.cluster.leftovers import ClusterState, Found, clear_cluster, find_cluster, find_clusters
+    from agent.cluster.proxy import Fault, FaultKind, RecordingProxy
+    from agent.cluster.spec import DEFAULT_VERSION, ClusterSpec, Security
 
 _HOMES = {
     "KEEP": "broker",
     "Broker": "broker",
     "ClusterError": "errors",
     "ClusterSpec": "spec",
+    "ClusterState": "leftovers",
+    "DEFAULT_VERSION": "spec",
     "EmbeddedCluster": "embedded",
+    "Fault": "proxy",
+    "FaultKind": "proxy",
+    "Found": "leftovers",
+    "RecordingProxy": "proxy",
     "Security": "spec",
+    "clear_cluster": "leftovers",
+    "find_cluster": "leftovers",
+    "find_clusters": "leftovers",
 }
 
-__all__ = ["KEEP", "Broker", "ClusterError", "ClusterSpec", "EmbeddedCluster", "Security"]
+__all__ = [
+    "DEFAULT_VERSION",
+    "KEEP",
+    "Broker",
+    "ClusterError",
+    "ClusterSpec",
+    "ClusterState",
+    "EmbeddedCluster",
+    "Fault",
+    "FaultKind",
+    "Found",
+    "RecordingProxy",
+    "Security",
+    "clear_cluster",
+    "find_cluster",
+    "find_clusters",
+]
 
 
 def __getattr__(name: str) -> object:

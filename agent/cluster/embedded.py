@@ -10,8 +10,10 @@ import base64
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Mapping
@@ -27,13 +29,13 @@ from agent.cluster.broker import Broker, Members
 from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet, Progress, kafka_jars
 from agent.cluster.launch import format_storage, home, write_shared_files
-from agent.cluster.leftovers import clear
-from agent.cluster.manifest import Manifest, Member, read_manifest
+from agent.cluster.leftovers import clear_cluster
+from agent.cluster.manifest import Manifest, Member, read_manifest, write_manifest
 from agent.cluster.places import clusters_home
 from agent.cluster.ports import held_ports
 from agent.cluster.processes import ProcessId
-from agent.cluster.proxy import RecordingProxy
-from agent.cluster.proxy_process import start_proxy_process
+from agent.cluster.proxy import Fault, RecordingProxy
+from agent.cluster.proxy_process import read_faults, start_proxy_process, write_faults
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
 
@@ -69,11 +71,11 @@ class EmbeddedCluster:
         spec = spec or ClusterSpec()
         began = time.monotonic()
         jars = kafka_jars(spec.version, on_progress)
-        directory = _new_directory(name or f"run-{os.getpid()}-{secrets.token_hex(3)}")
-        members = Members(directory, _new_manifest(directory, spec, detached=detached), jars)
+        manifest = _new_manifest(name or f"run-{os.getpid()}-{secrets.token_hex(3)}", spec, detached=detached)
+        directory = _new_directory(manifest)
+        members = Members(directory, manifest, jars)
         cluster = cls(members)
         try:
-            members.save(members.manifest)
             if not detached:
                 cluster._watchdog = _start_watchdog(directory)
             say(f"starting {len(spec.racks)} brokers of Kafka {spec.version} in {directory}")
@@ -146,6 +148,22 @@ class EmbeddedCluster:
             raise _not_proxied()
         return self._proxy
 
+    def inject(self, fault: Fault, broker_id: int | None = None) -> None:
+        """Put a fault on one broker's connections through the proxy, or on all; `PASS` lifts it.
+
+        Works for a detached cluster too, within a fraction of a second. ClusterError when it has no proxy.
+        """
+        if self._proxy is not None:
+            self._proxy.inject(fault, broker_id)
+            return
+        routes = self._members.manifest.proxy_routes
+        if not routes or self._members.manifest.owner is not None:
+            raise _not_proxied()
+        if broker_id is not None:
+            self._members.member(broker_id)
+        before = {} if broker_id is None else read_faults(self.directory) or {}
+        write_faults(self.directory, before | dict.fromkeys(routes if broker_id is None else (broker_id,), fault))
+
     @property
     def brokers(self) -> tuple[Broker, ...]:
         """All brokers, running or not, by id."""
@@ -176,7 +194,7 @@ class EmbeddedCluster:
         if self._proxy is not None:
             self._proxy.stop()
             self._proxy = None
-        clear(self.directory)
+        clear_cluster(self.directory)
         self._members.reap()
         if self._watchdog is not None and self._watchdog.stdin is not None:
             # The directory is gone, so the watchdog finds nothing to do.
@@ -205,23 +223,29 @@ class EmbeddedCluster:
         self.stop()
 
 
-def _new_directory(name: str) -> Path:
+def _new_directory(manifest: Manifest) -> Path:
+    """Make the cluster's directory with its manifest in it: nobody ever sees one without."""
+    name = manifest.name
     if not _NAME.fullmatch(name):
         raise BadSpec(f"{name!r} is no cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
-    directory = clusters_home() / name
+    home = clusters_home()
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home))
+    write_manifest(fresh, manifest)
     try:
-        directory.mkdir(mode=0o700, parents=True)
-    except FileExistsError as error:
+        # Renaming onto a directory that holds something fails, so the first of two wins.
+        return fresh.rename(home / name)
+    except OSError as error:
+        shutil.rmtree(fresh)
         raise ClusterError(
             f"A cluster named {name} is there already", todo=f"End it with `rackwise cluster down --name {name}`."
         ) from error
-    return directory
 
 
-def _new_manifest(directory: Path, spec: ClusterSpec, *, detached: bool) -> Manifest:
+def _new_manifest(name: str, spec: ClusterSpec, *, detached: bool) -> Manifest:
     me = ProcessId.of(os.getpid())
     return Manifest(
-        name=directory.name,
+        name=name,
         cluster_id=_new_cluster_id(),
         spec=spec,
         members=(),

@@ -45,6 +45,15 @@ class ProcessId:
         """True while the process runs or is frozen."""
         return self.process() is not None
 
+    @property
+    def memory_mib(self) -> int:
+        """Resident memory; 0 once it has ended."""
+        process = self.process()
+        try:
+            return process.memory_info().rss >> 20 if process else 0
+        except psutil.NoSuchProcess:
+            return 0
+
     def send(self, number: signal.Signals) -> bool:
         """Signal it; False when it had ended before."""
         process = self.process()

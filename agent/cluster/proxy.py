@@ -49,7 +49,7 @@ class FaultKind(StrEnum):
     """Open connections are reset, new ones as soon as they are made."""
     REFUSE = "refuse"
     """Open connections are reset, and nobody listens."""
-    NO_BROKERS = "no brokers"
+    NO_BROKERS = "no-brokers"
     """Answers pass, but those that list brokers list none, as from a cluster that is still forming."""
 
 

@@ -1,0 +1,246 @@
+"""`rackwise cluster …`: brokers on this machine that stay after the command has returned.
+
+Invariant: what another process left behind is never cleared unasked; `--clear` asks, or the answer on a terminal.
+Heavy imports wait until a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent import cluster as local
+from agent.cli.output import Format, emit, say
+
+DEFAULT_NAME = "default"
+COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
+_NO_RACK = "-"
+_FOLLOW_PAUSE_S = 0.3
+
+cluster_app = typer.Typer(
+    name="cluster", help="Kafka brokers on this machine, one per rack.", no_args_is_help=True, add_completion=False
+)
+
+Name = Annotated[str, typer.Option("--name", "-n", help="Name of the cluster.")]
+Clear = Annotated[bool, typer.Option("--clear", help="Clear what broken-off clusters left behind, without asking.")]
+Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
+
+
+class FaultName(StrEnum):
+    """The proxy's faults, named here so that the command line need not load the proxy to show its help."""
+
+    PASS = "pass"  # noqa: S105 a mode, no password
+    DELAY = "delay"
+    BLACKHOLE = "blackhole"
+    MUTE = "mute"
+    RESET = "reset"
+    REFUSE = "refuse"
+    NO_BROKERS = "no-brokers"
+
+
+class Action(StrEnum):
+    """What can be done to one broker."""
+
+    STOP = "stop"
+    KILL = "kill"
+    FREEZE = "freeze"
+    THAW = "thaw"
+    START = "start"
+    RESTART = "restart"
+
+
+@cluster_app.command()
+def up(
+    *,
+    name: Name = DEFAULT_NAME,
+    version: Annotated[str | None, typer.Option(help="Kafka version.")] = None,
+    racks: Annotated[str, typer.Option(help="One broker per rack; '-' is a broker without a rack.")] = "a,b,c",
+    jmx: Annotated[bool, typer.Option("--jmx", help="Serve each broker's byte counters over HTTP.")] = False,
+    proxied: Annotated[bool, typer.Option("--proxied", help="Put a recording proxy before each broker.")] = False,
+    clear: Clear = False,
+    output: Output = None,
+) -> None:
+    """Start a cluster that keeps running; `rackwise cluster down` ends it."""
+    spec = local.ClusterSpec(
+        version=version or local.DEFAULT_VERSION,
+        racks=tuple(None if rack == _NO_RACK else rack for rack in racks.split(",")),
+        jmx=jmx,
+        proxied=proxied,
+    )
+    _offer_to_clear(clear=clear)
+    found = local.find_cluster(name)
+    if found is not None and found.state is local.ClusterState.RUNNING and found.manifest is not None:
+        say(f"cluster {name} runs already" + ("" if found.manifest.spec == spec else ", with other settings"))
+    else:
+        local.EmbeddedCluster.start(spec, name=name, detached=True, on_progress=say)
+        found = local.find_cluster(name)
+    emit([_row(found)] if found else [], COLUMNS, output)
+
+
+@cluster_app.command()
+def down(
+    *,
+    name: Name = DEFAULT_NAME,
+    everything: Annotated[bool, typer.Option("--all", help="Every cluster that no running process holds.")] = False,
+    clear: Clear = False,
+) -> None:
+    """End a cluster at once and remove its data."""
+    named = local.find_cluster(name)
+    free = (one for one in local.find_clusters() if not one.held)
+    targets = tuple(free) if everything else (named,) if named else ()
+    for one in targets:
+        local.clear_cluster(one.directory)
+        say(f"cluster {one.name} is gone")
+    if not targets:
+        say("there is no cluster" if everything else f"there is no cluster named {name}")
+    _offer_to_clear(clear=clear)
+
+
+@cluster_app.command()
+def status(*, clear: Clear = False, output: Output = None) -> None:
+    """Show the clusters on this machine, and what broken-off ones left behind."""
+    emit([_row(one) for one in local.find_clusters()], COLUMNS, output, empty="there is no cluster on this machine")
+    _offer_to_clear(clear=clear)
+
+
+@cluster_app.command()
+def logs(
+    *,
+    name: Name = DEFAULT_NAME,
+    broker: Annotated[list[int] | None, typer.Option("--broker", help="Only this broker; repeatable.")] = None,
+    lines: Annotated[int, typer.Option("--lines", min=0, help="How many of the last lines of each.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+) -> None:
+    """Print the brokers' own logs."""
+    cluster = local.EmbeddedCluster.open(name)
+    chosen = [cluster.broker(broker_id) for broker_id in broker] if broker else cluster.brokers
+    places = {one.log_path: _print_tail(one.id, one.log_path, lines) for one in chosen}
+    try:
+        while follow and cluster.directory.is_dir():
+            for one in chosen:
+                places[one.log_path] = _print_from(one.id, one.log_path, places[one.log_path])
+            time.sleep(_FOLLOW_PAUSE_S)
+    except KeyboardInterrupt:
+        return
+
+
+@cluster_app.command()
+def broker(
+    broker_id: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
+    action: Annotated[Action, typer.Argument(help="What to do to it.")],
+    *,
+    rack: Annotated[str | None, typer.Option(help="For start and restart: its new rack; '-' takes it away.")] = None,
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Stop, kill, freeze, thaw, start or restart one broker."""
+    one = local.EmbeddedCluster.open(name).broker(broker_id)
+    if rack is not None and action not in (Action.START, Action.RESTART):
+        raise typer.BadParameter("only start and restart put a broker into a rack", param_hint="--rack")
+    wanted = local.KEEP if rack is None else None if rack == _NO_RACK else rack
+    match action:
+        case Action.STOP:
+            one.stop()
+        case Action.KILL:
+            one.kill()
+        case Action.FREEZE:
+            one.freeze()
+        case Action.THAW:
+            one.thaw()
+        case Action.START:
+            one.start(wanted)
+        case Action.RESTART:
+            one.restart(wanted)
+    say(f"broker {one.id} {'runs in rack ' + (one.rack or 'none') if one.alive else 'is down'}")
+
+
+@cluster_app.command()
+def fault(
+    kind: Annotated[FaultName, typer.Argument(help="What happens to connections through the proxy.")],
+    broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; all when it is left out.")] = None,
+    *,
+    delay_ms: Annotated[int, typer.Option("--delay-ms", min=0, help="For delay: how long each request waits.")] = 500,
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Harm what goes through the recording proxy; `pass` lifts it."""
+    cluster = local.EmbeddedCluster.open(name)
+    cluster.inject(local.Fault(local.FaultKind(kind.value), delay_ms), broker_id)
+    say(f"{'all brokers' if broker_id is None else f'broker {broker_id}'}: {kind.value}")
+
+
+def _offer_to_clear(*, clear: bool) -> None:
+
+    left = [one for one in local.find_clusters() if one.state is local.ClusterState.LEFT_BEHIND]
+    for one in left:
+        brokers = len(one.alive_brokers)
+        say(f"cluster {one.name} was left behind, with {brokers} brokers still running: {one.why}")
+    if not left:
+        return
+    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Clear this?", err=True)):
+        for one in left:
+            local.clear_cluster(one.directory)
+            say(f"cluster {one.name} is cleared")
+    else:
+        say("clear this with: rackwise cluster status --clear")
+
+
+def _row(found: local.Found) -> dict[str, object]:
+    manifest = found.manifest
+    row: dict[str, object] = {
+        "name": found.name,
+        "state": found.state.value,
+        "why": found.why,
+        "directory": str(found.directory),
+        "version": None,
+        "racks": None,
+        "brokers": None,
+        "bootstrap_servers": None,
+        "memory_mib": None,
+    }
+    if manifest is not None:
+        row |= {
+            "version": manifest.spec.version,
+            "racks": ",".join(one.node.rack or _NO_RACK for one in manifest.members),
+            "brokers": f"{len(found.alive_brokers)}/{len(manifest.members)}",
+            "bootstrap_servers": manifest.bootstrap_servers,
+            "proxied_bootstrap_servers": manifest.proxied_bootstrap_servers,
+            "cluster_id": manifest.cluster_id,
+            "memory_mib": sum(one.process.memory_mib for one in manifest.members if one.process),
+            "pids": {one.node.id: one.process.pid for one in manifest.members if one.process and one.process.alive},
+            "jmx_ports": {one.node.id: one.node.jmx_port for one in manifest.members if one.node.jmx_port},
+        }
+    return row
+
+
+def _print_tail(broker_id: int, path: Path, lines: int) -> int:
+    """Print the last lines; how far the file was read."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return 0
+    _print_lines(broker_id, text.decode("utf-8", "replace").splitlines()[-lines:] if lines else ())
+    return len(text)
+
+
+def _print_from(broker_id: int, path: Path, start: int) -> int:
+    """Print what was added since; how far the file was read. A log that was rolled over begins anew."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(start if start <= size else 0)
+            added = file.read()
+    except FileNotFoundError:
+        return 0
+    whole = added[: added.rfind(b"\n") + 1]
+    _print_lines(broker_id, whole.decode("utf-8", "replace").splitlines())
+    return (start if start <= size else 0) + len(whole)
+
+
+def _print_lines(broker_id: int, lines: Sequence[str]) -> None:
+    for line in lines:
+        typer.echo(f"{broker_id} | {line}")
