@@ -1,0 +1,68 @@
+"""Cuts the small values that stages are given out of the settings, as Kafka cuts its `AssignmentConfigs`.
+
+The only place that knows both sides. Pure: the same settings give the same limits.
+"""
+
+from __future__ import annotations
+
+from agent.limits import GroupLimits, Limits, Mode, TopologyHint
+from config.settings import Settings
+from config.streams_names import GroupSettings, StreamsSettings
+
+_STREAMS_FIELDS = tuple(StreamsSettings.model_fields)
+
+
+def to_limits(settings: Settings) -> Limits:
+    """Everything that the pure stages may know of the settings."""
+    default = _group_limits(settings, settings)
+    return Limits(
+        mode=Mode(settings.mode),
+        groups={name: _group_limits(settings, group) for name, group in sorted(settings.groups.items())},
+        default_group=default,
+        own_prefix=settings.topics.prefix,
+        include_own_topics=settings.scope.include_own_topics,
+        exclude_topics=settings.scope.exclude_topics,
+        exclude_groups=settings.scope.exclude_groups,
+        rack_stable_ms=settings.racks.stable_for_ms,
+        rack_stable_polls=settings.racks.stable_polls,
+        rack_flap_changes=settings.racks.flap_changes,
+        rack_flap_window_ms=settings.racks.flap_window_ms,
+        stuck_rebalance_ms=settings.detect.stuck_rebalance_after_ms,
+        min_gain_partitions=settings.gain.min_partitions,
+        min_gain_share=settings.gain.min_share,
+        min_gain_bytes_per_s=settings.gain.min_bytes_per_s,
+        leader_skew_share=settings.detect.leader_skew_share,
+        usd_per_gb=settings.price.usd_per_gb,
+        prices={_pair(name): price for name, price in sorted(settings.price.between.items())},
+        move_bytes_per_s=float(settings.proposals.move_bytes_per_s),
+        max_proposals=settings.proposals.max_per_cycle,
+        max_moves_per_proposal=settings.proposals.max_moves,
+        proposal_ttl_ms=settings.proposals.ttl_ms,
+        trigger_cooldown_ms=settings.proposals.trigger_cooldown_ms,
+        throttle_grace_ms=settings.detect.throttle_grace_ms,
+        no_longer_shown_share=settings.detect.shrink_share,
+    )
+
+
+def _group_limits(for_all: Settings, given: StreamsSettings) -> GroupLimits:
+    """A group's own values; what it does not set, it takes from those given for all applications."""
+    sources = {name: given if name in given.model_fields_set else for_all for name in _STREAMS_FIELDS}
+    values = {name: getattr(source, name) for name, source in sources.items()}
+    known = any(name in source.model_fields_set for name, source in sources.items())
+    hint = _hint(given) if isinstance(given, GroupSettings) else TopologyHint()
+    return GroupLimits(**values, topology=hint, known=known)
+
+
+def _hint(group: GroupSettings) -> TopologyHint:
+    topology = group.topology
+    return TopologyHint(
+        source_changelogs=topology.source_changelogs,
+        stateless_subtopologies=topology.stateless_subtopologies,
+        no_changelog_subtopologies=topology.no_changelog_subtopologies,
+        changelogs=dict(sorted(topology.changelogs.items())),
+    )
+
+
+def _pair(name: str) -> tuple[str, str]:
+    source, _, target = name.partition("->")
+    return source.strip(), target.strip()
