@@ -1,0 +1,209 @@
+"""Calls about the cluster itself: brokers, topics, reassignments in flight, log dirs, what each broker offers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from agent.errors import NoBrokersYet
+from agent.observation import Gap, GapCause, Part, RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.wire.connection import Connection
+from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed, from_error_name
+from agent.wire.pool import Pool
+from agent.wire.protocol import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_LOG_DIRS,
+    LIST_PARTITION_REASSIGNMENTS,
+    METADATA,
+    error_name,
+    operations,
+)
+from agent.wire.settings import Address
+from assignors.problem import TopicPartition
+
+
+class ClusterAnswer(NamedTuple):
+    """DescribeCluster: who is there and what we may do."""
+
+    cluster_id: str
+    controller: int | None
+    brokers: tuple[RawBroker, ...]
+    """Sorted by id; fenced ones only from brokers that tell (v2, Kafka 4.0)."""
+    operations: frozenset[int] | None
+    """Kafka's operation codes granted on the cluster; None when the broker did not tell."""
+
+
+class TopicsAnswer(NamedTuple):
+    """Topic metadata as one broker knows it."""
+
+    topics: tuple[RawTopic, ...]
+    """Sorted by name. A topic that was asked for by name is present with its error."""
+    operations: Mapping[str, frozenset[int]]
+    answered_by: int | None
+
+
+class LogDirs(NamedTuple):
+    """What the brokers keep on disk."""
+
+    replica_bytes: Mapping[tuple[int, TopicPartition], int]
+    cordoned: frozenset[int]
+    """Brokers all of whose log dirs are cordoned (KIP-1066); empty from brokers that do not know the word."""
+    gaps: tuple[Gap, ...]
+
+
+def describe_brokers(pool: Pool, deadline: Deadline) -> ClusterAnswer:
+    """Cluster, brokers and rights; the pool learns the addresses. Raises CallFailed or NoBrokersYet."""
+
+    def ask(connection: Connection, until: Deadline) -> Any:
+        message = DESCRIBE_CLUSTER.request(include_cluster_authorized_operations=True, include_fenced_brokers=True)
+        version = connection.version(DESCRIBE_CLUSTER)
+        answer = connection.call(DESCRIBE_CLUSTER, message, until, version=version)
+        _raise_on(answer.error_code, answer.error_message)
+        return answer, version
+
+    _, (answer, version) = pool.ask_any(ask, deadline)
+    brokers = tuple(
+        RawBroker(row.broker_id, row.host, row.port, row.rack, bool(row.is_fenced) if version >= 2 else None)
+        for row in sorted(answer.brokers, key=lambda row: int(row.broker_id))
+    )
+    serving = {broker.id: Address(broker.host, broker.port) for broker in brokers if not broker.fenced}
+    if not serving:
+        raise NoBrokersYet(
+            "The cluster names no broker that serves", why="it is still forming", todo="Try again in a few seconds."
+        )
+    pool.learn(serving)
+    controller = answer.controller_id if answer.controller_id >= 0 else None
+    return ClusterAnswer(answer.cluster_id, controller, brokers, operations(answer.authorized_operations))
+
+
+def describe_topics(
+    pool: Pool, deadline: Deadline, *, names: Iterable[str] | None = None, avoid: int | None = None
+) -> TopicsAnswer:
+    """All topics we may see, or those named, by one broker that is not ``avoid``. Never creates a topic.
+
+    Raises CallFailed.
+    """
+
+    def ask(connection: Connection, until: Deadline) -> Any:
+        wanted = None if names is None else [METADATA.request.MetadataRequestTopic(name=name) for name in names]
+        message = METADATA.request(
+            topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=True
+        )
+        # v8 carries offline replicas and rights; every broker since Kafka 2.3 has it.
+        return connection.call(METADATA, message, until, version=connection.version(METADATA, oldest=8))
+
+    broker, answer = pool.ask_any(ask, deadline, avoid=avoid)
+    topics = sorted(answer.topics, key=lambda row: str(row.name))
+    granted = {row.name: operations(row.authorized_operations) for row in topics}
+    return TopicsAnswer(
+        tuple(_topic(row) for row in topics),
+        {name: rights for name, rights in granted.items() if rights is not None},
+        broker,
+    )
+
+
+def list_reassignments(pool: Pool, deadline: Deadline) -> tuple[RawReassignment, ...]:
+    """Every reassignment in flight, sorted. Raises CallFailed."""
+
+    def ask(connection: Connection, until: Deadline) -> Any:
+        message = LIST_PARTITION_REASSIGNMENTS.request(timeout_ms=max(1, int(until.left_s * 1000)), topics=None)
+        api = LIST_PARTITION_REASSIGNMENTS
+        answer = connection.call(api, message, until, version=connection.version(api))
+        _raise_on(answer.error_code, answer.error_message)
+        return answer
+
+    _, answer = pool.ask_any(ask, deadline)
+    return tuple(
+        sorted(
+            RawReassignment(
+                TopicPartition(topic.name, row.partition_index),
+                tuple(row.replicas),
+                tuple(row.adding_replicas),
+                tuple(row.removing_replicas),
+            )
+            for topic in answer.topics
+            for row in topic.partitions
+        )
+    )
+
+
+def describe_log_dirs(pool: Pool, deadline: Deadline) -> LogDirs:
+    """Bytes per replica of every broker that serves; a broker that does not answer is a gap."""
+    answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_log_dirs), deadline, name="log dirs")
+    sizes: dict[tuple[int, TopicPartition], int] = {}
+    cordoned: set[int] = set()
+    gaps: list[Gap] = []
+    for broker, answer in answers.items():
+        if isinstance(answer, CallFailed):
+            gaps.append(Gap(Part.LOG_DIRS, answer.cause, f"broker {broker}", answer.detail))
+            continue
+        readable = [row for row in answer if row.error_code == 0]
+        for row in answer:
+            if row.error_code != 0:
+                detail = f"log dir {row.log_dir}: {error_name(row.error_code)}"
+                gaps.append(Gap(Part.LOG_DIRS, GapCause.ERROR, f"broker {broker}", detail))
+        _add_sizes(sizes, broker, readable)
+        if readable and all(row.is_cordoned for row in readable):
+            cordoned.add(broker)
+    return LogDirs(sizes, frozenset(cordoned), tuple(gaps))
+
+
+def describe_capabilities(pool: Pool, deadline: Deadline) -> dict[int, Mapping[int, tuple[int, int]] | CallFailed]:
+    """Broker -> call -> oldest and newest version, or why the broker did not tell."""
+
+    def ask(connection: Connection, _until: Deadline) -> Mapping[int, tuple[int, int]]:
+        return connection.versions
+
+    return pool.ask_each(dict.fromkeys(pool.broker_ids, ask), deadline, name="versions")
+
+
+def _topic(row: Any) -> RawTopic:
+    partitions = sorted(row.partitions, key=lambda one: int(one.partition_index))
+    return RawTopic(
+        row.name,
+        _kafka_uuid(row.topic_id) if row.topic_id is not None else None,
+        bool(row.is_internal),
+        tuple(
+            RawPartition(
+                one.partition_index,
+                one.leader_id if one.leader_id >= 0 else None,
+                tuple(one.replica_nodes),
+                tuple(one.isr_nodes),
+                tuple(one.offline_replicas),
+            )
+            for one in partitions
+        ),
+        error_name(row.error_code),
+    )
+
+
+def _kafka_uuid(value: UUID) -> str:
+    """As Kafka prints it: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
+
+
+def _ask_log_dirs(connection: Connection, until: Deadline) -> Any:
+    version = connection.version(DESCRIBE_LOG_DIRS)
+    answer = connection.call(DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=None), until, version=version)
+    _raise_on(answer.error_code, None)
+    if version < 3 and not answer.results:
+        # Before v3 a broker that may not tell has no way to say so (KIP-784).
+        raise CallFailed(GapCause.NOT_ALLOWED, "the broker names no log dir; DESCRIBE on the cluster may be missing")
+    return answer.results
+
+
+def _add_sizes(sizes: dict[tuple[int, TopicPartition], int], broker: int, log_dirs: Iterable[Any]) -> None:
+    for log_dir in log_dirs:
+        for topic in log_dir.topics:
+            for row in topic.partitions:
+                if not row.is_future_key:
+                    sizes[broker, TopicPartition(topic.name, row.partition_index)] = row.partition_size
+
+
+def _raise_on(code: int, message: str | None) -> None:
+    name = error_name(code)
+    if name is not None:
+        raise from_error_name(name, message)

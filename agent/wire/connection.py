@@ -1,0 +1,225 @@
+"""One connection to one broker: set-up within a deadline, then one request at a time, each within its own.
+
+Blocking sockets, and a time-out renewed before every step, so that a peer that accepts and says nothing, or drips, ends
+at the deadline as well. Whatever goes wrong is a `CallFailed` whose text names the cause; a connection that failed is
+closed and never used again, as a late answer would be taken for the next one's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import struct
+import time
+from typing import Any
+
+from agent.errors import AuthenticationFailed, TlsFailed
+from agent.observation import GapCause
+from agent.wire.deadline import Deadline
+from agent.wire.dial import dial, tls_failure
+from agent.wire.failure import CallFailed, UnusableAnswer, from_error_name
+from agent.wire.protocol import (
+    API_VERSIONS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Api,
+    decode,
+    encode,
+    error_name,
+    sasl_mechanism,
+)
+from agent.wire.settings import Address, WireSettings
+
+_TLS_ALERT = b"\x15\x03"
+_REAUTHENTICATE_AT = 0.85
+
+
+class Connection:
+    """A ready connection; make it with `open_connection`."""
+
+    def __init__(self, address: Address, settings: WireSettings, sock: socket.socket) -> None:
+        self.address = address
+        self.versions: dict[int, tuple[int, int]] = {}
+        """Call -> oldest and newest version that this broker takes."""
+        self.session_ends = float("inf")
+        """When the broker wants to see credentials again (KIP-368), on the monotonic clock."""
+        self.last_used = time.monotonic()
+        self._settings = settings
+        self._sock = sock
+        self._correlation_id = 0
+
+    def version(self, api: Api, *, oldest: int = 0, newest: int | None = None) -> int:
+        """The version to speak. Raises CallFailed(UNSUPPORTED) when broker and codec share none in that range."""
+        low, high = self.versions.get(api.key, (0, -1))
+        best = min(high, api.newest, api.newest if newest is None else newest)
+        if best < max(low, oldest):
+            offers = f"v{low} to v{high}" if high >= 0 else "none"
+            detail = f"{self.address} does not offer {api.name} v{oldest} or newer (it offers {offers})"
+            raise CallFailed(GapCause.UNSUPPORTED, detail)
+        return best
+
+    def call(self, api: Api, message: Any, deadline: Deadline, *, version: int) -> Any:
+        """The decoded answer. Raises CallFailed, after which the connection is closed unless the answer was whole."""
+        self._correlation_id = (self._correlation_id + 1) % 2**31
+        try:
+            self._send(encode(message, version, self._correlation_id, self._settings.client_id), deadline)
+            frame = self._receive_frame(api, deadline)
+        except CallFailed:
+            self.close()
+            raise
+        self.last_used = time.monotonic()
+        if struct.unpack_from(">i", frame)[0] != self._correlation_id:
+            self.close()
+            raise CallFailed(GapCause.ERROR, f"{self.address} answered another request than {api.name}")
+        return decode(api, version, memoryview(frame))
+
+    @property
+    def closed(self) -> bool:
+        """True once it must not be used again."""
+        return self._sock.fileno() < 0
+
+    def usable(self, now: float, max_idle_ms: int) -> bool:
+        """True while neither the broker's patience nor its trust has run out."""
+        return not self.closed and now < self.session_ends and now - self.last_used < max_idle_ms / 1000
+
+    def close(self) -> None:
+        """Close the socket; fine when it is closed already."""
+        with contextlib.suppress(OSError):
+            self._sock.close()
+
+    def set_up(self, deadline: Deadline) -> None:
+        """Ask what the broker offers, then show the credentials."""
+        self._learn_versions(deadline)
+        if self._settings.sasl is not None:
+            self._authenticate(dict(self._settings.sasl), deadline)
+
+    def _learn_versions(self, deadline: Deadline) -> None:
+        # v3 since Kafka 2.4; an older broker answers in v0's layout that it does not know it.
+        for version in (3, 0):
+            request = API_VERSIONS.request(
+                client_software_name="rackwise", client_software_version=self._settings.version
+            )
+            answer = self.call(API_VERSIONS, request, deadline, version=version)
+            name = error_name(answer.error_code)
+            if name is None:
+                self.versions = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+                return
+            if name != "UNSUPPORTED_VERSION":
+                raise from_error_name(name)
+        raise CallFailed(GapCause.UNSUPPORTED, f"{self.address} does not tell which calls it offers")
+
+    def _authenticate(self, sasl: dict[str, Any], deadline: Deadline) -> None:
+        mechanism = sasl["sasl_mechanism"]
+        request = SASL_HANDSHAKE.request(mechanism=mechanism)
+        answer = self.call(SASL_HANDSHAKE, request, deadline, version=self.version(SASL_HANDSHAKE, oldest=1, newest=1))
+        refusal = error_name(answer.error_code)
+        if refusal is not None:
+            raise self._refused(_handshake_refusal(refusal, mechanism, list(answer.mechanisms or ())))
+        exchange = sasl_mechanism(self.address.host, sasl)
+        version = self.version(SASL_AUTHENTICATE)
+        while not exchange.is_done():
+            token = SASL_AUTHENTICATE.request(auth_bytes=exchange.auth_bytes())
+            answer = self.call(SASL_AUTHENTICATE, token, deadline, version=version)
+            name = error_name(answer.error_code)
+            if name is not None:
+                raise self._refused(answer.error_message or name)
+            try:
+                exchange.receive(bytes(answer.auth_bytes))
+            except (ValueError, KeyError) as error:
+                raise self._refused("the broker could not prove that it knows the password") from error
+        lifetime_ms = getattr(answer, "session_lifetime_ms", 0) or 0
+        if lifetime_ms > 0:
+            self.session_ends = time.monotonic() + lifetime_ms / 1000 * _REAUTHENTICATE_AT
+
+    def _refused(self, why: str) -> CallFailed:
+        self.close()
+        user = (self._settings.sasl or {}).get("sasl_plain_username")
+        error = AuthenticationFailed(
+            f"The broker at {self.address} refused user {user!r}",
+            why=why,
+            todo="Check sasl.mechanism, sasl.username and sasl.password.",
+        )
+        return CallFailed(GapCause.UNREACHABLE, str(error), error=error)
+
+    def _send(self, data: bytes, deadline: Deadline) -> None:
+        try:
+            self._await_until(deadline)
+            self._sock.sendall(data)
+        except TimeoutError as error:
+            raise self._timed_out("to take the request") from error
+        except OSError as error:
+            raise self._broken(error, stale=True) from error
+
+    def _receive_frame(self, api: Api, deadline: Deadline) -> bytearray:
+        head = self._receive(4, deadline, f"to {api.name}", first=True)
+        if head.startswith(_TLS_ALERT) and self._settings.tls is None:
+            error = TlsFailed(
+                f"The broker at {self.address} wants TLS", todo="Set security.protocol to SSL or SASL_SSL."
+            )
+            raise CallFailed(GapCause.UNREACHABLE, str(error), error=error)
+        size = struct.unpack(">i", head)[0]
+        if size < 4:
+            raise CallFailed(GapCause.ERROR, f"what listens at {self.address} does not speak Kafka's protocol")
+        if size > self._settings.max_frame_bytes:
+            limit = self._settings.max_frame_bytes
+            detail = f"the answer to {api.name} has {size} bytes, more than receive.message.max.bytes {limit}"
+            raise UnusableAnswer(GapCause.TOO_LARGE, detail)
+        return self._receive(size, deadline, f"to {api.name}", first=False)
+
+    def _receive(self, size: int, deadline: Deadline, what: str, *, first: bool) -> bytearray:
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        at = 0
+        try:
+            while at < size:
+                self._await_until(deadline)
+                count = self._sock.recv_into(view[at:])
+                if count == 0:
+                    raise self._closed_by_peer(stale=first and at == 0)
+                at += count
+        except TimeoutError as error:
+            raise self._timed_out(what) from error
+        except ssl.SSLError as error:
+            raise tls_failure(str(self.address), error) from error
+        except OSError as error:
+            raise self._broken(error, stale=first and at == 0) from error
+        return buffer
+
+    def _await_until(self, deadline: Deadline) -> None:
+        left = deadline.left_s
+        if left <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+
+    def _timed_out(self, what: str) -> CallFailed:
+        return CallFailed(GapCause.TIMED_OUT, f"{self.address} did not answer {what} in time")
+
+    def _broken(self, error: OSError, *, stale: bool) -> CallFailed:
+        detail = f"the connection to {self.address} broke: {error.strerror or error}"
+        return CallFailed(GapCause.UNREACHABLE, detail, stale=stale)
+
+    def _closed_by_peer(self, *, stale: bool) -> CallFailed:
+        hint = "" if self._settings.sasl or self._settings.tls else "; it may want TLS or SASL (security.protocol)"
+        detail = f"{self.address} closed the connection{hint if not self.versions else ''}"
+        return CallFailed(GapCause.UNREACHABLE, detail, stale=stale)
+
+
+def open_connection(address: Address, settings: WireSettings, deadline: Deadline) -> Connection:
+    """A connection ready for calls. Raises CallFailed; its ``error`` is set when credentials or TLS were refused."""
+    within = min(deadline, Deadline.after_ms(settings.setup_timeout_ms))
+    connection = Connection(address, settings, dial(address, settings.tls, within))
+    try:
+        connection.set_up(within)
+    except CallFailed:
+        connection.close()
+        raise
+    return connection
+
+
+def _handshake_refusal(name: str, mechanism: str, offered: list[str]) -> str:
+    if name == "UNSUPPORTED_SASL_MECHANISM" and offered:
+        return f"it does not offer {mechanism}, but {', '.join(offered)}"
+    if name == "ILLEGAL_SASL_STATE":
+        return "its listener takes no SASL"
+    return name

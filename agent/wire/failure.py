@@ -1,0 +1,46 @@
+"""How a call to a broker can fail: one exception inside the wire package, with the cause a gap names.
+
+`CallFailed` never leaves the package as a surprise: every public call turns it into a `Gap`, but for the few that
+document raising it.
+"""
+
+from __future__ import annotations
+
+from agent.errors import RackwiseError
+from agent.observation import GapCause
+
+_NOT_ALLOWED = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
+_VANISHED = {"GROUP_ID_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"}
+COORDINATOR_MOVING = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
+"""Errors that pass by themselves: ask again, the last two at another broker."""
+
+
+class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tree of errors is agent.errors
+    """A broker did not give a usable answer."""
+
+    def __init__(
+        self, cause: GapCause, detail: str, *, error: RackwiseError | None = None, stale: bool = False
+    ) -> None:
+        super().__init__(detail)
+        self.cause = cause
+        self.detail = detail
+        self.error = error
+        """Set when the credentials or TLS were refused: it names what to change."""
+        self.stale = stale
+        """True when the connection broke before a byte of the answer came: the broker may just have closed it."""
+
+
+class UnusableAnswer(CallFailed):
+    """The broker answered, but the answer cannot be read or is too large; a smaller question may be answered."""
+
+
+def from_error_name(name: str, message: str | None = None) -> CallFailed:
+    """The failure that an error in an answer stands for; ``name`` in Kafka's spelling."""
+    detail = f"{name}: {message}" if message else name
+    if name in _NOT_ALLOWED:
+        return CallFailed(GapCause.NOT_ALLOWED, detail)
+    if name in _VANISHED:
+        return CallFailed(GapCause.VANISHED, detail)
+    if name == "UNSUPPORTED_VERSION":
+        return CallFailed(GapCause.UNSUPPORTED, detail)
+    return CallFailed(GapCause.ERROR, detail)

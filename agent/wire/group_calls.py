@@ -1,0 +1,120 @@
+"""Calls about groups: who is there, and the bytes of classic groups exactly as the coordinator keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agent.observation import Gap, GapCause, Part, RawGroup, RawListedGroup, RawMember
+from agent.wire.batches import GroupRow, ask_groups
+from agent.wire.connection import Connection
+from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed, from_error_name
+from agent.wire.pool import Pool
+from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
+
+_TYPES_SINCE = 5
+_STATES_SINCE = 4
+_DEAD = "Dead"
+_GONE = "Dead: the coordinator does not know the group any more"
+
+
+class ListedGroups(NamedTuple):
+    """All groups we may see, with the broker that listed each (its coordinator)."""
+
+    groups: tuple[RawListedGroup, ...]
+    """Sorted by id."""
+    coordinators: Mapping[str, int]
+    gaps: tuple[Gap, ...]
+
+
+class DescribedGroups(NamedTuple):
+    """Classic groups as their coordinators describe them."""
+
+    groups: tuple[RawGroup, ...]
+    """Sorted by id."""
+    gaps: tuple[Gap, ...]
+
+
+def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
+    """Groups of every broker that serves; each lists those it coordinates, so a silent broker is a gap."""
+    answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_list), deadline, name="list groups")
+    rows: dict[str, RawListedGroup] = {}
+    coordinators: dict[str, int] = {}
+    gaps: list[Gap] = []
+    oldest = _TYPES_SINCE
+    for broker, answer in sorted(answers.items()):
+        if isinstance(answer, CallFailed):
+            gaps.append(Gap(Part.GROUPS, answer.cause, f"broker {broker}", answer.detail))
+            continue
+        version, listed = answer
+        oldest = min(oldest, version)
+        for row in listed:
+            rows[row.group_id] = row
+            coordinators[row.group_id] = broker
+    if oldest < _TYPES_SINCE:
+        detail = f"ListGroups v{oldest} tells no group types; groups that are not classic cannot be told apart"
+        gaps.append(Gap(Part.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
+    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, tuple(gaps))
+
+
+def describe_groups(
+    pool: Pool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
+) -> DescribedGroups:
+    """Classic groups with their members' bytes untouched; a group that failed or is gone is a gap, alone."""
+    answers = ask_groups(pool, groups, coordinators, _ask_describe, deadline, name="describe groups")
+    found: list[RawGroup] = []
+    gaps = [Gap(Part.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()]
+    for group, (broker, row) in answers.values.items():
+        if row.state == _DEAD:
+            # Before v6 this is how "no such group" reads (KIP-1043).
+            gaps.append(Gap(Part.GROUPS, GapCause.VANISHED, group, _GONE))
+        else:
+            found.append(row._replace(coordinator=broker))
+    return DescribedGroups(tuple(sorted(found, key=lambda row: row.group_id)), tuple(sorted(gaps)))
+
+
+def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawListedGroup]]:
+    version = connection.version(LIST_GROUPS)
+    answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)
+    refusal = error_name(answer.error_code)
+    if refusal is not None:
+        raise from_error_name(refusal)
+    return version, [
+        RawListedGroup(
+            row.group_id,
+            row.protocol_type,
+            row.group_state if version >= _STATES_SINCE else None,
+            row.group_type.lower() if version >= _TYPES_SINCE else None,
+        )
+        for row in answer.groups
+    ]
+
+
+def _ask_describe(connection: Connection, groups: Sequence[str], until: Deadline) -> list[GroupRow[RawGroup]]:
+    version = connection.version(DESCRIBE_GROUPS)
+    message = DESCRIBE_GROUPS.request(groups=list(groups), include_authorized_operations=False)
+    answer = connection.call(DESCRIBE_GROUPS, message, until, version=version)
+    return [GroupRow(row.group_id, _group(row), error_name(row.error_code), row.error_message) for row in answer.groups]
+
+
+def _group(row: Any) -> RawGroup:
+    return RawGroup(
+        row.group_id,
+        row.group_state,
+        row.protocol_type,
+        row.protocol_data,
+        tuple(sorted(_member(member) for member in row.members)),
+        None,
+    )
+
+
+def _member(row: Any) -> RawMember:
+    return RawMember(
+        row.member_id,
+        row.group_instance_id,
+        row.client_id,
+        row.client_host,
+        bytes(row.member_metadata or b""),
+        bytes(row.member_assignment or b""),
+    )

@@ -1,0 +1,205 @@
+"""Connections to all brokers: reuse, who answers, who is left alone for a while.
+
+A broker that let a deadline pass is not asked again for a moment (``breaker_ms``): one frozen broker costs one deadline
+a look, not one a call. One that refuses connections is asked again at once, as that costs nothing. Each address has at
+most ``LANES`` connections, so that a large answer does not hold up a small one. A connection that broke before a byte
+of the answer came was most likely closed by the broker while it was idle: the call is repeated once on a new one.
+Every call made here only reads.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from agent.observation import GapCause
+from agent.wire.connection import Connection, open_connection
+from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
+from agent.wire.fanout import gather
+from agent.wire.settings import Address, WireSettings
+
+V = TypeVar("V")
+Ask = Callable[[Connection, Deadline], V]
+"""One or more calls on a connection."""
+
+LANES = 4
+_TRIES = 3
+
+
+class _Rest(NamedTuple):
+    """A broker that is left alone, and why."""
+
+    until: float
+    why: str
+
+
+class Pool:
+    """All connections of one client; every method may be called from any thread."""
+
+    def __init__(self, settings: WireSettings, *, breaker_ms: int) -> None:
+        self._settings = settings
+        self._breaker_s = breaker_ms / 1000
+        self._changed = threading.Condition()
+        self._idle: dict[Address, list[Connection]] = {}
+        self._lanes: dict[Address, int] = {}
+        self._rests: dict[Address, _Rest] = {}
+        self._brokers: dict[int, Address] = {}
+        self._turn = 0
+        self._closed = False
+
+    def learn(self, brokers: Mapping[int, Address]) -> None:
+        """Take over which broker listens where; connections to addresses nobody has any more are closed."""
+        with self._changed:
+            self._brokers = dict(brokers)
+            gone = [address for address in self._idle if not self._known(address)]
+            dropped = [connection for address in gone for connection in self._idle.pop(address)]
+            for connection in dropped:
+                self._lanes[connection.address] -= 1
+        for connection in dropped:
+            connection.close()
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Brokers that are known to serve."""
+        return tuple(sorted(self._brokers))
+
+    def ask(self, broker: int, ask: Ask[V], deadline: Deadline) -> V:
+        """What that broker answers. Raises CallFailed."""
+        address = self._brokers.get(broker)
+        if address is None:
+            raise CallFailed(GapCause.UNREACHABLE, f"broker {broker} is not among the brokers that serve")
+        return self._ask_at(address, ask, deadline)
+
+    def ask_each(self, asks: Mapping[int, Ask[V]], deadline: Deadline, *, name: str) -> dict[int, V | CallFailed]:
+        """What each broker answers, side by side; never raises CallFailed."""
+        jobs = {broker: _bound(self.ask, broker, ask, deadline) for broker, ask in asks.items()}
+        return gather(jobs, deadline, name=name)
+
+    def ask_any(self, ask: Ask[V], deadline: Deadline, *, avoid: int | None = None) -> tuple[int | None, V]:
+        """Who answered first (None: a bootstrap address) and what; brokers are asked in turn.
+
+        Raises the gravest CallFailed when nobody answers: a refusal of credentials before a silence.
+        """
+        candidates = self._candidates(avoid)
+        failures: list[CallFailed] = []
+        for number, (broker, address) in enumerate(candidates):
+            share = 1 / min(_TRIES, len(candidates) - number)
+            try:
+                return broker, self._ask_at(address, ask, deadline.part(share))
+            except CallFailed as failure:
+                failures.append(failure)
+                if deadline.over or failure.cause is GapCause.NOT_ALLOWED:
+                    break
+        if not failures:
+            raise CallFailed(GapCause.UNREACHABLE, "there is no other broker to ask")
+        raise _gravest(failures)
+
+    def close(self) -> None:
+        """Close every connection; calls that are under way fail."""
+        with self._changed:
+            self._closed = True
+            idle = [connection for connections in self._idle.values() for connection in connections]
+            self._idle.clear()
+            self._changed.notify_all()
+        for connection in idle:
+            connection.close()
+
+    def _candidates(self, avoid: int | None) -> list[tuple[int | None, Address]]:
+        """Brokers in rotation, then the bootstrap addresses that are no broker's; those at rest only when all are."""
+        with self._changed:
+            self._turn += 1
+            ids = [broker for broker in self._brokers if broker != avoid]
+            turn = self._turn % len(ids) if ids else 0
+            told = [(broker, self._brokers[broker]) for broker in ids[turn:] + ids[:turn]]
+            strangers = [address for address in self._settings.bootstrap if address not in self._brokers.values()]
+            everybody = [*told, *((None, address) for address in strangers if avoid is None)]
+            now = time.monotonic()
+            awake = [one for one in everybody if (rest := self._rests.get(one[1])) is None or rest.until <= now]
+            return awake or everybody
+
+    def _ask_at(self, address: Address, ask: Ask[V], deadline: Deadline) -> V:
+        rest = self._rests.get(address)
+        if rest is not None and rest.until > time.monotonic():
+            raise CallFailed(GapCause.UNREACHABLE, f"not asked again so soon: {rest.why}")
+        connection, fresh = self._take(address, deadline)
+        try:
+            return self._use(connection, ask, deadline)
+        except CallFailed as failure:
+            if not failure.stale or fresh:
+                raise
+        # The idle connection had been closed by the broker; only reads come here, so asking twice is harmless.
+        connection = self._open(address, deadline)
+        return self._use(connection, ask, deadline)
+
+    def _use(self, connection: Connection, ask: Ask[V], deadline: Deadline) -> V:
+        """Make the calls, then put the connection back, or drop it when it was closed on the way."""
+        try:
+            answer = ask(connection, deadline)
+        except CallFailed as failure:
+            self._note(connection.address, failure)
+            raise
+        finally:
+            self._put_back(connection)
+        self._rests.pop(connection.address, None)
+        return answer
+
+    def _note(self, address: Address, failure: CallFailed) -> None:
+        if failure.cause is GapCause.TIMED_OUT:
+            self._rests[address] = _Rest(time.monotonic() + self._breaker_s, failure.detail)
+
+    def _take(self, address: Address, deadline: Deadline) -> tuple[Connection, bool]:
+        """A connection of our own for now, and whether it is new."""
+        with self._changed:
+            while not self._closed:
+                now = time.monotonic()
+                idle = self._idle.setdefault(address, [])
+                while idle:
+                    connection = idle.pop()
+                    if connection.usable(now, self._settings.max_idle_ms):
+                        return connection, False
+                    connection.close()
+                    self._lanes[address] -= 1
+                if self._lanes.get(address, 0) < LANES:
+                    break
+                if not self._changed.wait(deadline.left_s):
+                    raise CallFailed(GapCause.TIMED_OUT, f"{address} was busy with other calls until the deadline")
+        return self._open(address, deadline), True
+
+    def _open(self, address: Address, deadline: Deadline) -> Connection:
+        with self._changed:
+            if self._closed:
+                raise CallFailed(GapCause.UNREACHABLE, "the client is closed")
+            self._lanes[address] = self._lanes.get(address, 0) + 1
+        try:
+            return open_connection(address, self._settings, deadline)
+        except CallFailed as failure:
+            self._note(address, failure)
+            with self._changed:
+                self._lanes[address] -= 1
+                self._changed.notify()
+            raise
+
+    def _known(self, address: Address) -> bool:
+        return address in self._settings.bootstrap or address in self._brokers.values()
+
+    def _put_back(self, connection: Connection) -> None:
+        with self._changed:
+            if connection.closed or self._closed or not self._known(connection.address):
+                connection.close()
+                self._lanes[connection.address] -= 1
+            else:
+                self._idle.setdefault(connection.address, []).append(connection)
+            self._changed.notify()
+
+
+def _bound(call: Callable[[int, Ask[V], Deadline], V], broker: int, ask: Ask[V], deadline: Deadline) -> Callable[[], V]:
+    return lambda: call(broker, ask, deadline)
+
+
+def _gravest(failures: list[CallFailed]) -> CallFailed:
+    """A refusal of credentials or TLS names a cause that waiting does not cure; then the last failure."""
+    refused = [failure for failure in failures if failure.error is not None]
+    return refused[0] if refused else failures[-1]

@@ -1,0 +1,179 @@
+"""The only module that imports kafka-python: message classes, bytes in and out, SASL mechanisms, names of errors.
+
+Of kafka-python 3.0.x only its codecs and its SASL mechanisms are used. Its connections and its event loop are not:
+there a lookup of a host name stops every other call, a deadline ends the waiting but not the work, and the answer that
+explains a wrong password is lost when the socket closes with it. `tests/wire/test_contract.py` fails by name when a
+release changes what is used here.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from kafka import errors as kafka_errors
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.consumer import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from kafka.protocol.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+from agent.observation import GapCause
+from agent.wire.failure import UnusableAnswer
+
+_OWN = "agent.wire.messages"
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped
+    """KIP-848."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped
+    """KIP-848."""
+
+
+class StreamsGroupDescribeRequest(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped
+    """KIP-1071."""
+
+
+class StreamsGroupDescribeResponse(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped
+    """KIP-1071."""
+
+
+class Api(NamedTuple):
+    """A call: how to ask and how to read the answer."""
+
+    request: Any
+    response: Any
+
+    @property
+    def key(self) -> int:
+        """Kafka's number of the call."""
+        return int(self.request.API_KEY)
+
+    @property
+    def name(self) -> str:
+        """Kafka's name of the call, without "Request"."""
+        return str(self.request.__name__).removesuffix("Request")
+
+    @property
+    def newest(self) -> int:
+        """The newest version that the codec knows."""
+        return int(self.request.max_version)
+
+
+API_VERSIONS = Api(ApiVersionsRequest, ApiVersionsResponse)
+METADATA = Api(MetadataRequest, MetadataResponse)
+DESCRIBE_CLUSTER = Api(DescribeClusterRequest, DescribeClusterResponse)
+DESCRIBE_CONFIGS = Api(DescribeConfigsRequest, DescribeConfigsResponse)
+DESCRIBE_LOG_DIRS = Api(DescribeLogDirsRequest, DescribeLogDirsResponse)
+LIST_PARTITION_REASSIGNMENTS = Api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse)
+LIST_GROUPS = Api(ListGroupsRequest, ListGroupsResponse)
+DESCRIBE_GROUPS = Api(DescribeGroupsRequest, DescribeGroupsResponse)
+CONSUMER_GROUP_DESCRIBE = Api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse)
+STREAMS_GROUP_DESCRIBE = Api(StreamsGroupDescribeRequest, StreamsGroupDescribeResponse)
+FIND_COORDINATOR = Api(FindCoordinatorRequest, FindCoordinatorResponse)
+OFFSET_FETCH = Api(OffsetFetchRequest, OffsetFetchResponse)
+LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse)
+SASL_HANDSHAKE = Api(SaslHandshakeRequest, SaslHandshakeResponse)
+SASL_AUTHENTICATE = Api(SaslAuthenticateRequest, SaslAuthenticateResponse)
+
+_DECODE_ERRORS = (struct.error, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError)
+
+
+def encode(message: Any, version: int, correlation_id: int, client_id: str) -> bytes:
+    """The request as it goes over the wire, with its length in front."""
+    message.API_VERSION = version
+    message.with_header(correlation_id=correlation_id, client_id=client_id)
+    return bytes(message.encode(header=True, framed=True))
+
+
+def decode(api: Api, version: int, frame: memoryview) -> Any:
+    """The answer of a frame (without its length). Raises UnusableAnswer when the bytes are not what the schema says."""
+    try:
+        # Not by kafka-python: its header reader copies the whole frame.
+        flexible = api is not API_VERSIONS and api.response.flexible_version_q(version)
+        body = frame[4:] if not flexible else frame[_after_tags(frame, 4) :]
+        return api.response.decode(body, version=version)
+    except _DECODE_ERRORS as error:
+        detail = f"the answer to {api.name} v{version} ({len(frame)} bytes) cannot be read: {error}"
+        raise UnusableAnswer(GapCause.ERROR, detail) from error
+
+
+def error_name(code: int) -> str | None:
+    """Kafka's name of an error code (``GROUP_AUTHORIZATION_FAILED``); None when there is no error."""
+    if code == 0:
+        return None
+    found = kafka_errors.for_code(code)
+    name = getattr(found, "message", None)
+    return str(name) if name and name != "UNKNOWN" else f"ERROR_{code}"
+
+
+def sasl_mechanism(host: str, arguments: dict[str, Any]) -> Any:
+    """A fresh exchange of the configured mechanism, with ``auth_bytes()``, ``receive(bytes)`` and ``is_done()``."""
+    return get_sasl_mechanism(arguments["sasl_mechanism"])(host=host, **arguments)
+
+
+def operations(field: Any) -> frozenset[int] | None:
+    """Authorised operations as Kafka's operation codes; None when the broker did not tell."""
+    if field is None:
+        return None
+    if isinstance(field, int):
+        if field == -(2**31):
+            return None
+        return frozenset(code for code in range(31) if field >> code & 1)
+    return frozenset(field)
+
+
+def _after_tags(frame: memoryview, at: int) -> int:
+    """Where the body begins behind the tagged fields of a header."""
+    count, at = _varint(frame, at)
+    for _ in range(count):
+        _, at = _varint(frame, at)
+        size, at = _varint(frame, at)
+        at += size
+    return at
+
+
+def _varint(frame: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = frame[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        shift += 7
+        if byte < 0x80:
+            return value, at
+        if shift > 28:
+            raise ValueError("a varint of more than five bytes")
