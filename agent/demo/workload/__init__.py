@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent.demo.workload.errors import WorkloadError
     from agent.demo.workload.facts import ClusterFacts
     from agent.demo.workload.plan import WorkloadPlan
-    from agent.demo.workload.scenes import demo_plan, small_plan
+    from agent.demo.workload.scenes import demo_plan, parts_plan, small_plan
     from agent.demo.workload.workload import Workload
 
 _HOMES = {
@@ -22,10 +22,11 @@ _HOMES = {
     "WorkloadError": "errors",
     "WorkloadPlan": "plan",
     "demo_plan": "scenes",
+    "parts_plan": "scenes",
     "small_plan": "scenes",
 }
 
-__all__ = ["ClusterFacts", "Workload", "WorkloadError", "WorkloadPlan", "demo_plan", "small_plan"]
+__all__ = ["ClusterFacts", "Workload", "WorkloadError", "WorkloadPlan", "demo_plan", "parts_plan", "small_plan"]
 
 
 def __getattr__(name: str) -> object:

@@ -14,30 +14,38 @@ from agent.demo.workload.compiled import compiled
 from agent.demo.workload.errors import WorkloadError
 from agent.demo.workload.facts import ClusterFacts
 from agent.demo.workload.plan import WorkloadPlan
-from agent.demo.workload.scenes import demo_plan, small_plan
+from agent.demo.workload.scenes import demo_plan, parts_plan, small_plan
 from agent.demo.workload.workload import Workload
 
-_SCENES = {"demo": demo_plan, "small": small_plan}
+_SCENES = {"demo": demo_plan, "parts": parts_plan, "small": small_plan}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; 0 when it ended as asked, 1 when it could not start, 2 for a wrong argument."""
     options = _options(arguments)
-    ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
+        signal.signal(number, _end)
     try:
         if options.compile_only:
             compiled(options.version, _say)
-            return 0
-        _run(options, ending)
+        else:
+            _run(options)
+    except KeyboardInterrupt:
+        _say("ended")
     except (WorkloadError, ClusterError) as failed:
         _say(str(failed))
         return 1
     return 0
 
 
-def _run(options: argparse.Namespace, ending: threading.Event) -> None:
+def _end(_number: int, _frame: object) -> None:
+    # Once: a second signal must not interrupt the members' leaving.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _run(options: argparse.Namespace) -> None:
     settings = dict(pair.split("=", 1) for pair in options.set)
 
     def plan(facts: ClusterFacts) -> WorkloadPlan:
@@ -52,8 +60,7 @@ def _run(options: argparse.Namespace, ending: threading.Event) -> None:
         _say("the workload runs")
         for app in workload.plan.streams:
             _say(f"lags of {app.application}: {workload.lags_url(app.application)}")
-        ending.wait()
-        _say("ending")
+        threading.Event().wait()
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

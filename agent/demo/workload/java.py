@@ -162,7 +162,7 @@ class JavaHost:
             f"-Dlog4j2.configurationFile={self._directory / 'log4j2.properties'}",
             f"-Dlog4j.configuration={(self._directory / 'log4j.properties').as_uri()}",
             "-cp", classpath, "rackwise.workload.Main",
-            "--bootstrap-servers", bootstrap_servers, "--dir", str(self._directory / "state"),
+            "--bootstrap-servers", bootstrap_servers, "--dir", str(self._directory),
         ]  # fmt: skip
         if lags_address is not None:
             command += ["--lags-address", lags_address]

@@ -15,6 +15,8 @@ views                   RF 3, all leaders in the first rack      mailer (librdka
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agent.demo.workload.facts import ClusterFacts
 from agent.demo.workload.placement import crowded, led_from, spread
 from agent.demo.workload.plan import (
@@ -90,6 +92,31 @@ def small_plan(
             ),
         ),
         streams=(classic_application(facts, "shop", newcomer_restore_records_per_s=newcomer_restore_records_per_s),),
+    )
+
+
+def parts_plan(facts: ClusterFacts) -> WorkloadPlan:
+    """One instance of the Streams application with every optional part of its topology."""
+    app = classic_application(facts, "parts")
+    topology = TopologyPlan(
+        input="orders",
+        stateless_input="audits",
+        stateless_output="audits-seen",
+        table_input="products",
+        unlogged_input="sightings",
+    )
+    names = ("orders", "audits", "audits-seen", "products", "sightings")
+    return WorkloadPlan(
+        topics=tuple(
+            TopicPlan(
+                name=name,
+                replicas=spread(facts.racks, _PARTITIONS, 2),
+                configs={"cleanup.policy": "compact"} if name == "products" else {},
+            )
+            for name in names
+        ),
+        loads=tuple(LoadPlan(topic=name, records_per_s=30, value_bytes=100) for name in names if name != "audits-seen"),
+        streams=(replace(app, racks=app.racks[:1], topology=topology),),
     )
 
 

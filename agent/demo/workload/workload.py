@@ -21,12 +21,13 @@ from agent.demo.workload.facts import ClusterFacts
 from agent.demo.workload.java import JavaHost, Json
 from agent.demo.workload.plan import JavaGroupPlan, StreamsPlan, TopologyPlan, WorkloadPlan, fitted
 from agent.demo.workload.producers import LoadGenerator
+from agent.demo.workload.readiness import partitions, unready, unsettled
 from agent.demo.workload.scenes import demo_plan
 from agent.demo.workload.topics import create_topics
 
 Planner = Callable[[ClusterFacts], WorkloadPlan]
 
-_LOOK_EVERY_S = 0.25
+_LOOK_EVERY_S = 0.5
 
 
 class Workload(AbstractContextManager["Workload"]):
@@ -42,7 +43,7 @@ class Workload(AbstractContextManager["Workload"]):
         self._instances: dict[str, list[str]] = {app.application: [] for app in plan.streams}
         self._java_members: dict[str, list[str]] = {group.group: [] for group in plan.java_groups}
         self._started = 0
-        self.load = LoadGenerator(bootstrap_servers, [(load, self._partitions(load.topic)) for load in plan.loads])
+        self.load = LoadGenerator(bootstrap_servers, [(load, partitions(plan, load.topic)) for load in plan.loads])
 
     @classmethod
     def start(
@@ -110,17 +111,22 @@ class Workload(AbstractContextManager["Workload"]):
         return self.java.lags_url(application)
 
     def unready(self) -> tuple[str, ...]:
-        """What has not settled yet, one sentence each; empty when every group holds all its partitions and tasks."""
-        assignment = self.java.assignment()
-        return (*self._unready_groups(), *self._unready_java(assignment), *self._unready_streams(assignment))
+        """Who has not joined or got their part yet, one sentence each; empty when all have."""
+        held = {name: group.partitions_held for name, group in self.groups.items()}
+        return unready(self.plan, held, self.java.assignment())
+
+    def unsettled(self) -> tuple[str, ...]:
+        """Beyond `unready`: what is still to be stored of the preload, and standbys far behind."""
+        waiting = self.unready()
+        return waiting or unsettled(self.plan, {name: self.lags(name) for name in self._instances})
 
     def wait_ready(self, within_s: float = 120) -> None:
         """Wait until nothing is `unready`; WorkloadError says what still was."""
-        deadline = time.monotonic() + within_s
-        while waiting := self.unready():
-            if time.monotonic() > deadline:
-                raise WorkloadError(f"The workload did not settle within {within_s:.0f} s", why="; ".join(waiting))
-            time.sleep(_LOOK_EVERY_S)
+        _wait_for_none(self.unready, within_s)
+
+    def wait_settled(self, within_s: float = 180) -> None:
+        """Wait until nothing is `unsettled`: only then does a newcomer have something to catch up with."""
+        _wait_for_none(self.unsettled, within_s)
 
     def close(self) -> None:
         """Take all work off the cluster."""
@@ -177,41 +183,17 @@ class Workload(AbstractContextManager["Workload"]):
     def _application(self, application: str) -> StreamsPlan:
         return next(app for app in self.plan.streams if app.application == application)
 
-    def _partitions(self, topic: str) -> int:
-        return next(len(plan.replicas) for plan in self.plan.topics if plan.name == topic)
-
     def _name(self, group: str) -> str:
         self._started += 1
         return f"{group}-{self._started}"
 
-    def _unready_groups(self) -> Iterator[str]:
-        for name, group in self.groups.items():
-            expected = self._partitions(group.plan.topic)
-            if group.partitions_held < expected:
-                yield f"group {name} holds {group.partitions_held} of {expected} partitions"
 
-    def _unready_java(self, assignment: Json) -> Iterator[str]:
-        for plan in self.plan.java_groups:
-            held = {
-                partition
-                for consumer in assignment["consumers"]
-                if consumer["group"] == plan.group
-                for partition in consumer["partitions"]
-            }
-            expected = self._partitions(plan.topic)
-            if len(held) < expected:
-                yield f"group {plan.group} holds {len(held)} of {expected} partitions"
-
-    def _unready_streams(self, assignment: Json) -> Iterator[str]:
-        for app in self.plan.streams:
-            mine = [one for one in assignment["instances"] if one["application"] == app.application]
-            active = {task for one in mine for task in one["active"]}
-            expected = self._partitions(app.topology.input) + app.topology.region_partitions
-            waiting = [one["id"] for one in mine if one["state"] != "RUNNING"]
-            if waiting:
-                yield f"instances {', '.join(waiting)} are not running"
-            elif len(active) < expected:
-                yield f"application {app.application} runs {len(active)} of at least {expected} tasks"
+def _wait_for_none(waiting: Callable[[], tuple[str, ...]], within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while sentences := waiting():
+        if time.monotonic() > deadline:
+            raise WorkloadError(f"The workload did not settle within {within_s:.0f} s", why="; ".join(sentences))
+        time.sleep(_LOOK_EVERY_S)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <pre>
  * --bootstrap-servers HOST:PORT,…   the cluster
- * --dir PATH                        where state is kept; emptied and removed on the way out
+ * --dir PATH                        where state is kept; removed on the way out, once this process has listened
  * --lags-address HOST:PORT          also serve the reading half (never the steering half) there; optional
  * </pre>
  */
@@ -23,6 +23,8 @@ public final class Main {
     private static final long CLOSE_WITHIN_MS = 6_000;
 
     private static final AtomicBoolean ENDING = new AtomicBoolean();
+    /** A start that failed leaves its log to whoever started it. */
+    private static volatile boolean listening;
 
     private Main() {
     }
@@ -30,7 +32,7 @@ public final class Main {
     public static void main(final String[] arguments) throws IOException {
         final Map<String, String> options = options(arguments);
         final Path directory = Path.of(required(options, "--dir"));
-        final Host host = new Host(required(options, "--bootstrap-servers"), directory);
+        final Host host = new Host(required(options, "--bootstrap-servers"), directory.resolve("state"));
 
         Runtime.getRuntime().addShutdownHook(new Thread(() -> end(host, directory)));
         final ControlServer control = ControlServer.steering(host);
@@ -41,6 +43,7 @@ public final class Main {
         System.out.println(Json.object().put("port", control.port()).put("pid", ProcessHandle.current().pid())
             .put("client_version", host.clientVersion()));
         System.out.flush();
+        listening = true;
         // Nobody reads standard output after this line: what a library prints there must not fill the pipe.
         System.setOut(System.err);
 
@@ -67,7 +70,9 @@ public final class Main {
         } catch (final InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }
-        Files2.deleteTree(directory);
+        if (listening) {
+            Files2.deleteTree(directory);
+        }
         Runtime.getRuntime().halt(0);
     }
 
