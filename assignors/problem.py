@@ -35,6 +35,10 @@ class TaskId(NamedTuple):
         return f"{self.subtopology}_{self.partition}"
 
 
+class BadProblem(ValueError):  # noqa: N818 (named for what the caller handed in, beside the results)
+    """A problem that contradicts itself; the sentence names the part that is wrong and what to do about it."""
+
+
 # --- consumer partitions (KIP-881, KIP-848) ---------------------------------------------------------------
 
 
@@ -120,6 +124,29 @@ class TaskProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyQuality:
+    """How good the standbys are, each figure beside the least that is possible for the chosen active tasks.
+
+    The figures count in this order: a later one is only ever improved where no earlier one gets worse.
+    """
+
+    missing: int = 0
+    """Standbys asked for that no process could hold, because every process has a copy of the task already."""
+    shared: int = 0
+    """Copies that share a rack (or a value of a tag) with another copy of their task, the first with that value left
+    out, summed over the tags. An unknown value counts as shared."""
+    shared_bound: int = 0
+    imbalance: int = 0
+    """Tasks, active and standby, above the rounded-up or short of the rounded-down share of a process by capacity,
+    summed over the processes."""
+    imbalance_bound: int = 0
+    cost: int = 0
+    """``traffic_cost`` per changelog partition without a replica in the rack of a standby plus
+    ``non_overlap_cost`` per standby on a process that held no copy of the task."""
+    cost_bound: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
     """Active tasks and standbys by process, priced as KIP-925 prices them."""
 
@@ -132,6 +159,8 @@ class TaskResult:
     lower_bound: int
     optimal: bool
     """True when ``cost == lower_bound``."""
+    standbys: StandbyQuality | None = None
+    """None when no standbys were asked for."""
 
 
 # --- replicas (KIP-36, KIP-455) -----------------------------------------------------------------------------

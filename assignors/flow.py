@@ -1,0 +1,202 @@
+"""Model Kafka's own graph of tasks and clients, and say what another answer would cost (KIP-925).
+
+The literal model on networkx: one arc from every task (or partition) to every process (or member), nothing collapsed.
+It is the independent judge of ``assignors.optimal`` in tests and answers "why is this task not there?" with the chain
+of moves that would follow. Quadratic in its input, so for small problems only: a hundred tasks, not a hundred
+thousand.
+
+Invariant: bounds, prices and order of priorities are those of ``assignors.optimal``, but no code is shared with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import networkx as nx
+
+from assignors.problem import ConsumerProblem, Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
+
+_SINK = "sink"
+
+
+def least_cost(graph: nx.MultiDiGraph[Any]) -> int:
+    """Least total of weight times flow; raises ``networkx.NetworkXUnfeasible`` when the demands cannot be met."""
+    cost, _ = nx.network_simplex(graph)
+    return int(cost)
+
+
+# --- tasks --------------------------------------------------------------------------------------------------
+
+
+def task_graph(problem: TaskProblem) -> nx.MultiDiGraph[Any]:
+    """Tasks -> (subtopology, process) -> process -> sink, each task supplying one unit.
+
+    Nodes are ``("task", id)``, ``("share", subtopology, process id)``, ``("process", id)`` and ``"sink"``. Where
+    a number has a lower bound, it is taken off the capacity and put into the nodes' demands.
+    """
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    graph.add_node(_SINK, demand=len(problem.tasks))
+    owner = _owners(problem.processes)
+    per_subtopology = Counter(task.id.subtopology for task in problem.tasks)
+    capacity = sum(process.capacity for process in problem.processes)
+    for process in problem.processes:
+        node = ("process", process.id)
+        low, high = _count_bounds(problem, process, len(problem.tasks), capacity)
+        _bounded(graph, node, _SINK, low, high)
+        for subtopology, tasks in per_subtopology.items():
+            low, high = _share_bounds(problem, process, tasks, capacity)
+            _bounded(graph, ("share", subtopology, process.id), node, low, high)
+    for task in problem.tasks:
+        _demand(graph, ("task", task.id), -1)
+        for process in problem.processes:
+            cost = task_price(problem, task, process, owner.get(task.id))
+            graph.add_edge(("task", task.id), ("share", task.id.subtopology, process.id), capacity=1, weight=cost)
+    return graph
+
+
+def task_price(problem: TaskProblem, task: Task, process: Process, owner: str | None) -> int:
+    """KIP-925's price of an active task: crossing source partitions and the move away from its owner."""
+    crossing = sum(process.rack is None or process.rack not in racks for racks in task.sources)
+    return problem.traffic_cost * crossing + problem.non_overlap_cost * (owner != process.id)
+
+
+class Explanation(NamedTuple):
+    """What it would take to run a task elsewhere."""
+
+    extra_cost: int | None
+    """How much the total would rise at least; None when no allowed assignment puts the task there."""
+    moves: tuple[tuple[TaskId, str, str], ...]
+    """The task's move and those that must follow: (task, from, to)."""
+
+    def __str__(self) -> str:
+        if self.extra_cost is None:
+            return "no allowed assignment puts the task there"
+        chain = ", ".join(f"{task} from {source} to {target}" for task, source, target in self.moves)
+        return f"the total cost would rise by {self.extra_cost}: {chain}"
+
+
+def explain_task(problem: TaskProblem, result: TaskResult, task: TaskId, process: str) -> Explanation:
+    """Say what putting ``task`` on ``process`` would cost and move, given the optimal ``result``.
+
+    Raises ``KeyError`` when the result does not run the task or the problem lacks the process.
+    """
+    now = {each: name for name, tasks in result.active.items() for each in tasks}
+    if process not in {each.id for each in problem.processes}:
+        raise KeyError(process)
+    if now[task] == process:
+        return Explanation(0, ())
+    graph = task_graph(problem)
+    here, there = (("share", task.subtopology, name) for name in (now[task], process))
+    node = ("task", task)
+    difference = graph.edges[node, there, 0]["weight"] - graph.edges[node, here, 0]["weight"]
+    residual = _residual(graph, now, without=node)
+    try:
+        extra, path = nx.single_source_bellman_ford(residual, there, here)
+    except nx.NetworkXNoPath:
+        return Explanation(None, ())
+    chain = [(task, now[task], process), *_moves(path)]
+    return Explanation(int(difference + extra), tuple(chain))
+
+
+def _residual(graph: nx.MultiDiGraph[Any], now: Mapping[TaskId, str], without: Hashable) -> nx.DiGraph[Any]:
+    """Arcs with room, and used arcs turned round with their weight negated, for the assignment ``now``."""
+    used: Counter[tuple[Hashable, Hashable]] = Counter()
+    for task, process in now.items():
+        share, node = ("share", task.subtopology, process), ("process", process)
+        used[("task", task), share] += 1
+        used[share, node] += 1
+        used[node, _SINK] += 1
+    residual: nx.DiGraph[Any] = nx.DiGraph()
+    for start, end, data in graph.edges(data=True):
+        if without in (start, end):
+            continue
+        flow = used[start, end] - data.get("low", 0)
+        if flow < data["capacity"]:
+            residual.add_edge(start, end, weight=data["weight"])
+        if flow > 0:
+            residual.add_edge(end, start, weight=-data["weight"])
+    return residual
+
+
+def _moves(path: Iterable[Hashable]) -> list[tuple[TaskId, str, str]]:
+    nodes: list[Any] = list(path)
+    return [
+        (task[1], before[2], after[2])
+        for before, task, after in zip(nodes, nodes[1:], nodes[2:], strict=False)
+        if task[0] == "task"
+    ]
+
+
+def _owners(processes: Iterable[Process]) -> dict[TaskId, str]:
+    return {task: process.id for process in processes for task in process.active}
+
+
+def _count_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: int) -> tuple[int, int]:
+    if problem.counts == "fixed":
+        return len(process.active), len(process.active)
+    return process.capacity * tasks // capacity, -(-process.capacity * tasks // capacity)
+
+
+def _share_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: int) -> tuple[int, int]:
+    if problem.balance == "none":
+        return 0, tasks
+    if problem.counts == "free":
+        return process.capacity * tasks // capacity, -(-process.capacity * tasks // capacity)
+    # Kafka computes the cap in doubles, in this order of operations.
+    share = len(process.active) * 1.0 / len(problem.tasks) * tasks
+    return 0, int(share) + (share > int(share))
+
+
+# --- consumer partitions ------------------------------------------------------------------------------------
+
+
+def consumer_graph(problem: ConsumerProblem) -> nx.MultiDiGraph[Any]:
+    """Partitions -> members -> sink, one arc each; every k-th partition of a member costs more than the last.
+
+    The total weight is balance first, then crossing weight, then moves: each step outweighs all that follows. Only for
+    problems that are not co-partitioned.
+    """
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    claims = Counter(partition for member in problem.members for partition in set(member.owned))
+    owner = {partition: m.id for m in problem.members for partition in m.owned if claims[partition] == 1}
+    topics = {topic for member in problem.members for topic in member.topics if topic in problem.racks}
+    partitions = [TopicPartition(topic, p) for topic in sorted(topics) for p in range(len(problem.racks[topic]))]
+    weights = {each: 1 if problem.weights is None else problem.weights.get(each, 1) for each in partitions}
+    crossing_step = len(partitions) + 1
+    balance_step = crossing_step * (sum(weights.values()) + 1)
+    graph.add_node(_SINK, demand=len(partitions))
+    for member in problem.members:
+        for nth in range(len(partitions)):
+            graph.add_edge(("member", member.id), _SINK, capacity=1, weight=balance_step * (2 * nth + 1))
+    for each in partitions:
+        _demand(graph, ("partition", each), -1)
+        for member in problem.members:
+            if each.topic in member.topics:
+                crossing = member.rack is None or member.rack not in problem.racks[each.topic][each.partition]
+                moved = owner.get(each, member.id) != member.id
+                weight = crossing_step * weights[each] * crossing + moved
+                graph.add_edge(("partition", each), ("member", member.id), capacity=1, weight=weight)
+    return graph
+
+
+def consumer_cost(problem: ConsumerProblem, loads: Iterable[int], crossing: int, moved: int) -> int:
+    """Price an assignment as ``consumer_graph`` does, from its loads, its crossing weight and its moves."""
+    topics = {topic for member in problem.members for topic in member.topics if topic in problem.racks}
+    partitions = [TopicPartition(topic, p) for topic in topics for p in range(len(problem.racks[topic]))]
+    weights = sum(1 if problem.weights is None else problem.weights.get(each, 1) for each in partitions)
+    step = len(partitions) + 1
+    return step * (weights + 1) * sum(load * load for load in loads) + step * crossing + moved
+
+
+def _bounded(graph: nx.MultiDiGraph[Any], start: Hashable, end: Hashable, low: int, high: int) -> None:
+    _demand(graph, start, low)
+    _demand(graph, end, -low)
+    graph.add_edge(start, end, capacity=high - low, weight=0, low=low)
+
+
+def _demand(graph: nx.MultiDiGraph[Any], node: Hashable, more: int) -> None:
+    if node not in graph:
+        graph.add_node(node, demand=0)
+    graph.nodes[node]["demand"] = graph.nodes[node].get("demand", 0) + more

@@ -1,0 +1,243 @@
+"""Answer a small group in a tenth of a millisecond.
+
+An agent asks this for every group of a cluster in every cycle, and most groups are small and already right. So this
+path touches each name once, in plain Python, and answers in one of two ways:
+- the group is balanced and reads as little across racks as any balanced assignment must: then it stays as it is,
+  and nothing moves. The bound is exact: which partitions can be local together is a transversal matroid (a set fits
+  when for every set S of racks no more of its partitions are local only inside S than the members in S can take), so
+  taking the heaviest first is optimal;
+- else one call of the flow solver on the network that ``wiring`` describes, written out as lists.
+
+Answers differ from those of ``solve_large`` at most in ties; the tests compare every figure of both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from assignors.optimal.consumer_model import checked_weight, sorted_members
+from assignors.optimal.network import CostTooLarge, route
+from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
+
+_MOST_PARTITIONS = 400
+_MOST_RACKS = 5
+"""Of the bound's sets of racks there are 2 to the power of this many."""
+
+
+class _Group(NamedTuple):
+    """A group whose members subscribe alike; one entry per partition unless said otherwise."""
+
+    members: list[ConsumerMember]
+    partitions: list[TopicPartition]
+    mask: list[int]
+    """Bit r is set when reading is local in rack r."""
+    owner: list[int]
+    weight: list[int] | None
+    rack: list[int]
+    """Member -> rack; -1 for none."""
+    racks: int
+
+
+def solve_small(problem: ConsumerProblem) -> ConsumerResult | None:
+    """Solve a small group of equal subscriptions; None when the group is not of that kind.
+
+    Raises ``BadProblem`` as ``optimal_consumer`` does.
+    """
+    group = _read(problem)
+    if group is None:
+        return None
+    return _keep(group) or _solve(group)
+
+
+def _read(problem: ConsumerProblem) -> _Group | None:
+    members = sorted_members(problem)
+    if problem.copartitioned or not members:
+        return None
+    topics = members[0].topics
+    if any(member.topics != topics for member in members):
+        return None
+    names = sorted({name for name in topics if name in problem.racks})
+    if not names or sum([len(problem.racks[name]) for name in names]) > _MOST_PARTITIONS:
+        return None
+    racks: dict[str | None, int] = {None: -1}
+    rack = [racks.setdefault(member.rack, len(racks) - 1) for member in members]
+    if len(racks) - 1 > _MOST_RACKS:
+        return None
+    holder = _holders(members)
+    partitions, mask, owner = [], [], []
+    masks: dict[frozenset[str], int] = {}
+    for name in names:
+        for number, local in enumerate(problem.racks[name]):
+            bits = masks.get(local)
+            if bits is None:
+                bits = masks[local] = sum([1 << racks[r] for r in local if r in racks])
+            partition = TopicPartition(name, number)
+            partitions.append(partition)
+            mask.append(bits)
+            owner.append(holder.get(partition, -1))
+    weight = None
+    if problem.weights is not None:
+        weights = problem.weights
+        weight = [checked_weight(partition, weights.get(partition, 1)) for partition in partitions]
+    return _Group(members, partitions, mask, owner, weight, rack, len(racks) - 1)
+
+
+def _holders(members: list[ConsumerMember]) -> dict[TopicPartition, int]:
+    """Partition -> the only member that claims it, or -1 when several do."""
+    holder: dict[TopicPartition, int] = {}
+    for number, member in enumerate(members):
+        for partition in member.owned:
+            holder[partition] = number if holder.get(partition, number) == number else -1
+    return holder
+
+
+def _keep(group: _Group) -> ConsumerResult | None:
+    """The present assignment as the answer, when nothing can be better and nothing has to move."""
+    counts = [0] * len(group.members)
+    crossing = 0
+    for position, owner in enumerate(group.owner):
+        if owner < 0:
+            return None
+        counts[owner] += 1
+        rack = group.rack[owner]
+        if rack < 0 or not group.mask[position] >> rack & 1:
+            crossing += 1 if group.weight is None else group.weight[position]
+    if max(counts) - min(counts) > 1 or (crossing and crossing > _least_crossing(group)):
+        return None
+    return _result(group, group.owner, crossing)
+
+
+def _least_crossing(group: _Group) -> int:
+    """The least weight that any balanced assignment reads across racks."""
+    low, raised = divmod(len(group.partitions), len(group.members))
+    every = range(1 << group.racks)
+    members_in = [0] * len(every)
+    for rack in group.rack:
+        if rack >= 0:
+            for inside in every:
+                members_in[inside] += inside >> rack & 1
+    room = [low * count + min(raised, count) for count in members_in]
+    order = list(range(len(group.partitions)))
+    if group.weight is not None:
+        order.sort(key=group.weight.__getitem__, reverse=True)
+    crossing = 0
+    for position in order:
+        mask = group.mask[position]
+        wider = [inside for inside in every if inside & mask == mask]
+        if mask and all(room[inside] for inside in wider):
+            for inside in wider:
+                room[inside] -= 1
+        else:
+            crossing += 1 if group.weight is None else group.weight[position]
+    return crossing
+
+
+class _Network(NamedTuple):
+    """The network as lists; ``carriers`` are the arcs after those of owned partitions, layer by layer."""
+
+    tails: list[int]
+    heads: list[int]
+    capacities: list[int]
+    costs: list[int]
+    supplies: list[int]
+    pool: list[int]
+    """Partition -> its pool's node."""
+    carriers: slice
+
+
+def _solve(group: _Group) -> ConsumerResult | None:
+    """Ask the flow solver; None when the weights do not fit one level of costs (the large way takes its time)."""
+    net = _network(group)
+    try:
+        units = route(net.tails, net.heads, net.capacities, net.costs, net.supplies).tolist()
+    except CostTooLarge:
+        return None
+    # Partitions walk along the arcs that carry units, layer by layer, until they stand at a member.
+    at: list[list[int]] = [[] for _ in net.supplies]
+    leaves = iter(units)
+    for position, owner in enumerate(group.owner):
+        if owner < 0 or next(leaves):
+            at[net.pool[position]].append(position)
+    for arc in range(net.carriers.start, net.carriers.stop):
+        count = units[arc]
+        if count:
+            waiting = at[net.tails[arc]]
+            at[net.heads[arc]] += waiting[:count]
+            del waiting[:count]
+    client = list(group.owner)
+    crossing = 0
+    for member in range(len(group.members)):
+        for position in at[member]:
+            client[position] = member
+    for position, member in enumerate(client):
+        rack = group.rack[member]
+        if rack < 0 or not group.mask[position] >> rack & 1:
+            crossing += 1 if group.weight is None else group.weight[position]
+    return _result(group, client, crossing)
+
+
+def _network(group: _Group) -> _Network:
+    """Nodes: members, hubs by rack and one for no rack, "any rack", those who take one more, pools by (mask, weight).
+
+    Every partition with an owner is an arc of its own, which carries one unit when it leaves. One unit of weight
+    costs more than moving all partitions.
+    """
+    members = len(group.members)
+    low, raised = divmod(len(group.partitions), members)
+    lift = len(group.partitions) + 1
+    hub, anywhere = members, members + group.racks + 1
+    tails, heads, costs, pool = [], [], [], []
+    supplies = [-low] * members + [0] * (group.racks + 2) + [-raised]
+    pools: dict[tuple[int, int], int] = {}
+    for position, owner in enumerate(group.owner):
+        mask, weight = group.mask[position], 1 if group.weight is None else group.weight[position]
+        node = pools.get((mask, weight))
+        if node is None:
+            node = pools[mask, weight] = len(supplies)
+            supplies.append(0)
+        pool.append(node)
+        if owner < 0:
+            supplies[node] += 1
+            continue
+        supplies[owner] += 1
+        rack = group.rack[owner]
+        tails.append(owner)
+        heads.append(node)
+        costs.append(0 if rack >= 0 and mask >> rack & 1 else -weight * lift)
+    first, many = len(tails), [len(group.partitions)]
+    for (mask, weight), node in pools.items():
+        for rack in range(group.racks):
+            if mask >> rack & 1:
+                tails.append(node)
+                heads.append(hub + rack)
+                costs.append(1)
+        tails.append(node)
+        heads.append(anywhere)
+        costs.append(weight * lift + 1)
+    tails += [anywhere] * (group.racks + 1)
+    heads += range(hub, anywhere)
+    tails += [hub + rack if rack >= 0 else anywhere - 1 for rack in group.rack]
+    heads += range(members)
+    last = len(tails)
+    capacities = [1] * first + many * (last - first)
+    if raised:
+        tails += range(members)
+        heads += [anywhere + 1] * members
+        capacities += [1] * members
+    costs += [0] * (len(tails) - len(costs))
+    return _Network(tails, heads, capacities, costs, supplies, pool, slice(first, last))
+
+
+def _result(group: _Group, client: list[int], crossing: int) -> ConsumerResult:
+    taken: list[list[TopicPartition]] = [[] for _ in group.members]
+    moved = 0
+    for position, (owner, member) in enumerate(zip(group.owner, client, strict=True)):
+        taken[member].append(group.partitions[position])
+        moved += owner not in (member, -1)
+    return ConsumerResult(
+        assignment={m.id: tuple(partitions) for m, partitions in zip(group.members, taken, strict=True)},
+        crossing=crossing,
+        moved=moved,
+        lower_bound=crossing,
+        optimal=True,
+    )

@@ -1,0 +1,75 @@
+"""Join what must stay with one member: partition p of several topics (what range promises).
+
+Topics with the same subscribers and the same number of partitions are one group; partition p of all its topics is one
+*unit*. Range's balance holds per topic, so every subscriber gets floor or ceil of the units of each group. A unit
+whose partitions have several owners prefers each of them by the number of partitions it would keep there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from assignors.optimal.consumer_model import ConsumerModel
+from assignors.optimal.items import GroupBounds, Holdings, Placement, Price
+from assignors.optimal.network import Ints
+
+
+class Units(NamedTuple):
+    """The placement of units, and the unit of every partition."""
+
+    placement: Placement
+    of_partition: Ints
+
+
+def join(model: ConsumerModel) -> Units:
+    """Join partitions to units and say what a unit costs in each rack and when it moves."""
+    groups, group_of_topic = np.unique(np.stack([model.topic_class, model.length]), axis=1, return_inverse=True)
+    length = groups[1]
+    first = np.cumsum(length) - length
+    unit = first[group_of_topic[model.topic]] + model.number
+    group = np.repeat(np.arange(len(length)), length)
+    cost = np.zeros((len(group), model.local.shape[1]), np.int64)
+    np.add.at(cost, unit, np.where(model.local[model.mask], 0, model.weights[model.weight, None]))
+    owner, held, shares = _ownership(model, unit, len(group))
+
+    # A unit with several owners is a kind of its own: its holders are not those of its equals.
+    own_kind = np.where((owner < 0) & (held > 0), np.arange(len(group)) + 1, 0)
+    kinds, first_of_kind, kind = np.unique(
+        np.column_stack([cost, held, own_kind]), axis=0, return_index=True, return_inverse=True
+    )
+    unit_of_share, client, part = shares
+    placement = Placement(
+        group=group,
+        owner=owner,
+        kind=kind,
+        rack=model.rack,
+        prices=(Price(kinds[:, :-2], 0 * held[first_of_kind]), Price(0 * kinds[:, :-2], kinds[:, -2])),
+        bounds=None,
+        group_bounds=_even_per_group(model, groups),
+        eligible=model.eligible[groups[0]],
+        holdings=Holdings(kind[unit_of_share], client, part),
+    )
+    return Units(placement, unit)
+
+
+def _ownership(model: ConsumerModel, unit: Ints, units: int) -> tuple[Ints, Ints, tuple[Ints, Ints, Ints]]:
+    """Single owner of each unit (or -1), partitions of it that are held, and (unit, member, part) of shared ones."""
+    members = len(model.rack)
+    mine = model.owner >= 0
+    pair, part = np.unique(unit[mine] * members + model.owner[mine], return_counts=True)
+    holder_unit, holder = pair // members, pair % members
+    holders = np.bincount(holder_unit, minlength=units)
+    held = np.bincount(unit[mine], minlength=units)
+    owner = np.full(units, -1, np.int64)
+    single = holders[holder_unit] == 1
+    owner[holder_unit[single]] = holder[single]
+    return owner, held, (holder_unit[~single], holder[~single], part[~single])
+
+
+def _even_per_group(model: ConsumerModel, groups: Ints) -> GroupBounds:
+    eligible = model.eligible[groups[0]]
+    subscribers = np.maximum(1, eligible.sum(axis=1))
+    low, rest = groups[1] // subscribers, groups[1] % subscribers
+    return GroupBounds(np.where(eligible, low[:, None], 0), np.where(eligible, (low + (rest > 0))[:, None], 0))

@@ -1,0 +1,223 @@
+"""Carry the supplies of a network at the least cost, and know that it is the least.
+
+The one place that talks to OR-Tools' cost-scaling solver. Nodes are dense integers, arcs are bulk arrays, costs are
+integers in *levels*: a later level only ever decides between flows that are equal in all earlier ones.
+
+Invariants
+- Equal input gives equal output: the solver has no randomness, and arcs are passed in the order they were added.
+- The solver refuses costs that do not fit its 64 bits (it multiplies them by the number of nodes); it never
+  overflows silently. Then the levels are solved one by one, each on the face of flows that are optimal so far
+  (arcs whose reduced cost is not zero are fixed), which is exact with small numbers.
+- Only where the first level alone does not fit are its costs coarsened (rounded down to a power of two). Then
+  ``Flow.bound`` is smaller than ``Flow.cost`` by what rounding may hide, and is still a proven bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+Ints = NDArray[np.int64]
+Status = SimpleMinCostFlow.Status
+
+_SAFE = 1 << 61
+"""Costs times nodes stay below this before the solver is asked; it keeps the rest as room for prices."""
+
+
+class NoFlow(Exception):  # noqa: N818 (a fact about the network, told to the caller, not an error of the program)
+    """The supplies cannot be carried to the demands within the capacities."""
+
+
+class CostTooLarge(Exception):  # noqa: N818 (the caller answers it by smaller numbers)
+    """Costs times nodes do not fit into the solver's 64 bits."""
+
+
+class Flow(NamedTuple):
+    """An optimal flow: units per arc, in the order the arcs were added."""
+
+    units: Ints
+    cost: int
+    """Cost in the first level."""
+    bound: int
+    """No flow costs less in the first level; equal to ``cost`` unless costs had to be coarsened."""
+
+
+class Network:
+    """A network under construction; ``spans[i]`` bounds by how much the total of level i + 1 can differ at all."""
+
+    def __init__(self, spans: Sequence[int] = ()) -> None:
+        self._spans = tuple(spans)
+        self._size = 0
+        self._tails: list[Ints] = []
+        self._heads: list[Ints] = []
+        self._capacities: list[Ints] = []
+        self._costs: list[Ints] = []
+        self._supplies: list[tuple[Any, Any]] = []
+        self._arcs = 0
+
+    def nodes(self, count: int) -> int:
+        """Reserve ``count`` consecutive nodes and return the first."""
+        first = self._size
+        self._size += count
+        return first
+
+    def arcs(self, tails: Any, heads: Any, capacities: Any, *costs: Any) -> slice:
+        """Add arcs in bulk (scalars are broadcast; missing levels cost nothing); the slice finds their units again."""
+        count = np.broadcast(tails, heads, capacities, *costs).size
+        levels = np.zeros((len(self._spans) + 1, count), np.int64)
+        for level, cost in enumerate(costs):
+            levels[level] = cost
+        self._tails.append(_filled(tails, count))
+        self._heads.append(_filled(heads, count))
+        self._capacities.append(_filled(capacities, count))
+        self._costs.append(levels)
+        self._arcs += count
+        return slice(self._arcs - count, self._arcs)
+
+    def supply(self, nodes: Any, units: Any) -> None:
+        """Let ``units`` enter at ``nodes`` (negative: leave); amounts at one node add up."""
+        self._supplies.append((nodes, units))
+
+    def solve(self) -> Flow:
+        """Find a flow that is least in the first level, then in the second, and so on.
+
+        Raises ``NoFlow`` when the capacities do not allow any flow.
+        """
+        tails, heads, capacities = (_joined(part) for part in (self._tails, self._heads, self._capacities))
+        levels = np.concatenate(self._costs, axis=1) if self._costs else np.zeros((len(self._spans) + 1, 0), np.int64)
+        supplies = np.zeros(self._size, np.int64)
+        for nodes, units in self._supplies:
+            np.add.at(supplies, nodes, units)
+        merged = _merge(levels, self._spans, self._size)
+        if merged is not None:
+            try:
+                units = route(tails, heads, capacities, merged, supplies)
+            except CostTooLarge:
+                pass
+            else:
+                cost = total(levels[0], units)
+                return Flow(units, cost, cost)
+        return _by_level(tails, heads, capacities, levels, supplies)
+
+
+def route(tails: Any, heads: Any, capacities: Any, costs: Any, supplies: Any) -> Ints:
+    """Solve one level once, arrays or lists in, units per arc out.
+
+    Raises ``NoFlow`` when nothing fits and ``CostTooLarge`` when the solver refuses the costs.
+    """
+    solver = SimpleMinCostFlow()
+    heads = np.asarray(heads, np.int32)
+    supplies = np.asarray(supplies, np.int64)
+    solver.add_arcs_with_capacity_and_unit_cost(
+        np.asarray(tails, np.int32), heads, np.asarray(capacities, np.int64), np.asarray(costs, np.int64)
+    )
+    solver.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
+    status = solver.solve()
+    if status == Status.OPTIMAL:
+        units: Ints = solver.flows(np.arange(len(heads), dtype=np.int32))
+        return units
+    if status == Status.BAD_COST_RANGE:
+        raise CostTooLarge
+    if status in (Status.INFEASIBLE, Status.UNBALANCED):
+        raise NoFlow
+    raise ArithmeticError(f"the flow solver ended with {status.name} on {len(heads)} arcs")
+
+
+class Arcs(NamedTuple):
+    """Arcs of one level of cost."""
+
+    tails: Ints
+    heads: Ints
+    capacities: Ints
+    costs: Ints
+
+
+def prices(arcs: Arcs, units: Ints, size: int) -> Ints:
+    """Node prices that prove a flow optimal: no arc with room left has a negative reduced cost.
+
+    Bellman-Ford over the residual arcs, all arcs of a round at once. Raises ``ArithmeticError`` when there is a cycle
+    of negative cost, that is when the flow is not optimal: this is the certificate that tests ask for.
+    """
+    room, used = units < arcs.capacities, units > 0
+    start = np.concatenate([arcs.tails[room], arcs.heads[used]])
+    end = np.concatenate([arcs.heads[room], arcs.tails[used]])
+    cost = np.concatenate([arcs.costs[room], -arcs.costs[used]])
+    price = np.zeros(size, np.int64)
+    for _ in range(size + 1):
+        lower = price.copy()
+        np.minimum.at(lower, end, price[start] + cost)
+        if np.array_equal(lower, price):
+            return price
+        price = lower
+    raise ArithmeticError("the flow is not optimal: its residual network has a cycle of negative cost")
+
+
+def total(costs: Ints, units: Ints) -> int:
+    """Sum of cost times units, exact also where it leaves 64 bits."""
+    if not units.size:
+        return 0
+    if int(np.abs(costs).max()) * int(units.sum()) < _SAFE:
+        return int(np.dot(costs, units))
+    return sum(cost * count for cost, count in zip(costs.tolist(), units.tolist(), strict=True) if count)
+
+
+def _merge(levels: Ints, spans: tuple[int, ...], size: int) -> Ints | None:
+    """All levels as one cost, each unit of a level above all that the later levels can differ by; None if too large."""
+    if not spans:
+        only: Ints = levels[0]
+        return only
+    factor, factors = 1, [1]
+    for span in reversed(spans):
+        factor *= span + 1
+        factors.append(factor)
+    largest = [int(np.abs(level).max(initial=0)) for level in levels]
+    if sum(most * f for most, f in zip(largest, reversed(factors), strict=True)) * (size + 1) > _SAFE:
+        return None
+    merged: Ints = levels[-1].copy()
+    for level, f in zip(levels[:-1], reversed(factors[1:]), strict=True):
+        merged += level * f
+    return merged
+
+
+def _by_level(tails: Ints, heads: Ints, capacities: Ints, levels: Ints, supplies: Ints) -> Flow:
+    """Level after level, each on the face of what is optimal so far; the same as merged costs without big numbers."""
+    units = np.zeros_like(capacities)
+    free = np.arange(len(capacities))
+    cost = bound = 0
+    for number, level in enumerate(levels):
+        units[free] = 0
+        left = supplies.copy()
+        np.subtract.at(left, tails, units)
+        np.add.at(left, heads, units)
+        t, h, most, costs = tails[free], heads[free], capacities[free], level[free]
+        found, used, shift = _route_coarse(t, h, most, costs, left)
+        units[free] = found
+        if number == 0:
+            cost, bound = total(costs, found), total(used, found) << shift
+        price = prices(Arcs(t, h, most, used), found, len(supplies))
+        free = free[used + price[t] == price[h]]
+    return Flow(units, cost, bound)
+
+
+def _route_coarse(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies: Ints) -> tuple[Ints, Ints, int]:
+    """Units, the costs that were used, and by how many bits they were rounded down to fit (0: exact)."""
+    shift = 0
+    while True:
+        used = costs >> shift
+        try:
+            return route(tails, heads, capacities, used, supplies), used, shift
+        except CostTooLarge:
+            shift += 4
+
+
+def _filled(values: Any, count: int) -> Ints:
+    array = np.asarray(values, np.int64)
+    return array if array.shape == (count,) else np.broadcast_to(array, (count,))
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.zeros(0, np.int64)

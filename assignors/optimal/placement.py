@@ -1,0 +1,74 @@
+"""Give items to clients at the least cost: the optimum under consumer groups and Streams tasks.
+
+The network decides how many items of each class leave and how many arrive where; this module turns those numbers
+into items again. Ties between equal items are broken by their position: the first of a class stay, the last leave,
+and arrivals are dealt in ascending order, so equal input gives an equal answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from assignors.optimal.items import Classes, Placement, classify
+from assignors.optimal.network import Ints
+from assignors.optimal.wiring import Wiring, wire
+
+
+class Placed(NamedTuple):
+    """The client of every item, and a proven lower bound of the cost in the first level.
+
+    In the bound an item without owner pays the price of a move, wherever it goes.
+    """
+
+    client: Ints
+    bound: int
+
+
+def place(problem: Placement) -> Placed:
+    """Give every item to a client at the least cost, level by level.
+
+    Raises ``NoFlow`` when the bounds contradict each other.
+    """
+    if not len(problem.kind):
+        return Placed(np.zeros(0, np.int64), 0)
+    classes = classify(problem)
+    wiring = wire(problem, classes)
+    flow = wiring.network.solve()
+    return Placed(_expand(problem, classes, wiring, flow.units), flow.bound + wiring.constant)
+
+
+def _expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) -> Ints:
+    client = problem.owner.copy()
+    movers = np.sort(np.concatenate([_leavers(classes, units[wiring.leave]), classes.loose]))
+    movers = movers[np.argsort(classes.of_item[movers], kind="stable")]
+    pool = np.concatenate([leg.pool for leg in wiring.exits])
+    target = np.concatenate([leg.target for leg in wiring.exits])
+    count = np.concatenate([units[leg.arcs] for leg in wiring.exits])
+    by_pool = np.argsort(pool, kind="stable")
+    goal = np.repeat(target[by_pool], count[by_pool])
+
+    any_hubs = wiring.hubs + problem.groups
+    direct = goal >= any_hubs
+    client[movers[direct]] = goal[direct] - any_hubs
+    anywhere = np.flatnonzero((goal >= wiring.hubs) & ~direct)
+    anywhere = anywhere[np.lexsort((movers[anywhere], goal[anywhere]))]
+    goal[anywhere] = np.repeat(np.arange(wiring.hubs), units[wiring.any_to_rack])
+
+    arriving, hub = movers[~direct], goal[~direct]
+    arriving = arriving[np.lexsort((arriving, hub))]
+    out = wiring.hub_exit
+    client[arriving] = np.repeat(out.client, units[out.arcs] + out.low)
+    return client
+
+
+def _leavers(classes: Classes, leaving: Ints) -> Ints:
+    """Positions of the items that leave: of each class the last ones."""
+    moving = np.flatnonzero(leaving[classes.of_owned] > 0)
+    moving = moving[np.argsort(classes.of_owned[moving], kind="stable")]
+    which = classes.of_owned[moving]
+    touched = np.flatnonzero(leaving)
+    left_over = np.repeat(np.cumsum(classes.size[touched]), classes.size[touched]) - np.arange(len(which))
+    positions: Ints = classes.owned[moving[left_over <= leaving[which]]]
+    return positions

@@ -1,0 +1,213 @@
+"""Place one round of standbys by one flow: each seat (a task that wants them) gets so many processes, all different.
+
+    seats of one kind -> profile -> holder or hub (profile, rack) -> process -> sink
+
+Levels of cost: imbalance (a task above the rounded-up share of a process or missing to the rounded-down one), piling
+up far above the share, then the price. A process that holds a copy already is barred: the seats then use a tree of
+ranges over the hub's processes, so that "all but these" takes a handful of arcs. Seats that differ in nothing are one
+node; with several copies at most as many of its units enter a profile as it has seats, so they can be dealt out such
+that no seat gets a profile twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from assignors.optimal.network import Network
+
+
+class Seat(NamedTuple):
+    """A task that wants standbys."""
+
+    profiles: tuple[int, ...]
+    """Where they may go."""
+    barred: tuple[int, ...]
+    """Processes in those profiles that hold a copy already."""
+    holders: tuple[int, ...]
+    """Processes in those profiles that held the task before, not barred."""
+    price: tuple[int, ...]
+    """Price per rack on a holder; on others ``move`` is added."""
+
+
+class Round(NamedTuple):
+    """All seats, and per process its profile, rack and how many it should take: between ``low`` and ``high``."""
+
+    seats: list[Seat]
+    copies: int
+    profile: list[int]
+    rack: list[int]
+    move: int
+    low: list[int]
+    high: list[int]
+
+
+def place_round(case: Round) -> list[tuple[int, ...]]:
+    """Give every seat its processes at the least cost, level by level.
+
+    ``copies`` above 1 is allowed only where every seat may use that many profiles.
+    """
+    kinds: dict[Seat, list[int]] = {}
+    for number, seat in enumerate(case.seats):
+        kinds.setdefault(seat, []).append(number)
+    wires = _wire(case, kinds)
+    return _deal(case, list(kinds.values()), wires, wires.solve(case))
+
+
+@dataclass(slots=True)
+class _Wires:
+    """Arcs as lists, parents before children, processes being the first nodes."""
+
+    size: int
+    tails: list[int] = field(default_factory=list)
+    heads: list[int] = field(default_factory=list)
+    capacities: list[int] = field(default_factory=list)
+    prices: list[int] = field(default_factory=list)
+    supplies: dict[int, int] = field(default_factory=dict)
+    first_kind: int = 0
+
+    def node(self) -> int:
+        """Add a node."""
+        self.size += 1
+        return self.size - 1
+
+    def arc(self, tail: int, head: int, price: int = 0, capacity: int = 1 << 40) -> None:
+        """Add an arc; without a capacity it never binds."""
+        self.tails.append(tail)
+        self.heads.append(head)
+        self.capacities.append(capacity)
+        self.prices.append(price)
+
+    def solve(self, case: Round) -> list[int]:
+        """Units per arc."""
+        total = len(case.seats) * case.copies
+        steps = total.bit_length() + 2
+        highest = max(self.prices, default=0)
+        network = Network([total * 2 * steps, total * highest])
+        network.nodes(self.size)
+        network.supply(list(self.supplies), list(self.supplies.values()))
+        carried = network.arcs(self.tails, self.heads, self.capacities, 0, 0, self.prices)
+        sink = network.nodes(1)
+        network.supply(sink, -total)
+        for process, (low, high) in enumerate(zip(case.low, case.high, strict=True)):
+            rounded_down = max(0, low)
+            over = max(0, -high).bit_length()
+            network.arcs(process, sink, rounded_down)
+            network.arcs(process, sink, max(0, high) - rounded_down, 1)
+            widths = [1, *(1 << step for step in range(steps))]
+            network.arcs(process, sink, widths, 2, [over + step for step in range(len(widths))])
+        units: list[int] = network.solve().units[carried].tolist()
+        return units
+
+
+def _wire(case: Round, kinds: dict[Seat, list[int]]) -> _Wires:
+    wires = _Wires(size=len(case.profile) + len(kinds), first_kind=len(case.profile))
+    hubs = _hubs(case)
+    for gate, seat, profile in _gates(case, kinds, wires):
+        for holder in seat.holders:
+            if case.profile[holder] == profile:
+                wires.arc(gate, holder, seat.price[case.rack[holder]])
+        for hub in hubs[profile].values():
+            for entry in hub.entries(wires, seat.barred):
+                wires.arc(gate, entry, seat.price[hub.rack] + case.move)
+    for hub in (hub for mine in hubs.values() for hub in mine.values()):
+        for tail, head in hub.branches():
+            wires.arc(tail, head)
+    return wires
+
+
+def _gates(case: Round, kinds: dict[Seat, list[int]], wires: _Wires) -> list[tuple[int, Seat, int]]:
+    """Where the seats of a kind enter each of their profiles: at the kind itself when they want one copy only."""
+    gates = []
+    for node, (seat, seats) in enumerate(kinds.items(), wires.first_kind):
+        wires.supplies[node] = len(seats) * case.copies
+        for profile in seat.profiles:
+            gate = node
+            if case.copies > 1:
+                gate = wires.node()
+                wires.arc(node, gate, capacity=len(seats))
+            gates.append((gate, seat, profile))
+    return gates
+
+
+def _hubs(case: Round) -> dict[int, dict[int, _Hub]]:
+    """Profile -> rack -> hub."""
+    hubs: dict[int, dict[int, _Hub]] = {}
+    for process, (profile, rack) in enumerate(zip(case.profile, case.rack, strict=True)):
+        hubs.setdefault(profile, {}).setdefault(rack, _Hub(rack)).processes.append(process)
+    return hubs
+
+
+def _deal(case: Round, groups: list[list[int]], wires: _Wires, units: list[int]) -> list[tuple[int, ...]]:
+    """Seats walk along the arcs that carry units, layer by layer, until they stand at a process."""
+    at: list[list[int]] = [[] for _ in range(wires.size)]
+    for node, seats in enumerate(groups, wires.first_kind):
+        at[node] = seats * case.copies
+    for tail, head, count in zip(wires.tails, wires.heads, units, strict=True):
+        if count:
+            # A kind with several copies lists its seats that often; no run as long as the seats repeats one.
+            waiting = at[tail]
+            at[head] += waiting[-count:]
+            del waiting[-count:]
+    taken: list[list[int]] = [[] for _ in case.seats]
+    for process in range(len(case.profile)):
+        for seat in at[process]:
+            taken[seat].append(process)
+    return [tuple(each) for each in taken]
+
+
+@dataclass(slots=True)
+class _Hub:
+    """Processes of one profile and rack: a node for all of them, and a tree of ranges for all but some."""
+
+    rack: int
+    processes: list[int] = field(default_factory=list)
+    root: int | None = None
+    ranges: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def entries(self, wires: _Wires, barred: tuple[int, ...]) -> Iterator[int]:
+        """Nodes through which exactly the processes that are not barred are reached."""
+        holes = [position for position, process in enumerate(self.processes) if process in barred] if barred else []
+        if not holes:
+            if self.root is None:
+                self.root = self.processes[0] if len(self.processes) == 1 else wires.node()
+            yield self.root
+            return
+        if not self.ranges:
+            self._plant(wires)
+        for start, end in zip([0, *(hole + 1 for hole in holes)], [*holes, len(self.processes)], strict=True):
+            yield from self._cover((0, len(self.processes)), start, end)
+
+    def branches(self) -> Iterator[tuple[int, int]]:
+        """Arcs inside the hub, parents before children."""
+        if self.root is not None and len(self.processes) > 1:
+            for process in self.processes:
+                yield self.root, process
+        for (low, high), node in self.ranges.items():
+            if high - low > 1:
+                middle = (low + high) // 2
+                yield node, self.ranges[low, middle]
+                yield node, self.ranges[middle, high]
+
+    def _plant(self, wires: _Wires) -> None:
+        waiting = [(0, len(self.processes))]
+        while waiting:
+            low, high = waiting.pop()
+            if high - low == 1:
+                self.ranges[low, high] = self.processes[low]
+                continue
+            self.ranges[low, high] = wires.node()
+            middle = (low + high) // 2
+            waiting += [(middle, high), (low, middle)]
+
+    def _cover(self, inside: tuple[int, int], start: int, end: int) -> Iterator[int]:
+        low, high = max(inside[0], start), min(inside[1], end)
+        if low >= high:
+            return
+        if (low, high) == inside:
+            yield self.ranges[inside]
+            return
+        middle = (inside[0] + inside[1]) // 2
+        yield from self._cover((inside[0], middle), start, end)
+        yield from self._cover((middle, inside[1]), start, end)
