@@ -6,18 +6,12 @@ has a watchdog, and so ends with its owner even when the owner is killed.
 
 from __future__ import annotations
 
-import base64
 import os
-import re
 import secrets
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import uuid
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,21 +20,16 @@ from typing import Self
 
 from agent.cluster import security
 from agent.cluster.broker import Broker, Members
-from agent.cluster.errors import BadSpec, ClusterError
+from agent.cluster.errors import ClusterError
 from agent.cluster.jars import JarSet, Progress, kafka_jars
-from agent.cluster.launch import format_storage, home, write_shared_files
 from agent.cluster.leftovers import clear_cluster
-from agent.cluster.manifest import Manifest, Member, read_manifest, write_manifest
+from agent.cluster.making import launch_all, new_directory, new_manifest
+from agent.cluster.manifest import read_manifest
 from agent.cluster.places import clusters_home
-from agent.cluster.ports import held_ports
-from agent.cluster.processes import ProcessId
 from agent.cluster.proxy import Fault, RecordingProxy
 from agent.cluster.proxy_process import read_faults, start_proxy_process, write_faults
-from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
-_PORTS_PER_BROKER = 6
 _READY_TIMEOUT_S = 90.0
 
 
@@ -71,15 +60,15 @@ class EmbeddedCluster:
         spec = spec or ClusterSpec()
         began = time.monotonic()
         jars = kafka_jars(spec.version, on_progress)
-        manifest = _new_manifest(name or f"run-{os.getpid()}-{secrets.token_hex(3)}", spec, detached=detached)
-        directory = _new_directory(manifest)
+        manifest = new_manifest(name or f"run-{os.getpid()}-{secrets.token_hex(3)}", spec, detached=detached)
+        directory = new_directory(manifest)
         members = Members(directory, manifest, jars)
         cluster = cls(members)
         try:
             if not detached:
                 cluster._watchdog = _start_watchdog(directory)
             say(f"starting {len(spec.racks)} brokers of Kafka {spec.version} in {directory}")
-            _launch_all(members)
+            launch_all(members)
             cluster._start_proxy()
             cluster.wait_ready(timeout_s)
         except BaseException:
@@ -223,45 +212,6 @@ class EmbeddedCluster:
         self.stop()
 
 
-def _new_directory(manifest: Manifest) -> Path:
-    """Make the cluster's directory with its manifest in it: nobody ever sees one without."""
-    name = manifest.name
-    if not _NAME.fullmatch(name):
-        raise BadSpec(f"{name!r} is no cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
-    home = clusters_home()
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home))
-    write_manifest(fresh, manifest)
-    try:
-        # Renaming onto a directory that holds something fails, so the first of two wins.
-        return fresh.rename(home / name)
-    except OSError as error:
-        shutil.rmtree(fresh)
-        raise ClusterError(
-            f"A cluster named {name} is there already", todo=f"End it with `rackwise cluster down --name {name}`."
-        ) from error
-
-
-def _new_manifest(name: str, spec: ClusterSpec, *, detached: bool) -> Manifest:
-    me = ProcessId.of(os.getpid())
-    return Manifest(
-        name=name,
-        cluster_id=_new_cluster_id(),
-        spec=spec,
-        members=(),
-        owner=None if detached else me,
-        starter=me,
-    )
-
-
-def _new_cluster_id() -> str:
-    # Kafka's tools would read an id that begins with a dash as an option.
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        if not text.startswith("-"):
-            return text
-
-
 def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
     # By path and isolated: it must not load the package, nor anything from the working directory.
     program = Path(__file__).with_name("watchdog.py")
@@ -269,49 +219,6 @@ def _start_watchdog(directory: Path) -> subprocess.Popen[bytes]:
         (sys.executable, "-I", str(program), str(directory)),
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-
-
-def _launch_all(members: Members) -> None:
-    spec = members.manifest.spec
-    write_shared_files(members.directory)
-    if spec.security is not None:
-        security.make_certificate(members.directory, members.jars)
-    with held_ports(_PORTS_PER_BROKER * len(spec.racks)) as ports:
-        nodes = tuple(_node(members.directory, spec, broker_id, ports) for broker_id in spec.broker_ids)
-        members.save(replace(members.manifest, members=tuple(Member(node=node) for node in nodes)))
-        for node in nodes:
-            members.configure(node)
-        _format_all(members)
-    for broker_id in spec.broker_ids:
-        members.launch(broker_id)
-
-
-def _node(directory: Path, spec: ClusterSpec, broker_id: int, ports: tuple[int, ...]) -> Node:
-    first = _PORTS_PER_BROKER * (broker_id - 1)
-    internal, controller, client, proxied, proxy, jmx = ports[first : first + _PORTS_PER_BROKER]
-    return Node(
-        id=broker_id,
-        rack=spec.racks[broker_id - 1],
-        internal_port=internal,
-        controller_port=controller,
-        client_port=client,
-        proxied_port=proxied if spec.proxied else None,
-        proxy_port=proxy if spec.proxied else None,
-        jmx_port=jmx if spec.jmx else None,
-        data_directory=str(home(directory, broker_id).data),
-    )
-
-
-def _format_all(members: Members) -> None:
-    manifest = members.manifest
-    users = security.scram_users(manifest.spec.security)
-    with ThreadPoolExecutor(len(manifest.members)) as pool:
-        jobs = [
-            pool.submit(format_storage, members.directory, members.jars, manifest.cluster_id, one.node.id, users)
-            for one in manifest.members
-        ]
-        for job in jobs:
-            job.result()
 
 
 def _not_proxied() -> ClusterError:

@@ -14,7 +14,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from agent.cluster.errors import ClusterError
@@ -72,17 +71,11 @@ def spark_jars(on_progress: Progress | None = None) -> JarSet:
 
 
 def pom_file() -> Path:
-    """The one pom: beside the package in a wheel, at the top of a checkout."""
-    packaged = Path(str(files("agent.cluster"))) / "pom.xml"
-    checkout = Path(__file__).resolve().parents[2] / "pom.xml"
-    for candidate in (packaged, checkout):
-        if candidate.is_file():
-            return candidate
-    raise ClusterError(
-        "The list of jars is missing",
-        why=f"pom.xml is neither at {packaged} nor at {checkout}",
-        todo="Install rackwise again, or work from a whole checkout.",
-    )
+    """The one pom: at the top of a checkout, where this package has a link to it, and in the package in a wheel."""
+    pom = Path(__file__).with_name("pom.xml").resolve()
+    if not pom.is_file():
+        raise ClusterError("The list of jars is missing", why=f"there is no {pom}", todo="Install rackwise again.")
+    return pom
 
 
 def _resolved(name: str, stem: str, profile: str, properties: tuple[str, ...], on_progress: Progress | None) -> JarSet:

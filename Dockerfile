@@ -1,0 +1,56 @@
+# syntax=docker/dockerfile:1
+# The agent's image (target agent), and the demo's workload on top of it (target workload).
+
+ARG PYTHON=3.11-slim-bookworm
+
+# What the agent runs on: exactly what the lock file names, each file checked against its hash.
+FROM python:${PYTHON} AS dependencies
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+COPY requirements.lock /build/
+RUN python -m venv /opt/rackwise \
+ && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements.lock
+
+# The wheel is built with the locked build tools and never gets them into the image.
+FROM python:${PYTHON} AS wheel
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+WORKDIR /build
+COPY requirements-dev.lock ./
+RUN pip install --require-hashes -r requirements-dev.lock
+COPY pyproject.toml pom.xml README.md LICENSE ./
+COPY agent agent
+COPY assignors assignors
+COPY config config
+COPY pipeline pipeline
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
+
+FROM dependencies AS installed
+COPY --from=wheel /dist /dist
+RUN /opt/rackwise/bin/pip install --no-deps --no-index /dist/*.whl \
+ && /opt/rackwise/bin/python -m compileall -q /opt/rackwise/lib
+
+FROM python:${PYTHON} AS agent
+# A user without a home to write to: the root file system may be read-only.
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin rackwise
+COPY --from=installed /opt/rackwise /opt/rackwise
+ENV PATH=/opt/rackwise/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 10001:10001
+WORKDIR /tmp
+EXPOSE 9464
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9464/livez', timeout=2)"]
+ENTRYPOINT ["rackwise"]
+CMD ["run"]
+
+# Real consumer groups and a real Kafka Streams application; its jars and classes are made while building.
+FROM agent AS workload
+USER root
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless maven \
+ && rm -rf /var/lib/apt/lists/*
+ENV RACKWISE_CACHE=/opt/rackwise-cache RACKWISE_STATE=/tmp/rackwise
+RUN python -m agent.demo.workload --compile-only \
+ && rm -rf /root/.m2
+USER 10001:10001
+HEALTHCHECK NONE
+ENTRYPOINT ["python", "-m", "agent.demo.workload"]
+CMD ["--help"]
