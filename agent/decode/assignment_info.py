@@ -22,6 +22,8 @@ task comes twice, the last one counts, as in Kafka's maps.
 
 from __future__ import annotations
 
+from struct import Struct
+
 from agent.decode.cursor import Broken, int32, int64, truncated
 from agent.decode.java_text import from_utf16
 from agent.decode.reading import Hosts, Reading, int32s
@@ -34,6 +36,8 @@ from agent.decode.values import (
     UndecodableReason,
 )
 from assignors.problem import TaskId, TopicPartition
+
+_NAMED_TASK = Struct(">8si")
 
 NEVER = (1 << 63) - 1
 """Java's Long.MAX_VALUE, which stands for no next rebalance."""
@@ -77,8 +81,18 @@ def _assignment_info(data: bytes, reading: Reading) -> StreamsAssignment:
 
 
 def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple[TaskId, ...], int]:
-    items = reading.count(data, at, _task_bytes(version), "the active tasks")
+    size = _task_bytes(version)
+    items = reading.count(data, at, size, "the active tasks")
     at += 4
+    known = reading.names.tasks
+    if version < 10:
+        end = at + size * items
+        return tuple([known[data[i : i + size]] for i in range(at, end, size)]), end
+    # Named topologies are rare: try without, when every task is equally long.
+    end = at + size * items
+    plain = [known[task] for task, units in _NAMED_TASK.iter_unpack(data[at:end]) if units <= 0]
+    if len(plain) == items:
+        return tuple(plain), end
     tasks = []
     for _ in range(items):
         task, at = _task(data, at, version, reading)
@@ -103,13 +117,14 @@ def _task_bytes(version: int) -> int:
 
 
 def _task(data: bytes, at: int, version: int, reading: Reading) -> tuple[TaskId, int]:
-    int32(data, at + 4, "a task's partition")  # both numbers are there when the second is
+    size = _task_bytes(version)
+    if at + size > len(data):
+        truncated(data, at, size, "a task")
     task = reading.names.tasks[data[at : at + 8]]
-    at += 8
+    at += size
     if version < 10:
         return task, at
-    units = int32(data, at, "a named topology")
-    at += 4
+    units = int32(data, at - 4, "a named topology")
     if units <= 0:
         return task, at
     end = at + 2 * units

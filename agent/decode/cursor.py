@@ -4,7 +4,7 @@ Each function takes the bytes and an offset, and gives the value, or the value a
 does not fit raises `Broken`, which never leaves this package. Three rules keep hostile bytes harmless:
 
 - ``struct`` checks every bound in C, so no read goes past the end;
-- a count is compared with the bytes that are left before anything is allocated for it;
+- a count is compared with the bytes that are left before anything is allocated for it (`Reading.count`);
 - nothing recurses, and every loop moves the offset forward by at least the item's smallest size.
 
 The functions are plain and few because every member passes here: an object with methods would cost twice the time.
@@ -19,7 +19,7 @@ from agent.decode.values import Undecodable, UndecodableReason
 
 _INT8 = struct.Struct(">b").unpack_from
 _INT16 = struct.Struct(">h").unpack_from
-_INT32 = struct.Struct(">i").unpack_from
+INT32 = struct.Struct(">i").unpack_from
 _INT64 = struct.Struct(">q").unpack_from
 
 
@@ -52,7 +52,7 @@ def int16(data: bytes, at: int, what: str) -> int:
 def int32(data: bytes, at: int, what: str) -> int:
     """A signed 32-bit number."""
     try:
-        value: int = _INT32(data, at)[0]
+        value: int = INT32(data, at)[0]
     except struct.error:
         truncated(data, at, 4, what)
     return value
@@ -67,21 +67,12 @@ def int64(data: bytes, at: int, what: str) -> int:
     return value
 
 
-def count(data: bytes, at: int, smallest_bytes: int, what: str) -> int:
-    """How many items an array claims, once it is sure that they can be there."""
-    items = int32(data, at, what)
-    if items < 0:
-        raise Broken(UndecodableReason.NEGATIVE, f"{what}: {items} items are claimed; null is not allowed here", at)
-    left = len(data) - at - 4
-    if items * smallest_bytes > left:
-        sentence = f"{what}: {items} items of at least {smallest_bytes} bytes are claimed, but {left} bytes are left"
-        raise Broken(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
-    return items
-
-
 def nullable_bytes(data: bytes, at: int, what: str) -> tuple[bytes | None, int]:
     """Bytes behind a 32-bit length; any negative length is null, as in Kafka's reader."""
-    length = int32(data, at, what)
+    try:
+        length: int = INT32(data, at)[0]
+    except struct.error:
+        truncated(data, at, 4, what)
     at += 4
     if length < 0:
         return None, at

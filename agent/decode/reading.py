@@ -10,17 +10,15 @@ the limit on bytes alone would not keep memory flat. Arrays taken from an earlie
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
-from struct import Struct, unpack_from
+from struct import Struct
 from typing import NamedTuple
 
-from agent.decode.cursor import Broken, count, int16, name_bytes, truncated, utf8
+from agent.decode.cursor import INT32, Broken, int16, name_bytes, truncated, utf8
 from agent.decode.java_text import from_modified_utf8
-from agent.decode.values import HostPartitions, UndecodableReason
+from agent.decode.values import HostPartitions, StickyUserData, Undecodable, UndecodableReason
 from assignors.problem import TaskId, TopicPartition
-
-KEPT_TOPIC_LISTS = 8
-"""Different lists of topics that are remembered: members of one group differ while it is rolled, seldom otherwise."""
 
 Hosts = tuple[tuple[HostPartitions, ...], tuple[HostPartitions, ...]]
 """Who hosts which partitions as active, and who as standby."""
@@ -95,19 +93,34 @@ class Names:
 class Reading:
     """What the members of one group share while they are read."""
 
-    __slots__ = ("_partitions", "_partitions_raw", "_topics", "hosts", "items_left", "names")
+    __slots__ = ("_array", "_array_head", "_array_raw", "generation", "heads", "hosts", "items_left", "names", "tails")
 
     def __init__(self, names: Names | None = None, items: int = BOUNDS.group_items) -> None:
         self.names = names if names is not None else Names()
         self.items_left = items
-        self._topics: list[tuple[bytes, tuple[str, ...]]] = []
-        self._partitions_raw, self._partitions = _EMPTY_ARRAY, _NO_PARTITIONS
+        self.heads: list[tuple[bytes, int, tuple[str, ...]]] = []
+        """Of earlier subscriptions: bytes, version and topics of their beginning, the latest first."""
+        self.tails: dict[bytes, tuple[int | None, str | None]] = {}
+        """Of earlier subscriptions: the bytes of their end, and the generation and rack in them."""
         self.hosts: tuple[int, bytes, Hosts] | None = None
         """Of the member before: AssignmentInfo version, bytes and value of the part that says who hosts what."""
+        self.generation: tuple[bytes, StickyUserData | Undecodable] | None = None
+        """Of the member before: what cooperative-sticky put in, as bytes and as read."""
+        self._array_raw, self._array = _EMPTY_ARRAY, _NO_PARTITIONS
+        self._array_head: tuple[bytes, _PartitionsOfTopic] | None = None
 
     def count(self, data: bytes, at: int, smallest_bytes: int, what: str) -> int:
         """How many items an array claims, once it is sure that they can be there and may be built."""
-        items = count(data, at, smallest_bytes, what)
+        try:
+            items: int = INT32(data, at)[0]
+        except struct.error:
+            truncated(data, at, 4, what)
+        left = len(data) - at - 4
+        if items < 0:
+            raise Broken(UndecodableReason.NEGATIVE, f"{what}: {items} items are claimed; null is not allowed here", at)
+        if items * smallest_bytes > left:
+            sentence = f"{what}: {items} items of {smallest_bytes} bytes or more are claimed, but {left} are left"
+            raise Broken(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
         if items > self.items_left:
             sentence = f"{what}: {items} items are claimed, but the group may build {self.items_left} more at most"
             raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
@@ -141,51 +154,56 @@ class Reading:
         length = int16(data, at, what) & 0xFFFF
         at += 2
         end = at + length
+        raw = data[at:end]
+        known = self.names.texts.get(raw)
+        if known is not None and len(raw) == length and raw.isascii():  # there both kinds of UTF-8 agree
+            return known, end
         if end > len(data):
             truncated(data, at, length, what)
-        raw = data[at:end]
-        if raw.isascii():  # there both kinds of UTF-8 agree, so that names are shared
+        if raw.isascii():
             return self.text(raw, at, what), end
         return from_modified_utf8(raw, at, what), end
 
-    def topics(self, data: bytes, at: int) -> tuple[tuple[str, ...], int]:
-        """The array of topic names."""
-        for raw, known in self._topics:
-            if data.startswith(raw, at):
-                return known, at + len(raw)
-        start = at
-        names = []
-        items = self.count(data, at, 2, "the topics")
-        at += 4
-        for _ in range(items):
-            topic, at = self.name(data, at, "a topic")
-            names.append(topic)
-        value = tuple(names)
-        self._topics = [(data[start:at], value), *self._topics[: KEPT_TOPIC_LISTS - 1]]
-        return value, at
-
     def partitions(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
-        """The array of topics with their partitions, in the order of the bytes."""
-        if data.startswith(self._partitions_raw, at):
-            return self._partitions, at + len(self._partitions_raw)
+        """The array of topics with their partitions, in the order of the bytes.
+
+        What a member owned, remembers and is given is mostly the same array; and the members of a group mostly have
+        one topic, so that their arrays begin alike.
+        """
+        if data.startswith(self._array_raw, at):
+            return self._array, at + len(self._array_raw)
         start = at
-        found: list[TopicPartition] = []
+        if self._array_head is not None and data.startswith(self._array_head[0], at):
+            raw, known = self._array_head
+            found, at = self._partitions_of(known, data, at + len(raw))
+        else:
+            found, at = self._partitions_by_topic(data, at)
+        if found:
+            self._array_raw, self._array = data[start:at], found
+        return found, at
+
+    def _partitions_by_topic(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
+        start = at
         topics = self.count(data, at, 6, "the partitions")
         at += 4
+        found: list[TopicPartition] = []
         for _ in range(topics):
             topic, at = self.name(data, at, "a partition's topic")
-            items = self.count(data, at, 4, "the partitions of a topic")
-            at += 4
-            found += map(self.names.partitions[topic].__getitem__, int32s(data, at, items))
-            at += 4 * items
-        value = tuple(found)
-        if value:
-            self._partitions_raw, self._partitions = data[start:at], value
-        return value, at
+            known = self.names.partitions[topic]
+            if topics == 1:
+                self._array_head = data[start:at], known
+            of_topic, at = self._partitions_of(known, data, at)
+            found += of_topic
+        return tuple(found), at
+
+    def _partitions_of(self, known: _PartitionsOfTopic, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
+        items = self.count(data, at, 4, "the partitions of a topic")
+        at += 4
+        return tuple(map(known.__getitem__, int32s(data, at, items))), at + 4 * items
 
 
 def int32s(data: bytes, at: int, items: int) -> tuple[int, ...]:
     """Numbers that are known to fit, read in one call."""
     if items < len(_SMALL_ARRAYS):
         return _SMALL_ARRAYS[items](data, at)
-    return unpack_from(f">{items}i", data, at)
+    return struct.unpack_from(f">{items}i", data, at)

@@ -61,7 +61,7 @@ class Subscription(NamedTuple):
     topics: tuple[str, ...]
     """As sent; a regular expression has been resolved by the member."""
     user_data: bytes | None
-    """What the assignor put in, unread."""
+    """What the assignor put in, unread; always None in a `DecodedMember`, which holds it read."""
     owned: tuple[TopicPartition, ...] | None
     """None below version 1; eager members own nothing at join and send an empty list."""
     generation: int | None
@@ -76,6 +76,7 @@ class Assignment(NamedTuple):
     version: int
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None
+    """Likewise."""
 
 
 class StickyUserData(NamedTuple):
