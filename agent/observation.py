@@ -43,6 +43,7 @@ class GapCause(StrEnum):
     VANISHED = "gone between two calls"
     DOUBTED = "fewer than before without a second witness"
     TOO_LARGE = "larger than the limit"
+    NOT_ASKED = "was not asked for"
 
 
 class Gap(NamedTuple):
@@ -256,6 +257,12 @@ class Observation:
     """Brokers whose log dirs are all cordoned (KIP-1066)."""
     application_lags: tuple[RawApplicationLag, ...] = ()
     rights: Rights = field(default_factory=Rights)
+    vanished_topics: tuple[str, ...] = ()
+    """Topics of the look before that are gone: asked by name, a broker said that there is no such topic."""
+    vanished_groups: tuple[str, ...] = ()
+    """Groups of the look before that are gone: asked by name, the coordinator said that there is no such group."""
+    ages_ms: Mapping[Part, int] = field(default_factory=dict)
+    """Part -> how old its answer is, for a part that is not asked at every look; absent: asked in this look."""
     gaps: tuple[Gap, ...] = ()
     taken_ms: int
     """Wall clock when the look began, milliseconds since the epoch; for display and topics only."""
