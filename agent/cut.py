@@ -6,6 +6,8 @@ The only place that knows both sides. Pure: the same settings give the same limi
 from __future__ import annotations
 
 from agent.limits import GroupLimits, Limits, Mode, TopologyHint
+from agent.observation import Part
+from agent.observe.scope import Scope
 from config.settings import Settings
 from config.streams_names import GroupSettings, StreamsSettings
 
@@ -41,6 +43,25 @@ def to_limits(settings: Settings) -> Limits:
         trigger_cooldown_ms=settings.proposals.trigger_cooldown_ms,
         throttle_grace_ms=settings.detect.throttle_grace_ms,
         no_longer_shown_share=settings.detect.shrink_share,
+    )
+
+
+def to_scope(settings: Settings) -> Scope:
+    """What a look asks for and how long it may take."""
+    observe = settings.observe
+    configs = dict.fromkeys((Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.GROUP_CONFIGS), observe.refresh_configs_ms)
+    urls = (url for _, group in sorted(settings.groups.items()) for url in group.application_endpoints)
+    return Scope(
+        include_topics=observe.include_topics,
+        exclude_topics=observe.exclude_topics,
+        include_groups=observe.include_groups,
+        exclude_groups=observe.exclude_groups,
+        call_timeout_ms=observe.call_timeout_ms,
+        deadline_ms=observe.deadline_ms,
+        refresh_ms={**configs, Part.LOG_DIRS: observe.refresh_sizes_ms},
+        expected_cluster_id=settings.cluster.id,
+        application_urls=tuple(dict.fromkeys(urls)),
+        shrink_share=settings.detect.shrink_share,
     )
 
 

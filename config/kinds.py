@@ -58,6 +58,17 @@ def at_least(low: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def at_most(high: str) -> AfterValidator:
+    """Refuses a duration above ``high``."""
+
+    def check(millis: int) -> int:
+        if millis > parse_duration(high):
+            raise ValueError(f"it must be at most {high}")
+        return millis
+
+    return AfterValidator(check)
+
+
 def _split(value: Any) -> Any:
     """A comma list, as environment variables and flags write it, becomes a list; YAML gives one already."""
     if isinstance(value, str):

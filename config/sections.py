@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from config.kinds import Bytes, Millis, Names, NoneWord, Text, TopicName, at_least
+from config.kinds import Bytes, Millis, Names, NoneWord, Text, TopicName, at_least, at_most
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
 
@@ -60,6 +60,18 @@ class ObserveSettings(BaseModel):
     """Hard deadline of one call, connection set-up included; what did not answer becomes a gap."""
     deadline_ms: Annotated[Millis, at_least("1s")] = Field(default=30_000, alias="deadline")
     """Hard deadline of a whole look."""
+    include_topics: Names = ()
+    """Shell-style patterns of topics; with none, all are seen. What is left out here is not seen at all."""
+    exclude_topics: Names = ()
+    """Shell-style patterns of topics that are not seen."""
+    include_groups: Names = ()
+    """Shell-style patterns of groups; with none, all are seen."""
+    exclude_groups: Names = ()
+    """Shell-style patterns of groups that are not seen."""
+    refresh_sizes_ms: Millis = Field(default=30_000, alias="refresh_sizes")
+    """How old the sizes of replicas on disk may get before they are asked again."""
+    refresh_configs_ms: Millis = Field(default=60_000, alias="refresh_configs")
+    """How old configs of topics, brokers and groups may get before they are asked again."""
 
 
 class ScopeSettings(BaseModel):
@@ -164,6 +176,8 @@ class TopicSettings(BaseModel):
     """Name of the topic; the prefix and the section's name when not given."""
     publish: bool = True
     """Whether it is created and written."""
+    partitions: Annotated[int, Field(ge=1)] = 3
+    """Partitions that it is created with."""
     retention_ms: Annotated[Millis, at_least("1m")] = Field(default=604_800_000, alias="retention")
     """How long records are kept."""
 
@@ -198,7 +212,7 @@ class RecordSettings(BaseModel):
     """At this size the file is renamed to ``<file>.1`` and begun anew."""
     queue_events: Annotated[int, Field(ge=100)] = 200_000
     """Events that may wait for the brokers; more are dropped and counted."""
-    deadline_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="deadline")
+    deadline_ms: Annotated[Millis, at_least("100ms"), at_most("4s")] = Field(default=3_000, alias="deadline")
     """Longest time that writing may hold up the loop, and the end of the process."""
 
 

@@ -6,8 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from agent.cut import to_limits
+from agent.cut import to_limits, to_scope
 from agent.limits import GroupLimits, Limits, Mode
+from agent.observation import Part
+from agent.observe.scope import Scope
 from config.load import load_settings
 
 
@@ -64,3 +66,34 @@ def test_an_application_takes_from_all_what_it_does_not_set() -> None:
     assert found.group("a").topology.changelogs == {"0": ("x", "y")}
     assert found.group("b") == GroupLimits(acceptable_recovery_lag=5, known=True)
     assert limits("groups.a.topology.source_changelogs=t").group("a").known is False
+
+
+def test_without_settings_a_look_has_its_own_defaults() -> None:
+    assert to_scope(load_settings(environ={}).settings) == Scope()
+
+
+def test_every_setting_of_a_look_reaches_it() -> None:
+    assignments = [
+        "observe.include_topics=a,b", "observe.exclude_topics=c", "observe.include_groups=d",
+        "observe.exclude_groups=e",
+        "observe.call_timeout=1s", "observe.deadline=9s", "observe.refresh_sizes=2s", "observe.refresh_configs=3s",
+        "cluster.id=x", "detect.shrink_share=0.1",
+        "groups.z.application.endpoints=http://z/", "groups.a.application.endpoints=http://a/,http://z/",
+    ]  # fmt: skip
+    assert to_scope(load_settings(assignments=assignments, environ={}).settings) == Scope(
+        include_topics=("a", "b"),
+        exclude_topics=("c",),
+        include_groups=("d",),
+        exclude_groups=("e",),
+        call_timeout_ms=1_000,
+        deadline_ms=9_000,
+        refresh_ms={
+            Part.LOG_DIRS: 2_000,
+            Part.TOPIC_CONFIGS: 3_000,
+            Part.BROKER_CONFIGS: 3_000,
+            Part.GROUP_CONFIGS: 3_000,
+        },
+        expected_cluster_id="x",
+        application_urls=("http://a/", "http://z/"),
+        shrink_share=0.1,
+    )
