@@ -1,0 +1,199 @@
+"""The compose file and the Dockerfile, read as data: no engine is needed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
+from agent.cluster.settings import Node, broker_settings
+from agent.cluster.spec import DEFAULT_VERSION, ClusterSpec
+from config.sources import environment_names
+
+TOP = Path(__file__).resolve().parents[2]
+BROKERS = tuple(COMPOSE_PORTS)
+# What tells where a broker is; its shape is checked below.
+PLACES = {
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "controller.quorum.voters",
+    "log.dirs",
+    "broker.rack",
+}
+# Read by the image's start script, not by the broker.
+NOT_SETTINGS = {"KAFKA_HEAP_OPTS"}
+
+
+@pytest.fixture(scope="module")
+def compose() -> Any:
+    return yaml.safe_load((TOP / "docker-compose.yml").read_text())
+
+
+def environment_of(compose: Any, broker_id: int) -> dict[str, str]:
+    return {name: str(value) for name, value in compose["services"][f"kafka-{broker_id}"]["environment"].items()}
+
+
+def compose_settings(compose: Any, broker_id: int) -> dict[str, str]:
+    """As the image's start script turns variables into settings."""
+    return {
+        name.removeprefix("KAFKA_").lower().replace("_", "."): value
+        for name, value in environment_of(compose, broker_id).items()
+        if name.startswith("KAFKA_") and name not in NOT_SETTINGS
+    }
+
+
+def embedded_settings(broker_id: int) -> dict[str, str]:
+    node = Node(
+        id=broker_id,
+        rack=COMPOSE_RACKS[broker_id],
+        internal_port=9094,
+        controller_port=9095,
+        client_port=COMPOSE_PORTS[broker_id],
+        data_directory="data",
+    )
+    return broker_settings(ClusterSpec(), node, "", {})
+
+
+EMBEDDED_NAMES = sorted(set(embedded_settings(1)) - PLACES)
+
+
+@pytest.mark.parametrize("broker_id", BROKERS)
+@pytest.mark.parametrize("name", EMBEDDED_NAMES)
+def test_a_broker_setting_is_the_same_embedded_and_in_compose(compose: Any, broker_id: int, name: str) -> None:
+    assert compose_settings(compose, broker_id).get(name) == embedded_settings(broker_id)[name]
+
+
+@pytest.mark.parametrize("broker_id", BROKERS)
+def test_compose_sets_nothing_that_the_embedded_cluster_does_not(compose: Any, broker_id: int) -> None:
+    assert set(compose_settings(compose, broker_id)) == set(embedded_settings(broker_id))
+
+
+@pytest.mark.parametrize("broker_id", BROKERS)
+def test_listeners_have_the_same_names_and_ports_and_tell_clients_of_this_machine_its_address(
+    compose: Any, broker_id: int
+) -> None:
+    ours, embedded = compose_settings(compose, broker_id), embedded_settings(broker_id)
+    assert ours["listeners"] == embedded["listeners"].replace("127.0.0.1", "")
+    assert ours["advertised.listeners"] == embedded["advertised.listeners"].replace(
+        "127.0.0.1:9094", f"kafka-{broker_id}:9094"
+    )
+    assert sorted(ours["listener.security.protocol.map"].split(",")) == sorted(
+        embedded["listener.security.protocol.map"].split(",")
+    )
+
+
+@pytest.mark.parametrize("broker_id", BROKERS)
+def test_the_published_port_and_the_rack_are_those_the_driver_knows(compose: Any, broker_id: int) -> None:
+    port = COMPOSE_PORTS[broker_id]
+    assert compose["services"][f"kafka-{broker_id}"]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    assert (
+        environment_of(compose, broker_id)["KAFKA_BROKER_RACK"] == f"${{RACK_{broker_id}:-{COMPOSE_RACKS[broker_id]}}}"
+    )
+
+
+def test_brokers_form_one_quorum_and_keep_their_data_apart(compose: Any) -> None:
+    settings = [compose_settings(compose, broker_id) for broker_id in BROKERS]
+    assert {one["controller.quorum.voters"] for one in settings} == {"1@kafka-1:9095,2@kafka-2:9095,3@kafka-3:9095"}
+    assert [one["node.id"] for one in settings] == ["1", "2", "3"]
+    assert len({environment_of(compose, broker_id)["CLUSTER_ID"] for broker_id in BROKERS}) == 1
+    volumes = [compose["services"][f"kafka-{broker_id}"]["volumes"][0] for broker_id in BROKERS]
+    assert volumes == [f"kafka-{broker_id}:{settings[0]['log.dirs']}" for broker_id in BROKERS]
+    assert set(compose["volumes"]) == {volume.partition(":")[0] for volume in volumes}
+
+
+def test_brokers_run_the_default_version_and_nobody_restarts_one_that_a_test_has_killed(compose: Any) -> None:
+    for broker_id in BROKERS:
+        service = compose["services"][f"kafka-{broker_id}"]
+        assert service["image"] == f"apache/kafka:{DEFAULT_VERSION}"
+        assert "restart" not in service
+
+
+def test_the_agent_cannot_write_to_its_image_nor_gain_rights(compose: Any) -> None:
+    agent = compose["services"]["agent"]
+    assert agent["read_only"] is True
+    assert agent["cap_drop"] == ["ALL"]
+    assert agent["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in agent["ports"])
+
+
+def test_the_agents_variables_are_settings_and_it_waits_for_every_broker(compose: Any) -> None:
+    agent = compose["services"]["agent"]
+    assert set(agent["environment"]) <= set(environment_names())
+    assert set(agent["depends_on"]) == {f"kafka-{broker_id}" for broker_id in BROKERS}
+
+
+def stages() -> dict[str, list[tuple[str, str]]]:
+    """Dockerfile: stage -> its instructions."""
+    text = re.sub(r"\\\n", " ", (TOP / "Dockerfile").read_text())
+    found: dict[str, list[tuple[str, str]]] = {"": []}
+    name = ""
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        instruction, _, rest = line.partition(" ")
+        if instruction == "FROM":
+            name = rest.split(" AS ")[1]
+            found[name] = []
+        found[name].append((instruction, re.sub(r"\s+", " ", rest.strip())))
+    return found
+
+
+def test_every_instruction_is_one_docker_knows() -> None:
+    known = {"ARG", "FROM", "ENV", "COPY", "RUN", "USER", "WORKDIR", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+    assert {instruction for stage in stages().values() for instruction, _ in stage} <= known
+
+
+def test_every_stage_and_every_file_that_is_copied_exists() -> None:
+    named = set(stages())
+    for stage in stages().values():
+        for instruction, rest in stage:
+            if instruction == "FROM":
+                base = rest.split(" AS ")[0]
+                assert base.startswith("python:") or base in named
+            if instruction == "COPY" and (source := re.match(r"--from=(\w+)", rest)):
+                assert source.group(1) in named
+            elif instruction == "COPY":
+                assert [name for name in rest.split()[:-1] if not (TOP / name).exists()] == []
+
+
+@pytest.mark.parametrize("target", ["agent", "workload"])
+def test_an_image_runs_as_a_user_without_rights(target: str) -> None:
+    users = [rest for instruction, rest in stages()[target] if instruction == "USER"]
+    assert users[-1] == "10001:10001"
+
+
+def test_nothing_is_installed_without_a_hash() -> None:
+    installs = [rest for stage in stages().values() for instruction, rest in stage if "pip install" in rest]
+    assert len(installs) == 3
+    assert all("--require-hashes" in one or "--no-deps --no-index" in one for one in installs)
+
+
+def test_the_health_of_the_agents_image_is_its_own_answer() -> None:
+    checks = [rest for instruction, rest in stages()["agent"] if instruction == "HEALTHCHECK"]
+    assert len(checks) == 1
+    assert "http://127.0.0.1:9464/livez" in checks[0]
+
+
+def test_compose_builds_targets_that_the_dockerfile_has(compose: Any) -> None:
+    targets = {service["build"]["target"] for service in compose["services"].values() if "build" in service}
+    assert targets == {"agent", "workload"}
+    assert targets <= set(stages())
+
+
+def test_the_build_context_lets_in_what_is_copied_and_nothing_else() -> None:
+    lines = (TOP / ".dockerignore").read_text().splitlines()
+    allowed = {line[1:] for line in lines if line.startswith("!")}
+    copied = {
+        name
+        for stage in stages().values()
+        for instruction, rest in stage
+        if instruction == "COPY" and not rest.startswith("--from")
+        for name in rest.split()[:-1]
+    }
+    assert "*" in lines
+    assert allowed == copied

@@ -1,0 +1,179 @@
+"""How a cluster is doing, as its directory and its processes tell. The brokers are stand-ins that sleep."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.cluster.errors import ClusterError
+from agent.cluster.launch import TAG
+from agent.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters
+from agent.cluster.manifest import Manifest, Member, read_manifest, write_manifest
+from agent.cluster.processes import ProcessId
+from agent.cluster.settings import Node
+from agent.cluster.spec import ClusterSpec, Security
+
+Start = Callable[..., ProcessId]
+ENDED = ProcessId(pid=os.getpid(), create_time=1.0)
+"""A process of long ago whose pid somebody else has now: this very test."""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RACKWISE_STATE", str(tmp_path))
+    clusters = tmp_path / "clusters"
+    clusters.mkdir()
+    return clusters
+
+
+@pytest.fixture
+def sleeper() -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*tags: str) -> ProcessId:
+        started.append(
+            subprocess.Popen((sys.executable, "-c", "import time; time.sleep(60)", *tags), start_new_session=True)
+        )
+        return ProcessId.of(started[-1].pid)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def manifest(*processes: ProcessId | None, owner: ProcessId | None = None, ready: bool = True) -> Manifest:
+    members = tuple(
+        Member(
+            node=Node(
+                id=number, rack="a", internal_port=1, controller_port=2, client_port=3, data_directory=f"data-{number}"
+            ),
+            process=process,
+        )
+        for number, process in enumerate(processes, 1)
+    )
+    return Manifest(
+        name="one", cluster_id="id", spec=ClusterSpec(), members=members, owner=owner, starter=ENDED, ready=ready
+    )
+
+
+def put(home: Path, value: Manifest) -> Path:
+    directory = home / value.name
+    directory.mkdir()
+    write_manifest(directory, value)
+    return directory
+
+
+def test_a_manifest_comes_back_as_it_was_written(home: Path) -> None:
+    spec = ClusterSpec(racks=("a", None), proxied=True, security=Security(), broker_properties={"x": "y"})
+    node = Node(
+        id=1,
+        rack=None,
+        internal_port=1,
+        controller_port=2,
+        client_port=3,
+        proxied_port=4,
+        proxy_port=5,
+        data_directory="d",
+    )
+    written = replace(manifest(owner=ENDED), spec=spec, members=(Member(node=node, process=ENDED),), helpers=(ENDED,))
+    assert read_manifest(put(home, written)) == written
+    assert written.proxied_bootstrap_servers == "127.0.0.1:5"
+
+
+def test_a_manifest_is_for_its_owner_alone_because_it_may_hold_passwords(home: Path) -> None:
+    assert (put(home, manifest()) / "manifest.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"name": "one"}', "null", '{"members": 3}'], ids=lambda text: f"manifest {text!r}"
+)
+def test_a_broken_manifest_is_a_sentence_and_can_be_cleared(home: Path, text: str) -> None:
+    directory = home / "one"
+    directory.mkdir()
+    (directory / "manifest.json").write_text(text)
+    with pytest.raises(ClusterError, match="cannot be read"):
+        read_manifest(directory)
+    found = find_cluster("one")
+    assert found is not None
+    assert found.state is ClusterState.LEFT_BEHIND
+    clear_cluster(directory)
+    assert find_clusters() == ()
+
+
+def test_a_cluster_is_running_while_all_its_brokers_run(home: Path, sleeper: Start) -> None:
+    put(home, manifest(sleeper(), sleeper()))
+    found = find_cluster("one")
+    assert found is not None
+    assert (found.state, found.alive_brokers) == (ClusterState.RUNNING, (1, 2))
+
+
+def test_a_cluster_with_a_dead_broker_is_partly_running(home: Path, sleeper: Start) -> None:
+    put(home, manifest(sleeper(), ENDED))
+    found = find_cluster("one")
+    assert found is not None
+    assert (found.state, found.alive_brokers) == (ClusterState.PARTLY_RUNNING, (1,))
+    assert found.why == "1 of 2 brokers run"
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        pytest.param(manifest(ENDED, None), "none of its brokers runs", id="the machine was started anew"),
+        pytest.param(manifest(ready=False), "its start was broken off", id="up was killed half-way"),
+        pytest.param(manifest(ENDED, owner=ENDED), "which it belonged to, is gone", id="its owner was killed"),
+    ],
+)
+def test_what_nobody_owns_any_more_is_left_behind(home: Path, left: Manifest, why: str) -> None:
+    put(home, left)
+    found = find_cluster("one")
+    assert found is not None
+    assert found.state is ClusterState.LEFT_BEHIND
+    assert why in found.why
+    assert not found.held
+
+
+def test_a_cluster_is_held_while_its_owner_runs(home: Path, sleeper: Start) -> None:
+    put(home, manifest(ENDED, owner=sleeper()))
+    found = find_cluster("one")
+    assert found is not None
+    assert found.held
+    assert found.state is ClusterState.PARTLY_RUNNING
+
+
+def test_a_cluster_that_is_starting_is_not_left_behind(home: Path, sleeper: Start) -> None:
+    put(home, replace(manifest(ready=False), starter=sleeper()))
+    found = find_cluster("one")
+    assert found is not None
+    assert found.held
+    assert found.state is ClusterState.STARTING
+
+
+def test_clearing_ends_brokers_and_removes_the_directory(home: Path, sleeper: Start) -> None:
+    broker, stranger = sleeper(), sleeper()
+    directory = put(home, manifest(broker))
+    clear_cluster(directory)
+    assert not broker.alive
+    assert stranger.alive
+    assert not directory.exists()
+    clear_cluster(directory)
+
+
+def test_clearing_finds_a_broker_that_no_manifest_names_by_its_tag(home: Path, sleeper: Start) -> None:
+    directory = put(home, manifest())
+    ours = sleeper(f"{TAG}{directory}")
+    neighbours = sleeper(f"{TAG}{directory}-2")
+    clear_cluster(directory)
+    assert not ours.alive
+    assert neighbours.alive
+
+
+def test_a_directory_in_the_making_is_not_shown(home: Path) -> None:
+    (home / ".one-abc").mkdir()
+    assert find_clusters() == ()
