@@ -1,0 +1,144 @@
+"""A group of plain consumers against its optimum: the easy, common case by a bound, the rest by the exact solver.
+
+Priorities as in KIP-881: balance, then (for range) co-partitioning, then locality, then stickiness. "Equal balance" is
+therefore part of the question: the optimum gives every member floor or ceil of its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from agent.detect.assessment import Assessment, Measure, NotAssessed
+from agent.detect.bound import most_local
+from agent.detect.locality import Ground, TopicMasks
+from agent.detect.tally import Tally, gain, locality, measures_agree, racks_by_partition, tally_reads
+from agent.model.snapshot import ConsumerGroup, Member
+from assignors.optimal import optimal_consumer
+from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
+
+COPARTITIONING = frozenset({"range"})
+"""Assignors that promise to keep partition p of all topics together."""
+
+
+class Optimum(NamedTuple):
+    """What an exact answer says about one measure."""
+
+    tally: Tally
+    gap: int = 0
+    slack: int = 0
+    """How far below the optimum the proven bound may lie; 0 for an exact answer."""
+    result: ConsumerResult | None = None
+    """None when the bound alone shows what can be gained."""
+
+
+def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
+    """Current and optimal locality by both measures, or why they cannot be told."""
+    readers = [ground.bits.reader(member.rack) for member in group.members]
+    why_not = _why_not(group, readers, ground.masks)
+    if why_not is not None:
+        return Assessment(group_id=group.id, why_not=why_not)
+
+    reads = [(bit, m.assigned or ()) for m, bit in zip(group.members, readers, strict=True)]
+    kafka, read = tally_reads(reads, ground.masks)
+    best = _optimum(group, readers, ground, kafka, Measure.KAFKA)
+    same = measures_agree(ground.masks)
+    best_read = best if same else _optimum(group, readers, ground, read, Measure.READ_LOCAL)
+    return Assessment(
+        group_id=group.id,
+        current=(locality(Measure.KAFKA, kafka), locality(Measure.READ_LOCAL, read)),
+        optimal=(locality(Measure.KAFKA, best.tally), locality(Measure.READ_LOCAL, best_read.tally)),
+        crossing=kafka.crossing,
+        optimal_crossing=kafka.crossing - best.gap,
+        lower_bound=kafka.crossing - best.gap - best.slack,
+        moved=best.result.moved if best.result else 0,
+        result=best.result,
+    )
+
+
+def consumer_problem(group: ConsumerGroup, ground: Ground, measure: Measure) -> ConsumerProblem:
+    """The group as the assignors' contract puts it; what a member holds now is what it owns."""
+    topics = _topics_by_subscription(group.members, ground.masks)
+    members = [
+        ConsumerMember(
+            id=member.id,
+            rack=member.rack.name if ground.bits.reader(member.rack) else None,
+            topics=topics[member.topics, member.topic_regex],
+            owned=member.assigned or (),
+        )
+        for member in group.members
+    ]
+    return ConsumerProblem(
+        members=tuple(members), racks=racks_by_partition(ground, measure), copartitioned=_copartitioned(group, ground)
+    )
+
+
+def _why_not(group: ConsumerGroup, readers: Sequence[int], masks: Mapping[str, TopicMasks]) -> NotAssessed | None:
+    for member in group.members:
+        if member.defects and any(defect.what in ("subscription", "assignment") for defect in member.defects):
+            return NotAssessed.UNDECODABLE
+        if member.assigned is None:
+            return NotAssessed.HIDDEN
+        for topic, _ in member.assigned:
+            if topic not in masks:
+                return NotAssessed.TOPICS_UNKNOWN
+    return None if any(readers) else NotAssessed.NO_RACKS
+
+
+def _optimum(group: ConsumerGroup, readers: Sequence[int], ground: Ground, now: Tally, measure: Measure) -> Optimum:
+    """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
+    if not now.crossing or (measure is Measure.READ_LOCAL and ground.bits.selector_is_rack_aware is None):
+        return Optimum(now)
+    bound = _bound(group, readers, ground, measure)
+    if bound is not None and bound.local <= now.local:
+        return Optimum(now)
+    if bound is not None and measure is Measure.READ_LOCAL and not now.unknown:
+        return Optimum(bound, gain(now, bound))
+    result = optimal_consumer(consumer_problem(group, ground, measure))
+    reads = [(bit, result.assignment[m.id]) for m, bit in zip(group.members, readers, strict=True)]
+    best = tally_reads(reads, ground.masks)[measure is Measure.READ_LOCAL]
+    gap = gain(now, best)
+    return Optimum(best, gap, result.crossing - result.lower_bound, result) if gap else Optimum(now)
+
+
+def _bound(group: ConsumerGroup, readers: Sequence[int], ground: Ground, measure: Measure) -> Tally | None:
+    """The optimum's tally where it can be told without an assignment: everybody may read everything."""
+    subscriptions = _topics_by_subscription(group.members, ground.masks)
+    if len(subscriptions) > 1 or _copartitioned(group, ground):
+        return None
+    histogram: list[tuple[int, int]] = []
+    for topic in next(iter(subscriptions.values())):
+        of = ground.masks[topic]
+        histogram += of.kafka_histogram if measure is Measure.KAFKA else of.read_histogram
+    members: dict[int, int] = {}
+    for bit in readers:
+        members[bit] = members.get(bit, 0) + 1
+    best = most_local(histogram, members, len(readers))
+    return None if best is None else Tally(best, sum(count for _, count in histogram) - best, 0)
+
+
+def _topics_by_subscription(
+    members: Sequence[Member], masks: Mapping[str, TopicMasks]
+) -> dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]:
+    """(subscribed topics, pattern) -> the topics it means; a pattern means what its members were assigned."""
+    meaning: dict[tuple[tuple[str, ...], str | None], tuple[str, ...]] = {}
+    for member in members:
+        key = (member.topics, member.topic_regex)
+        if key not in meaning:
+            topics = set(member.topics)
+            if member.topic_regex is not None:
+                topics |= _matched(member.topic_regex, members)
+            meaning[key] = tuple(sorted(topic for topic in topics if topic in masks))
+    return meaning
+
+
+def _matched(pattern: str, members: Sequence[Member]) -> set[str]:
+    assigned: list[TopicPartition] = []
+    for member in members:
+        if member.topic_regex == pattern:
+            assigned += member.assigned or ()
+    return {partition.topic for partition in assigned}
+
+
+def _copartitioned(group: ConsumerGroup, ground: Ground) -> bool:
+    return len(ground.masks) > 1 and group.assignor in COPARTITIONING

@@ -1,0 +1,153 @@
+"""A Kafka Streams application against its optimum: which process shall run which active task (KIP-925).
+
+Priorities: balance by threads (per subtopology where the application asks for it), then source partitions read in the
+process's own rack, then as few moved tasks as possible. Standbys are judged by findings of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from agent.detect.assessment import Assessment, Measure, NotAssessed
+from agent.detect.locality import Ground, TopicMasks
+from agent.detect.tally import Tally, gain, locality, measures_agree, racks_by_partition, tally_reads
+from agent.limits import GroupLimits
+from agent.model.snapshot import Statefulness, StreamsGroup, TaskState, Topology
+from assignors.optimal import optimal_tasks
+from assignors.problem import Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
+
+
+class Optimum(NamedTuple):
+    """What an exact answer says about one measure."""
+
+    tally: Tally
+    gap: int = 0
+    slack: int = 0
+    """How far below the optimum the proven bound may lie; 0 for an exact answer."""
+    result: TaskResult | None = None
+    """None when the present assignment is as good."""
+
+
+def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> Assessment:
+    """Current and optimal locality of the active tasks by both measures, or why they cannot be told."""
+    readers = [ground.bits.reader(process.rack) for process in group.processes]
+    topology = group.topology
+    why_not = _why_not(group, readers, ground.masks)
+    if why_not is not None or topology is None:
+        return Assessment(group_id=group.id, why_not=why_not or NotAssessed.TOPOLOGY_UNKNOWN)
+
+    active = [process.active for process in group.processes]
+    kafka, read = tally_reads(reads_of_tasks(topology, readers, active), ground.masks)
+    best = _optimum(group, topology, ground, settings, Measure.KAFKA)
+    same = measures_agree(ground.masks)
+    best_read = best if same else _optimum(group, topology, ground, settings, Measure.READ_LOCAL)
+    return Assessment(
+        group_id=group.id,
+        current=(locality(Measure.KAFKA, kafka), locality(Measure.READ_LOCAL, read)),
+        optimal=(locality(Measure.KAFKA, best.tally), locality(Measure.READ_LOCAL, best_read.tally)),
+        crossing=kafka.crossing,
+        optimal_crossing=kafka.crossing - best.gap,
+        lower_bound=kafka.crossing - best.gap - best.slack,
+        moved=best.result.moved if best.result else 0,
+        result=best.result,
+    )
+
+
+def reads_of_tasks(
+    topology: Topology, readers: Sequence[int], active: Sequence[Sequence[TaskId]]
+) -> list[tuple[int, list[TopicPartition]]]:
+    """(bit of the process's rack, source partitions of its active tasks), process by process."""
+    sources = {task.id: task.sources for task in topology.tasks}
+    return [
+        (bit, [source for task in tasks for source in sources.get(task, ())])
+        for bit, tasks in zip(readers, active, strict=True)
+    ]
+
+
+def task_problem(
+    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, measure: Measure
+) -> TaskProblem:
+    """The active tasks as the assignors' contract puts them.
+
+    One crossing costs more than moving every task, so that the optimum crosses least first and moves least second.
+    """
+    racks = racks_by_partition(ground, measure)
+    processes = [
+        Process(
+            id=process.id,
+            rack=process.rack.name if ground.bits.reader(process.rack) else None,
+            capacity=process.capacity,
+            active=process.active,
+        )
+        for process in group.processes
+    ]
+    return TaskProblem(
+        tasks=tuple(_task(task, racks) for task in topology.tasks),
+        processes=tuple(processes),
+        balance="subtopology" if settings.rack_aware_assignment_strategy == "balance_subtopology" else "none",
+        traffic_cost=_traffic_cost(topology),
+        non_overlap_cost=1,
+    )
+
+
+def _why_not(group: StreamsGroup, readers: Sequence[int], masks: Mapping[str, TopicMasks]) -> NotAssessed | None:
+    if any(member.defects for member in group.members):
+        return NotAssessed.UNDECODABLE
+    if group.topology is None or not group.processes:
+        return NotAssessed.TOPOLOGY_UNKNOWN
+    known = {task.id for task in group.topology.tasks}
+    if any(task not in known for process in group.processes for task in process.active):
+        return NotAssessed.TOPOLOGY_UNKNOWN
+    if any(source.topic not in masks for task in group.topology.tasks for source in task.sources):
+        return NotAssessed.TOPICS_UNKNOWN
+    return None if any(readers) else NotAssessed.NO_RACKS
+
+
+def _optimum(
+    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, measure: Measure
+) -> Optimum:
+    """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
+    readers = [ground.bits.reader(process.rack) for process in group.processes]
+    by_read = measure is Measure.READ_LOCAL
+    reads = reads_of_tasks(topology, readers, [process.active for process in group.processes])
+    now = tally_reads(reads, ground.masks)[by_read]
+    if not now.crossing or (by_read and ground.bits.selector_is_rack_aware is None):
+        return Optimum(now)
+    if not now.unknown and now.crossing <= _unavoidable(group, topology, ground, measure):
+        return Optimum(now)
+    result = optimal_tasks(task_problem(group, topology, ground, settings, measure))
+    wanted = reads_of_tasks(topology, readers, [result.active[process.id] for process in group.processes])
+    best = tally_reads(wanted, ground.masks)[by_read]
+    gap = gain(now, best)
+    slack = 0 if result.optimal else max(0, result.crossing - result.lower_bound // _traffic_cost(topology))
+    return Optimum(best, gap, slack, result) if gap else Optimum(now)
+
+
+def _unavoidable(group: StreamsGroup, topology: Topology, ground: Ground, measure: Measure) -> int:
+    """Crossings of the running tasks that no assignment avoids, as no process lives near enough; balance left aside."""
+    racks = {ground.bits.reader(process.rack) for process in group.processes} - {0}
+    running = {task for process in group.processes for task in process.active}
+    least = 0
+    for task in topology.tasks:
+        if task.id in running:
+            near = [_mask(source, ground.masks, measure) for source in task.sources]
+            least += min(sum(not mask & bit for mask in near) for bit in racks)
+    return least
+
+
+def _mask(source: TopicPartition, masks: Mapping[str, TopicMasks], measure: Measure) -> int:
+    of = masks[source.topic].kafka if measure is Measure.KAFKA else masks[source.topic].read
+    return of[source.partition] if source.partition < len(of) else 0
+
+
+def _task(task: TaskState, racks: Mapping[str, tuple[frozenset[str], ...]]) -> Task:
+    near = [
+        racks[source.topic][source.partition] if source.partition < len(racks[source.topic]) else frozenset[str]()
+        for source in task.sources
+    ]
+    return Task(id=task.id, stateful=task.statefulness is not Statefulness.STATELESS, sources=tuple(near))
+
+
+def _traffic_cost(topology: Topology) -> int:
+    return len(topology.tasks) + 1

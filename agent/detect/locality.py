@@ -1,0 +1,125 @@
+"""Which replicas count as near to a rack, by either measure, as one small integer per partition.
+
+A rack is a bit, a partition is a mask of the racks in which reading it is local: comparing 100,000 readers with their
+partitions must cost next to nothing in every cycle. Three masks a partition: *Kafka's* (any replica, also one on an
+absent broker whose rack is remembered), *read-local* for clients that send their rack, and what is *possibly*
+read-local while it is unknown whether the brokers have a rack-aware selector (KIP-392).
+
+Invariant: an unknown rack sets the bit ``UNKNOWN`` and no other, so a partition with an unknown replica is local to the
+racks that are certain and of unknown locality, never "crossing", for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.model.snapshot import BrokerState, Rack, RackState, TopicState
+
+UNKNOWN = 1
+"""Mask bit of a partition that has a replica (or leader) whose rack cannot be told."""
+NOWHERE = 2
+"""Bit of a reader whose rack is known and has no broker in it: nothing is local to it."""
+
+
+class RackBits:
+    """The racks of a cluster as bits; made once per set of brokers, and compared by identity."""
+
+    __slots__ = ("_masks", "bit_of", "broker_bits", "selector_is_rack_aware")
+
+    def __init__(
+        self, bit_of: Mapping[str, int], broker_bits: Mapping[int, int], *, selector_is_rack_aware: bool | None
+    ) -> None:
+        self.bit_of = bit_of
+        """Rack name -> bit; only racks that some broker has."""
+        self.broker_bits = broker_bits
+        """Broker id -> bit of its rack, or ``UNKNOWN``."""
+        self.selector_is_rack_aware = selector_is_rack_aware
+        # Clusters have far fewer different replica lists than partitions.
+        self._masks: dict[tuple[int, ...], int] = {}
+
+    def reader(self, rack: Rack) -> int:
+        """The bit of a reader's rack; 0 when it is not known."""
+        if rack.name is None or rack.state is not RackState.KNOWN:
+            return 0
+        return self.bit_of.get(rack.name, NOWHERE)
+
+    def mask(self, brokers: tuple[int, ...]) -> int:
+        """The racks of those brokers; ``UNKNOWN`` is set when one of them cannot be told, or when there are none."""
+        mask = self._masks.get(brokers)
+        if mask is None:
+            mask = 0
+            for broker in brokers:
+                mask |= self.broker_bits.get(broker, UNKNOWN)
+            self._masks[brokers] = mask = mask or UNKNOWN
+        return mask
+
+    def names(self, mask: int) -> frozenset[str]:
+        """The rack names in a mask."""
+        return frozenset(name for name, bit in self.bit_of.items() if mask & bit)
+
+
+class TopicMasks(NamedTuple):
+    """A topic's partitions by number (a number that metadata left out has the mask ``UNKNOWN``)."""
+
+    kafka: tuple[int, ...]
+    """Racks of all replicas."""
+    read: tuple[int, ...]
+    """Racks in which a read is local for certain, for a client that sends its rack."""
+    read_possible: tuple[int, ...]
+    """Racks in which a read may be local; the same object as ``read`` unless the selector is unknown."""
+    kafka_histogram: tuple[tuple[int, int], ...]
+    """(mask by Kafka's measure, number of partitions), sorted."""
+    read_histogram: tuple[tuple[int, int], ...]
+
+
+class Ground(NamedTuple):
+    """What a group stands on: the cluster's racks, and where its topics have replicas."""
+
+    bits: RackBits
+    masks: Mapping[str, TopicMasks]
+    """Topic -> masks, for the topics that the snapshot has; sorted."""
+
+
+def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | None) -> RackBits:
+    """Racks as bits, in the order of their names; an absent broker counts in the rack that is remembered of it."""
+    brokers = tuple(brokers)
+    names = sorted({b.rack.name for b in brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None})
+    bit_of = {name: NOWHERE << (index + 1) for index, name in enumerate(names)}
+    broker_bits = {
+        b.id: bit_of[b.rack.name] if b.rack.state is RackState.KNOWN and b.rack.name is not None else UNKNOWN
+        for b in brokers
+    }
+    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware)
+
+
+def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
+    """The masks of every partition of a topic."""
+    size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
+    kafka = [UNKNOWN] * size
+    certain = [UNKNOWN] * size
+    possible = [UNKNOWN] * size
+    for (_, number), leader, replicas, isr, _ in topic.partitions:
+        kafka[number] = bits.mask(replicas)
+        certain[number], possible[number] = _read_masks(leader, isr, bits)
+    read = tuple(certain)
+    told = bits.selector_is_rack_aware is not None
+    return TopicMasks(tuple(kafka), read, read if told else tuple(possible), _histogram(kafka), _histogram(certain))
+
+
+def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tuple[int, int]:
+    """(certain, possible). Without a leader nobody can read, so nothing is told."""
+    if leader is None:
+        return UNKNOWN, UNKNOWN
+    at_leader = bits.broker_bits.get(leader, UNKNOWN)
+    if bits.selector_is_rack_aware is False or not isr:
+        return at_leader, at_leader
+    near = at_leader | bits.mask(isr)
+    return (near, near) if bits.selector_is_rack_aware else (at_leader, near)
+
+
+def _histogram(masks: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    counts: dict[int, int] = {}
+    for mask in masks:
+        counts[mask] = counts.get(mask, 0) + 1
+    return tuple(sorted(counts.items()))
