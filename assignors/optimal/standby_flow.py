@@ -11,11 +11,11 @@ that no seat gets a profile twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from assignors.optimal.network import Network
+from assignors.optimal.ranges import Hub
 
 
 class Seat(NamedTuple):
@@ -108,9 +108,9 @@ def _wire(case: Round, kinds: dict[Seat, list[int]]) -> _Wires:
         for holder in seat.holders:
             if case.profile[holder] == profile:
                 wires.arc(gate, holder, seat.price[case.rack[holder]])
-        for hub in hubs[profile].values():
-            for entry in hub.entries(wires, seat.barred):
-                wires.arc(gate, entry, seat.price[hub.rack] + case.move)
+        for rack, hub in hubs[profile].items():
+            for entry in hub.entries(wires.node, seat.barred):
+                wires.arc(gate, entry, seat.price[rack] + case.move)
     for hub in (hub for mine in hubs.values() for hub in mine.values()):
         for tail, head in hub.branches():
             wires.arc(tail, head)
@@ -131,11 +131,11 @@ def _gates(case: Round, kinds: dict[Seat, list[int]], wires: _Wires) -> list[tup
     return gates
 
 
-def _hubs(case: Round) -> dict[int, dict[int, _Hub]]:
+def _hubs(case: Round) -> dict[int, dict[int, Hub]]:
     """Profile -> rack -> hub."""
-    hubs: dict[int, dict[int, _Hub]] = {}
+    hubs: dict[int, dict[int, Hub]] = {}
     for process, (profile, rack) in enumerate(zip(case.profile, case.rack, strict=True)):
-        hubs.setdefault(profile, {}).setdefault(rack, _Hub(rack)).processes.append(process)
+        hubs.setdefault(profile, {}).setdefault(rack, Hub()).members.append(process)
     return hubs
 
 
@@ -155,59 +155,3 @@ def _deal(case: Round, groups: list[list[int]], wires: _Wires, units: list[int])
         for seat in at[process]:
             taken[seat].append(process)
     return [tuple(each) for each in taken]
-
-
-@dataclass(slots=True)
-class _Hub:
-    """Processes of one profile and rack: a node for all of them, and a tree of ranges for all but some."""
-
-    rack: int
-    processes: list[int] = field(default_factory=list)
-    root: int | None = None
-    ranges: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def entries(self, wires: _Wires, barred: tuple[int, ...]) -> Iterator[int]:
-        """Nodes through which exactly the processes that are not barred are reached."""
-        holes = [position for position, process in enumerate(self.processes) if process in barred] if barred else []
-        if not holes:
-            if self.root is None:
-                self.root = self.processes[0] if len(self.processes) == 1 else wires.node()
-            yield self.root
-            return
-        if not self.ranges:
-            self._plant(wires)
-        for start, end in zip([0, *(hole + 1 for hole in holes)], [*holes, len(self.processes)], strict=True):
-            yield from self._cover((0, len(self.processes)), start, end)
-
-    def branches(self) -> Iterator[tuple[int, int]]:
-        """Arcs inside the hub, parents before children."""
-        if self.root is not None and len(self.processes) > 1:
-            for process in self.processes:
-                yield self.root, process
-        for (low, high), node in self.ranges.items():
-            if high - low > 1:
-                middle = (low + high) // 2
-                yield node, self.ranges[low, middle]
-                yield node, self.ranges[middle, high]
-
-    def _plant(self, wires: _Wires) -> None:
-        waiting = [(0, len(self.processes))]
-        while waiting:
-            low, high = waiting.pop()
-            if high - low == 1:
-                self.ranges[low, high] = self.processes[low]
-                continue
-            self.ranges[low, high] = wires.node()
-            middle = (low + high) // 2
-            waiting += [(middle, high), (low, middle)]
-
-    def _cover(self, inside: tuple[int, int], start: int, end: int) -> Iterator[int]:
-        low, high = max(inside[0], start), min(inside[1], end)
-        if low >= high:
-            return
-        if (low, high) == inside:
-            yield self.ranges[inside]
-            return
-        middle = (inside[0] + inside[1]) // 2
-        yield from self._cover((inside[0], middle), start, end)
-        yield from self._cover((middle, inside[1]), start, end)

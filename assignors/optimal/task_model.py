@@ -7,15 +7,16 @@ partitions miss the same racks are of one kind.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import count, pairwise, repeat
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from assignors.optimal.network import Ints
 from assignors.problem import BadProblem, Process, Task, TaskId, TaskProblem
 
+_T = TypeVar("_T")
 _MOST_COST = (1 << 31) - 1
 """Kafka's costs are 32-bit integers."""
 _MERGE_BELOW = 4096
@@ -53,16 +54,16 @@ def dense_tasks(problem: TaskProblem) -> NamedTasks:
     _check(problem)
     tasks = sorted(problem.tasks, key=attrgetter("id"))
     ids = [task.id for task in tasks]
-    index = {task: number for number, task in enumerate(ids)}
+    index = dict(zip(ids, count(), strict=False))
     if len(index) != len(ids):
         twice = next(a for a, b in pairwise(ids) if a == b)
         raise BadProblem(f"task {twice} occurs twice; give every task its own id")
     processes = sorted(problem.processes, key=attrgetter("id"))
     racks = {name: number for number, name in enumerate(sorted({p.rack for p in processes if p.rack is not None}))}
-    subtopologies: dict[int | str, int] = {}
+    subtopology, _ = _numbered([task.subtopology for task in ids])
     kind, misses = count_misses([task.sources for task in tasks], racks)
     model = TaskModel(
-        subtopology=np.array([subtopologies.setdefault(task[0], len(subtopologies)) for task in ids], np.int64),
+        subtopology=subtopology,
         owner=_owners(processes, index),
         kind=kind,
         misses=misses,
@@ -74,8 +75,7 @@ def dense_tasks(problem: TaskProblem) -> NamedTasks:
 
 def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, int]) -> tuple[Ints, Ints]:
     """Kind of each entry, and how many of a kind's partitions have no replica in each rack (last column: in none)."""
-    numbers: dict[tuple[frozenset[str], ...], int] = {}
-    kind = np.array([numbers.setdefault(each, len(numbers)) for each in partitions], np.int64)
+    kind, numbers = _numbered(partitions)
     misses = np.zeros((len(numbers), len(racks) + 1), np.int64)
     for sets, number in numbers.items():
         misses[number] = len(sets)
@@ -89,12 +89,18 @@ def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, 
     return kind, misses
 
 
+def _numbered(values: list[_T]) -> tuple[Ints, dict[_T, int]]:
+    """Numbers of values in the order of their first appearance."""
+    numbers = dict(zip(dict.fromkeys(values), count(), strict=False))
+    return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values)), numbers
+
+
 def _owners(processes: Iterable[Process], index: dict[TaskId, int]) -> Ints:
     """The one process that runs a task; -1 when nobody or several claim it."""
     owner = np.full(len(index), -1, np.int64)
     contested: list[int] = []
     for number, process in enumerate(processes):
-        mine = np.array([index.get(task, -1) for task in process.active], np.int64)
+        mine = np.fromiter(map(index.get, process.active, repeat(-1)), np.int64, len(process.active))
         mine = mine[mine >= 0]
         contested += mine[owner[mine] >= 0].tolist()
         owner[mine] = number

@@ -10,7 +10,8 @@ bounds, as ``TaskProblem`` names them:
 - free, none: floor or ceil of the share by capacity;
 - free, subtopology: floor or ceil also per subtopology. Both levels together are always possible: the exact fractional
   shares fulfil them, and flows have whole solutions where they have fractional ones.
-Where moves cost nothing, the fewest moves decide between answers of equal cost.
+Where moves cost nothing, the fewest moves decide between answers of equal cost; and what runs now stays when it is
+allowed and nothing is cheaper, so the best assignment, once reached, is not left again.
 """
 
 from __future__ import annotations
@@ -84,18 +85,18 @@ def solve_tasks(
                 bounds=_exactly(size),
             )
         )
-        return Placed(_fill(model, placed.client), placed.bound)
-    return place(
-        Placement(
-            group=np.zeros_like(model.kind) if balance == "none" else model.subtopology,
-            owner=model.owner,
-            kind=model.kind,
-            rack=model.rack,
-            prices=prices,
-            bounds=_exactly(np.bincount(model.owner, minlength=len(model.rack))) if counts == "fixed" else _fair(model),
-            group_bounds=None if balance == "none" else _per_subtopology(model, counts),
-        )
+        return _unless_better(model, prices[0], Placed(_fill(model, placed.client), placed.bound))
+    placement = Placement(
+        group=np.zeros_like(model.kind) if balance == "none" else model.subtopology,
+        owner=model.owner,
+        kind=model.kind,
+        rack=model.rack,
+        prices=prices,
+        bounds=_exactly(np.bincount(model.owner, minlength=len(model.rack))) if counts == "fixed" else _fair(model),
+        group_bounds=None if balance == "none" else _per_subtopology(model, counts),
     )
+    placed = place(placement)
+    return _unless_better(model, prices[0], placed) if _allowed_now(placement) else placed
 
 
 def _exactly(count: Ints) -> Bounds:
@@ -119,6 +120,27 @@ def _per_subtopology(model: TaskModel, counts: Literal["fixed", "free"]) -> Grou
     # The order of these doubles is Kafka's: n * 1.0 / T * T_s.
     high = np.ceil(mine * 1.0 / max(1, len(model.kind)) * size).astype(np.int64)
     return GroupBounds(np.zeros_like(high), high)
+
+
+def _unless_better(model: TaskModel, price: Price, placed: Placed) -> Placed:
+    """What runs now, unless something cheaper was found."""
+    now = int(price.rack[model.kind, model.rack[model.owner]].sum())
+    return Placed(model.owner, placed.bound) if now == placed.bound else placed
+
+
+def _allowed_now(placement: Placement) -> bool:
+    """Whether every item has an owner and the owners keep all bounds."""
+    if not len(placement.owner) or (placement.owner < 0).any() or placement.bounds is None:
+        return False
+    clients = len(placement.rack)
+    over = np.bincount(placement.owner, minlength=clients) - placement.bounds.low
+    if (over < 0).any() or (over > (placement.bounds.tier >= 0)).any():
+        return False
+    if placement.group_bounds is None:
+        return True
+    shape = placement.group_bounds.low.shape
+    pairs = np.bincount(placement.group * clients + placement.owner, minlength=shape[0] * shape[1]).reshape(shape)
+    return bool((pairs >= placement.group_bounds.low).all() and (pairs <= placement.group_bounds.high).all())
 
 
 def _fill(model: TaskModel, rack: Ints) -> Ints:

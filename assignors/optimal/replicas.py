@@ -1,0 +1,156 @@
+"""Find the least set of moves after which no rack holds more replicas of a partition than it must (KIP-36, KIP-455).
+
+The rack rule: at most ceil(RF / racks) replicas of a partition in one rack, counting all racks that have brokers. A
+broker that accepts nothing keeps what it has, but where a rack holds too many it is the first to give one away.
+
+Priorities without ``balance``: the rule; fewest bytes and replicas (both follow from the rule alone: every replica too
+many in a rack moves once, nothing else moves); brokers that accept nothing are relieved first; replica counts of the
+accepting brokers as even as the choices left allow; preferred leaders stay. With ``balance``: the rule; even counts;
+bytes; replicas; then the rest as before.
+
+Racks that are not known decide nothing: a replica on a broker without a known rack is taken to be in whichever rack
+would hurt, so a move is planned only where it helps in any case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+from assignors.optimal.replica_flow import Change, Choice, choose
+from assignors.problem import BadProblem, Infeasible, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
+
+
+def optimal_replicas(problem: ReplicaProblem) -> ReplicaResult:
+    """Return new replica lists for the partitions that change; equal input gives an equal answer in any input order.
+
+    A partition for which no allowed placement keeps the rule is reported and the rest is still planned. Raises
+    ``BadProblem`` when a broker or a partition occurs twice.
+    """
+    cluster = _read(problem)
+    open_ones, infeasible = [], []
+    for partition in sorted(problem.partitions, key=lambda each: each.id):
+        case = _case(cluster, partition)
+        if isinstance(case, Infeasible):
+            infeasible.append(case)
+        elif case is not None and (case.over or problem.balance):
+            open_ones.append((partition, case))
+    changes, exact = _choose(problem, cluster, [case for _, case in open_ones])
+    replicas: dict[TopicPartition, tuple[int, ...]] = {}
+    moved = moved_bytes = needed = 0
+    for (partition, case), change in zip(open_ones, changes, strict=True):
+        needed += sum(case.over.values()) * case.size
+        if change.gone:
+            replicas[partition.id] = _reordered(partition.replicas, change, cluster.ids)
+            moved += len(change.gone)
+            moved_bytes += len(change.gone) * case.size
+    bound = moved_bytes if exact else needed
+    return ReplicaResult(
+        replicas=replicas,
+        infeasible=tuple(infeasible),
+        moved_bytes=moved_bytes,
+        moved_replicas=moved,
+        lower_bound=bound,
+        optimal=moved_bytes == bound,
+    )
+
+
+class _Cluster(NamedTuple):
+    """Brokers in the order of their ids."""
+
+    ids: list[int]
+    number: dict[int, int]
+    rack: list[int | None]
+    racks: list[str]
+    accepts: list[bool]
+    taking: list[int]
+    """Accepting brokers per rack."""
+
+
+def _read(problem: ReplicaProblem) -> _Cluster:
+    brokers = sorted(problem.brokers, key=lambda broker: broker.id)
+    number = {broker.id: index for index, broker in enumerate(brokers)}
+    if len(number) != len(brokers):
+        twice = min(one.id for one, other in pairwise(brokers) if one.id == other.id)
+        raise BadProblem(f"broker {twice} occurs twice; name every broker once")
+    names = Counter(partition.id for partition in problem.partitions)
+    if len(names) != len(problem.partitions):
+        raise BadProblem(f"partition {min(each for each in names if names[each] > 1)} occurs twice; name each once")
+    racks = sorted({broker.rack for broker in brokers if broker.rack is not None})
+    index = {name: position for position, name in enumerate(racks)}
+    taking = Counter(broker.rack for broker in brokers if broker.accepts)
+    return _Cluster(
+        ids=[broker.id for broker in brokers],
+        number=number,
+        rack=[None if broker.rack is None else index[broker.rack] for broker in brokers],
+        racks=racks,
+        accepts=[broker.accepts for broker in brokers],
+        taking=[taking[name] for name in racks],
+    )
+
+
+def _case(cluster: _Cluster, partition: ReplicaSet) -> Choice | Infeasible | None:
+    """What may change about a partition; None when nothing has to and its racks are not all known."""
+    if len(set(partition.replicas)) != len(partition.replicas):
+        return Infeasible(
+            id=partition.id, why="its replica list names a broker twice; nothing is planned on such a list"
+        )
+    if not cluster.racks or not partition.replicas:
+        return None
+    holders: list[list[int]] = [[] for _ in cluster.racks]
+    unknown = []
+    for replica in partition.replicas:
+        number = cluster.number.get(replica)
+        rack = None if number is None else cluster.rack[number]
+        if number is None or rack is None:
+            unknown.append(replica)
+        else:
+            holders[rack].append(number)
+    most = -(-len(partition.replicas) // len(cluster.racks))
+    over = {rack: len(mine) - most for rack, mine in enumerate(holders) if len(mine) > most}
+    if unknown and not over:
+        return None
+    room = {rack: most - len(mine) - len(unknown) for rack, mine in enumerate(holders)}
+    free = {rack: cluster.taking[rack] - sum(cluster.accepts[each] for each in holders[rack]) for rack in room}
+    possible = {rack: min(room[rack], free[rack]) for rack in room if room[rack] > 0 and free[rack] > 0}
+    if sum(possible.values()) < sum(over.values()):
+        return Infeasible(id=partition.id, why=_why(cluster, over, sum(possible.values()), unknown))
+    size = 1 if partition.size_bytes is None else partition.size_bytes
+    first = cluster.number.get(partition.replicas[0])
+    return Choice(size=size, first=first, holders=holders, over=over, room=possible, settled=bool(unknown))
+
+
+def _why(cluster: _Cluster, over: dict[int, int], possible: int, unknown: list[int]) -> str:
+    crowded = " and ".join(cluster.racks[rack] for rack in over)
+    excess = sum(over.values())
+    start = f"{excess} of its replicas in rack {crowded} should move to other racks"
+    if unknown:
+        names = ", ".join(map(str, unknown))
+        return f"{start}, but the rack of broker {names} is not known, so no move is sure to help; set its broker.rack"
+    shut = [name for name, taking in zip(cluster.racks, cluster.taking, strict=True) if not taking]
+    reason = (
+        f"no broker of rack {' or '.join(shut)} accepts replicas" if shut else "the other racks have too few brokers"
+    )
+    return f"{start}, but only {possible} can: {reason}; bring brokers back or add some there"
+
+
+def _choose(problem: ReplicaProblem, cluster: _Cluster, cases: list[Choice]) -> tuple[list[Change], bool]:
+    held = Counter(cluster.number[each] for p in problem.partitions for each in p.replicas if each in cluster.number)
+    counts = [held[number] for number in range(len(cluster.ids))]
+    taking = [count for count, accepts in zip(counts, cluster.accepts, strict=True) if accepts]
+    even = not taking or max(taking) - min(taking) <= 1
+    if not cases or (even and not any(case.over for case in cases)):
+        return [Change((), ())] * len(cases), True
+    return choose(cases, cluster.rack, cluster.accepts, counts, balance=problem.balance)
+
+
+def _reordered(replicas: tuple[int, ...], change: Change, ids: list[int]) -> tuple[int, ...]:
+    """New replicas take the places of those that went; a preferred leader that went is followed by one that stays."""
+    gone = {ids[number] for number in change.gone}
+    coming = iter(ids[number] for number in change.new)
+    order = [next(coming) if replica in gone else replica for replica in replicas]
+    if replicas[0] in gone:
+        stays = next((place for place, replica in enumerate(replicas) if replica not in gone), 0)
+        order[0], order[stays] = order[stays], order[0]
+    return tuple(order)
