@@ -1,4 +1,4 @@
-"""The workloads that are really run: the demo's, and a small one for tests.
+"""The workloads that are really run: the demo's, a small one, and one with every part of a topology.
 
 The demo wants four brokers in the racks a, b, c, a: with one broker per rack no two replicas can share a rack. On
 three brokers it runs all the same and says what it left out.
@@ -96,16 +96,16 @@ def small_plan(
 
 
 def parts_plan(facts: ClusterFacts) -> WorkloadPlan:
-    """One instance of the Streams application with every optional part of its topology."""
+    """One instance of the Streams application with every optional part; shares no name with the other scenes."""
     app = classic_application(facts, "parts")
     topology = TopologyPlan(
-        input="orders",
+        input="returns",
         stateless_input="audits",
         stateless_output="audits-seen",
         table_input="products",
         unlogged_input="sightings",
     )
-    names = ("orders", "audits", "audits-seen", "products", "sightings")
+    names = ("returns", "audits", "audits-seen", "products", "sightings")
     return WorkloadPlan(
         topics=tuple(
             TopicPlan(
