@@ -1,5 +1,7 @@
-"""The best possible answer, exact and deterministic, with a proven lower bound."""
+"""Give the best possible answer, exact and deterministic, with a proven lower bound."""
 
 from assignors.optimal.consumer import optimal_consumer
+from assignors.optimal.replicas import optimal_replicas
+from assignors.optimal.tasks import optimal_tasks
 
-__all__ = ["optimal_consumer"]
+__all__ = ["optimal_consumer", "optimal_replicas", "optimal_tasks"]
