@@ -1,1 +1,6 @@
-"""plan: what would mend the findings, exactly and with the fewest moves."""
+"""Plan: what would mend what was found, as the smallest change that is worth it."""
+
+from agent.plan.make import make_plan
+from agent.plan.plan import Plan
+
+__all__ = ["Plan", "make_plan"]

@@ -19,6 +19,12 @@ class Unplanned(StrEnum):
     RUNNING = "a reassignment of it is running"
     EXCLUDED = "excluded by the settings"
     CAPPED = "left for a later cycle by the caps"
+    EAGER = "an eager group stops all its members for a rebalance, so none is proposed"
+    STATIC = "a group with static members is not made to rebalance"
+    UNSTABLE = "the group is rebalancing, rolling or still warming up"
+    UNKNOWN_SELECTOR = "the benefit would rest on an unknown replica selector"
+    UNEVEN = "it would leave preferred leaders more uneven than the limit"
+    NO_LEVER = "no setting or move that is known here changes it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +36,8 @@ class PlacementPlan:
     changes: tuple[PlacementChange, ...]
     leaders_only: bool
     lower_bound: int
-    """Bytes (replicas, when sizes are unknown) that must move at least."""
+    """What no plan for this topic can undercut: bytes that must move (an unknown size counts as one byte); for leaders
+    the reads that cross whichever in-sync replica leads, or the changes that evenness needs."""
     optimal: bool
     findings: tuple[str, ...]
 

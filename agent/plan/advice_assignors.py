@@ -1,0 +1,96 @@
+"""Which groups need another assignor or strategy before racks can count at all, and what it would bring.
+
+The gain is measured, not assumed: the group's exact optimum at equal balance against what it does now. It is what a
+rack-aware assignor could reach at best.
+"""
+
+from __future__ import annotations
+
+from agent.detect.assessment import Assessment
+from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, StreamsGroup
+from agent.plan.found import Scene, answered
+from agent.plan.owners import Advised
+from agent.plan.plan import AdvicePlan, Unplanned
+from agent.plan.triggers import IMPROVABLE, found_improvable
+from agent.plan.worth import total_reads, worth
+from agent.propose.proposal import ProposalReason
+
+COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+
+
+def change_assignors(scene: Scene) -> Advised:
+    """Advice for every group with a gap whose assignor, or whole kind, does not look at racks."""
+    if not scene.found.any(*IMPROVABLE):
+        return []
+    advised: Advised = []
+    for group_id, assessment in scene.detection.assessments.items():
+        if assessment.gap <= 0:
+            continue
+        group = scene.snapshot.groups.get(group_id)
+        if group is None or isinstance(group, OtherGroup) or not _blind(group, scene):
+            continue
+        answers = answered(found_improvable(scene, group_id))
+        if answers is None:
+            continue
+        why_not = _why_not(group, assessment, scene, held=answers.held)
+        if why_not is not None:
+            advised.append([(name, why_not) for name in answers.ids])
+        else:
+            advised.append(_advice(group, assessment, answers.ids))
+    return advised
+
+
+def _blind(group: Group, scene: Scene) -> bool:
+    """True when racks play no part in how the group's work is dealt out."""
+    if group.kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
+        return True
+    if isinstance(group, ConsumerGroup):
+        return group.assignor == "roundrobin"
+    settings = scene.limits.group(group.id)
+    return group.kind is GroupKind.CLASSIC_STREAMS and settings.rack_aware_assignment_strategy == "none"
+
+
+def _why_not(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, scene: Scene, *, held: bool
+) -> Unplanned | None:
+    if held:
+        return Unplanned.HELD
+    if scene.limits.excludes_group(group.id):
+        return Unplanned.EXCLUDED
+    if not worth(assessment.gap, total_reads(assessment), scene.limits):
+        return Unplanned.BELOW_THRESHOLD
+    return None
+
+
+def _advice(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...]) -> AdvicePlan:
+    measured = (
+        f"{assessment.crossing} of its {total_reads(assessment):.0f} reads cross racks by Kafka's measure, "
+        f"and {assessment.optimal_crossing} would do at the same balance"
+    )
+    reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
+    match group.kind:
+        case GroupKind.CLASSIC_STREAMS:
+            reason, now = ProposalReason.SET_STRATEGY, "none"
+            setting, wanted = "rack.aware.assignment.strategy", "min_traffic"
+            why = f"{measured}; every process needs client.rack for it (KIP-925)"
+        case GroupKind.STREAMS:
+            setting, wanted, now = "group.protocol", "classic", "streams"
+            why = f"{measured}; brokers assign tasks without looking at racks, the classic assignor can (KIP-925)"
+        case GroupKind.CONSUMER:
+            setting, wanted, now = "group.protocol", "classic", "consumer"
+            why = f"{measured}; the brokers' assignors do not look at racks, range and cooperative-sticky do (KIP-881)"
+        case _:
+            setting, wanted = "partition.assignment.strategy", COOPERATIVE_STICKY
+            why = f"{measured}; go there in two rolls, with both assignors listed first (KIP-429)"
+    return AdvicePlan(
+        subject_kind="group",
+        subject=group.id,
+        reason=reason,
+        setting=setting,
+        now=now,
+        wanted=wanted,
+        line=f"{setting}={wanted}",
+        why=why,
+        who=tuple(sorted({member.client_id for member in group.members})),
+        findings=ids,
+    )

@@ -1,0 +1,71 @@
+"""How much of a plan one cycle may propose; the rest waits for a later one, and is listed.
+
+What keeps data safe comes first (throttles, spread), then what everything else rests on, then what saves at once, then
+other advice; inside a kind the greatest change comes first, and equal ones by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent.limits import Limits
+from agent.plan.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
+from agent.propose.proposal import ProposalReason
+
+_FIRST = (
+    ProposalReason.REMOVE_THROTTLE,
+    ProposalReason.MEND_RACK_SPREAD,
+    ProposalReason.WARMUP_PROMOTABLE,
+    ProposalReason.SET_BROKER_RACK,
+    ProposalReason.SET_SELECTOR,
+)
+
+AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
+
+
+def capped(plan: Plan, limits: Limits) -> Plan:
+    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; what was cut is listed as CAPPED."""
+    cut: list[tuple[str, Unplanned]] = []
+    placements = []
+    for placement in plan.placements:
+        short = replace(placement, changes=placement.changes[: limits.max_moves_per_proposal])
+        if len(short.changes) < len(placement.changes):
+            short = replace(short, lower_bound=0, optimal=False)
+            cut.append((f"topic/{placement.topic}", Unplanned.CAPPED))
+        placements.append(short)
+    everything: list[AnyPlan] = [*placements, *plan.triggers, *plan.advice]
+    if len(everything) > limits.max_proposals:
+        everything.sort(key=_order)
+        cut += [(_name(left), Unplanned.CAPPED) for left in everything[limits.max_proposals :]]
+        everything = everything[: limits.max_proposals]
+    elif not cut:
+        return plan
+    kept = {id(of) for of in everything}
+    return Plan(
+        placements=tuple(p for p in placements if id(p) in kept),
+        triggers=tuple(t for t in plan.triggers if id(t) in kept),
+        advice=tuple(a for a in plan.advice if id(a) in kept),
+        unplanned=tuple(sorted({*plan.unplanned, *cut}, key=lambda entry: (entry[0], entry[1].name))),
+    )
+
+
+def _order(plan: AnyPlan) -> tuple[int, int, str, str]:
+    match plan:
+        case PlacementPlan():
+            kind, size = 0, len(plan.changes)
+        case TriggerPlan():
+            kind, size = 1, len(plan.moves)
+        case AdvicePlan():
+            kind, size = 2, len(plan.who)
+    rank = _FIRST.index(plan.reason) if plan.reason in _FIRST else len(_FIRST) + kind
+    return rank, -size, _name(plan), plan.reason.name
+
+
+def _name(plan: AnyPlan) -> str:
+    match plan:
+        case PlacementPlan():
+            return f"topic/{plan.topic}"
+        case TriggerPlan():
+            return f"group/{plan.group_id}"
+        case AdvicePlan():
+            return f"{plan.subject_kind}/{plan.subject}"

@@ -1,0 +1,93 @@
+"""What was found about a subject, and whether it may be planned from.
+
+The rule of the whole stage is here: no plan without a finding, and none from a finding that hysteresis holds down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.detect.assessment import Detection
+from agent.detect.finding import Finding, FindingReason, Subject
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.model.snapshot import BrokerState, RackState, Snapshot
+
+_RACK_REASONS = (FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
+
+
+class Found:
+    """Findings by reason and subject; made once per cycle."""
+
+    __slots__ = ("_by_reason",)
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self._by_reason: dict[FindingReason, dict[Subject, list[Finding]]] = {}
+        for finding in findings:
+            self._by_reason.setdefault(finding.reason, {}).setdefault(finding.subject, []).append(finding)
+
+    def of(self, reason: FindingReason) -> list[Finding]:
+        """All findings of a reason, by subject and id."""
+        by_subject = self._by_reason.get(reason, {})
+        return sorted((f for found in by_subject.values() for f in found), key=lambda f: (f.subject, f.id))
+
+    def about(self, reason: FindingReason, *subjects: Subject) -> list[Finding]:
+        """The findings of a reason about any of these subjects."""
+        by_subject = self._by_reason.get(reason)
+        if not by_subject:
+            return []
+        return [finding for subject in subjects for finding in by_subject.get(subject, ())]
+
+    def any(self, *reasons: FindingReason) -> bool:
+        """True when there is at least one finding of one of these reasons."""
+        return any(reason in self._by_reason for reason in reasons)
+
+
+class Scene(NamedTuple):
+    """All that planning looks at."""
+
+    snapshot: Snapshot
+    detection: Detection
+    found: Found
+    held: frozenset[int]
+    """Brokers whose rack has not been stable for long enough: nothing may rest on it."""
+    limits: Limits
+    memo: Memo
+
+
+def scene(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Scene:
+    """The findings in order, ready to be asked."""
+    found = Found(detection.findings)
+    return Scene(snapshot, detection, found, held_brokers(found, snapshot), limits, memo or Memo())
+
+
+class Answered(NamedTuple):
+    """The findings that a plan answers; ``held`` when one of them is held down."""
+
+    ids: tuple[str, ...]
+    held: bool
+
+
+def answered(findings: Iterable[Finding]) -> Answered | None:
+    """Their ids, sorted; None when there is no finding and thus nothing to plan."""
+    found = list(findings)
+    if not found:
+        return None
+    return Answered(tuple(sorted({f.id for f in found})), any(f.held for f in found))
+
+
+def held_brokers(found: Found, snapshot: Snapshot) -> frozenset[int]:
+    """Brokers whose rack flaps or changed too lately."""
+    held: set[int] = set()
+    for reason in _RACK_REASONS:
+        for finding in found.of(reason):
+            if finding.held or reason is FindingReason.RACK_FLAPPING:
+                held.update(broker.id for broker in snapshot.brokers if _concerns(finding.subject, broker))
+    return frozenset(held)
+
+
+def _concerns(subject: Subject, broker: BrokerState) -> bool:
+    if subject.kind == "broker":
+        return subject.name == str(broker.id)
+    return subject.kind == "rack" and broker.rack.state is RackState.KNOWN and subject.name == broker.rack.name

@@ -1,0 +1,142 @@
+"""Which replicas shall move, so that no rack holds more of a partition than it must: KIP-36's rule, KIP-455's means.
+
+Invariants: replication factors never change; fewest bytes move, proven; nothing is planned from a held finding, from an
+unknown rack, for an excluded topic or into a running reassignment; one topic that cannot be mended never keeps another
+from being planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from agent.detect.finding import Finding, FindingReason
+from agent.limits import Limits
+from agent.model.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
+from agent.plan.found import Scene, answered
+from agent.plan.plan import PlacementPlan, Unplanned
+from agent.propose.proposal import PlacementChange, ProposalReason
+from assignors.optimal import optimal_replicas
+from assignors.problem import Broker, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
+
+Skipped = list[tuple[str, Unplanned]]
+
+
+class Wanted(NamedTuple):
+    """A topic to mend: the partitions that may be touched and the findings they answer."""
+
+    topic: str
+    partitions: tuple[PartitionState, ...]
+    findings: tuple[str, ...]
+
+
+def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
+    """New replica lists for the topics whose replicas share racks, and what was left out and why."""
+    snapshot = scene.snapshot
+    wanted, skipped = _wanted(scene)
+    if not wanted:
+        return [], skipped
+    brokers = tuple(_broker(broker, scene.held) for broker in snapshot.brokers)
+    sets = tuple(
+        ReplicaSet(id=state.id, replicas=state.replicas, size_bytes=snapshot.size_bytes.get(state.id))
+        for topic in wanted
+        for state in topic.partitions
+    )
+    problem = ReplicaProblem(brokers=brokers, partitions=sets, balance=False)
+    result = scene.memo.of(("spread",), (problem,), lambda: optimal_replicas(problem))
+    skipped += [(f"topic/{bad.id}", Unplanned.INFEASIBLE) for bad in result.infeasible]
+    plans = [_plan(topic, result, snapshot) for topic in wanted]
+    return [plan for plan in plans if plan.changes], skipped
+
+
+def left_out(topic: TopicState, limits: Limits) -> bool:
+    """True for topics that the settings exclude, and for rackwise's own unless they were asked for."""
+    return (topic.own and not limits.include_own_topics) or limits.excludes_topic(topic.name)
+
+
+def partition_of(finding: Finding) -> TopicPartition | None:
+    """The one partition that a finding is about, or None when it is about its whole topic."""
+    number = finding.detail.rpartition("-")[2]
+    return TopicPartition(finding.subject.name, int(number)) if number.isdecimal() else None
+
+
+def _wanted(scene: Scene) -> tuple[list[Wanted], Skipped]:
+    snapshot, limits = scene.snapshot, scene.limits
+    sure = {broker.id for broker in snapshot.brokers if broker.rack.state is RackState.KNOWN}
+    by_topic: dict[str, list[Finding]] = {}
+    for finding in scene.found.of(FindingReason.REPLICAS_SHARE_RACK):
+        by_topic.setdefault(finding.subject.name, []).append(finding)
+    wanted: list[Wanted] = []
+    skipped: Skipped = []
+    for name, findings in sorted(by_topic.items()):
+        topic = snapshot.topics.get(name)
+        if topic is None:
+            continue
+        if left_out(topic, limits):
+            skipped += [(finding.id, Unplanned.EXCLUDED) for finding in findings]
+            continue
+        skipped += [(finding.id, Unplanned.HELD) for finding in findings if finding.held]
+        mine: list[PartitionState] = []
+        for state in _concerned(topic.partitions, [f for f in findings if not f.held]):
+            why = _why_not(state, snapshot, sure, scene.held)
+            if why is None:
+                mine.append(state)
+            else:
+                skipped.append((f"topic/{state.id}", why))
+        answers = answered(f for f in findings if not f.held)
+        if mine and answers is not None:
+            wanted.append(Wanted(name, tuple(mine), answers.ids))
+    return wanted, skipped
+
+
+def _concerned(partitions: Sequence[PartitionState], findings: Sequence[Finding]) -> list[PartitionState]:
+    """The partitions that these findings are about; a finding without a partition is about all of its topic."""
+    named = [partition_of(finding) for finding in findings]
+    if None in named:
+        return list(partitions)
+    return [state for state in partitions if state.id in named]
+
+
+def _why_not(state: PartitionState, snapshot: Snapshot, sure: set[int], held: frozenset[int]) -> Unplanned | None:
+    if state.id in snapshot.reassignments:
+        return Unplanned.RUNNING
+    if any(replica not in sure for replica in state.replicas):
+        return Unplanned.UNKNOWN_RACK
+    if any(replica in held for replica in state.replicas):
+        return Unplanned.HELD
+    return None
+
+
+def _broker(broker: BrokerState, held: Iterable[int]) -> Broker:
+    """A broker takes replicas only when it is surely there, open for them and in a rack that has held still."""
+    known = broker.rack.state is RackState.KNOWN
+    open_for_replicas = broker.alive and not broker.fenced and not broker.cordoned
+    return Broker(
+        id=broker.id,
+        rack=broker.rack.name if known else None,
+        accepts=known and open_for_replicas and broker.id not in held,
+    )
+
+
+def _plan(topic: Wanted, result: ReplicaResult, snapshot: Snapshot) -> PlacementPlan:
+    changes = [
+        PlacementChange(state.id, state.replicas, result.replicas[state.id])
+        for state in topic.partitions
+        if state.id in result.replicas and result.replicas[state.id] != state.replicas
+    ]
+    cost = sum(_cost(change, snapshot) for change in changes)
+    return PlacementPlan(
+        topic=topic.topic,
+        reason=ProposalReason.MEND_RACK_SPREAD,
+        changes=tuple(changes),
+        leaders_only=False,
+        # What is proven for all topics together is proven for this one once the others' moves are taken off.
+        lower_bound=max(0, result.lower_bound - (result.moved_bytes - cost)),
+        optimal=result.optimal,
+        findings=topic.findings,
+    )
+
+
+def _cost(change: PlacementChange, snapshot: Snapshot) -> int:
+    size = snapshot.size_bytes.get(change.id)
+    return len(set(change.after) - set(change.before)) * (1 if size is None else size)

@@ -1,0 +1,187 @@
+"""Which partitions' leaders shall follow their readers? Only the order of replicas changes, no data moves.
+
+Where the brokers have no rack-aware selector (KIP-392) every reader reads from the leader. So where most readers of a
+partition live in another rack, and an in-sync replica is there, that replica had better lead (LEADERS_TO_READERS).
+
+Invariants: the gain is certain, as readers of unknown rack count for the present leader; leaders never get more uneven
+over racks or brokers than the limit allows. Where writers live is not visible and not guessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from agent.detect.assess import topics_of
+from agent.detect.finding import FindingReason
+from agent.memo import Memo
+from agent.model.snapshot import (
+    ConsumerGroup,
+    OtherGroup,
+    PartitionState,
+    Rack,
+    RackState,
+    Snapshot,
+    StreamsGroup,
+    TopicState,
+)
+from agent.plan.found import Scene, answered
+from agent.plan.placements import Skipped, left_out
+from agent.plan.plan import PlacementPlan, Unplanned
+from agent.plan.seats import Seats, led_by
+from agent.plan.worth import worth
+from agent.propose.proposal import PlacementChange, ProposalReason
+from assignors.problem import TopicPartition
+
+ReaderGroup = ConsumerGroup | StreamsGroup
+
+
+class Readers(NamedTuple):
+    """Who reads a partition: readers by rack, and readers whose rack is not known."""
+
+    by_rack: tuple[tuple[str, int], ...]
+    unknown: int
+
+    def near(self, rack: str | None) -> int:
+        """Readers in a rack."""
+        return sum(count for name, count in self.by_rack if name == rack)
+
+    @property
+    def total(self) -> int:
+        """Readers of known rack."""
+        return sum(count for _, count in self.by_rack)
+
+
+def follow_readers(scene: Scene, seats: Seats, taken: set[TopicPartition]) -> tuple[list[PlacementPlan], Skipped]:
+    """New orders of replicas, topic by topic; partitions that are taken already are left alone."""
+    if scene.snapshot.selector_is_rack_aware is not False:
+        return [], []
+    answers = answered(scene.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE))
+    if answers is None:
+        return [], []
+    if answers.held:
+        return [], [(name, Unplanned.HELD) for name in answers.ids]
+    plans: list[PlacementPlan] = []
+    skipped: Skipped = []
+    for name, groups in groups_by_topic(scene.snapshot, scene.memo).items():
+        topic = scene.snapshot.topics.get(name)
+        if topic is None or left_out(topic, scene.limits):
+            continue
+        readers = scene.memo.of(("readers", name), (topic, *groups), partial(readers_of, topic, groups))
+        wanted = _wanted(topic, readers, seats, taken)
+        if not wanted:
+            continue
+        total = sum(of.total + of.unknown for of in readers.values())
+        if not worth(sum(gain for gain, _, _ in wanted), total, scene.limits):
+            skipped.append((f"topic/{name}", Unplanned.BELOW_THRESHOLD))
+            continue
+        changes = _within_limits(wanted, seats)
+        if len(changes) < len(wanted):
+            skipped.append((f"topic/{name}", Unplanned.UNEVEN))
+        if changes:
+            plans.append(_reader_plan(topic, changes, readers, seats, answers.ids))
+    return plans, skipped
+
+
+def readers_of(topic: TopicState, groups: Iterable[ReaderGroup]) -> dict[TopicPartition, Readers]:
+    """Partition -> its readers in all groups whose assignment is shown."""
+    by_rack: dict[TopicPartition, Counter[str | None]] = {}
+    for group in groups:
+        for rack, partitions in _reads(group):
+            name = rack.name if rack.state is RackState.KNOWN else None
+            for partition in partitions:
+                if partition.topic == topic.name:
+                    by_rack.setdefault(partition, Counter())[name] += 1
+    return {
+        partition: Readers(
+            tuple(sorted((name, count) for name, count in racks.items() if name is not None)), racks[None]
+        )
+        for partition, racks in sorted(by_rack.items())
+    }
+
+
+def crossing_readers(
+    readers: Mapping[TopicPartition, Readers], leader_racks: Mapping[TopicPartition, str | None]
+) -> int:
+    """Reads of known rack that cross when these racks lead."""
+    return sum(of.total - of.near(leader_racks.get(partition)) for partition, of in readers.items())
+
+
+def groups_by_topic(snapshot: Snapshot, memo: Memo) -> dict[str, list[ReaderGroup]]:
+    """Topic -> the groups that read it and show their assignment; both sorted."""
+    groups: dict[str, list[ReaderGroup]] = {}
+    for group in snapshot.groups.values():
+        if isinstance(group, OtherGroup) or group.hidden:
+            continue
+        for name in memo.of(("topics", group.id), (group,), partial(topics_of, group)):
+            groups.setdefault(name, []).append(group)
+    return dict(sorted(groups.items()))
+
+
+def _reads(group: ReaderGroup) -> Iterable[tuple[Rack, Iterable[TopicPartition]]]:
+    if isinstance(group, ConsumerGroup):
+        return [(member.rack, member.assigned or ()) for member in group.members]
+    sources = {task.id: task.sources for task in group.topology.tasks} if group.topology else {}
+    return [
+        (process.rack, [source for task in process.active for source in sources.get(task, ())])
+        for process in group.processes
+    ]
+
+
+def _wanted(
+    topic: TopicState, readers: Mapping[TopicPartition, Readers], seats: Seats, taken: set[TopicPartition]
+) -> list[tuple[int, PartitionState, list[int]]]:
+    """(certain gain in readers, partition, in-sync replicas in the best rack), greatest gain first."""
+    wanted: list[tuple[int, PartitionState, list[int]]] = []
+    for state in topic.partitions:
+        of = readers.get(state.id)
+        if of is None or state.id in taken or not state.replicas:
+            continue
+        candidates = seats.candidates(state)
+        best = max((of.near(seats.rack_of[broker]) for broker in candidates), default=0)
+        gain = best - of.near(seats.rack_of.get(state.replicas[0])) - of.unknown
+        if gain > 0:
+            wanted.append((gain, state, [b for b in candidates if of.near(seats.rack_of[b]) == best]))
+    return sorted(wanted, key=lambda row: (-row[0], row[1].id))
+
+
+def _within_limits(wanted: list[tuple[int, PartitionState, list[int]]], seats: Seats) -> list[PlacementChange]:
+    """The changes that keep leaders even enough, counted as they are made."""
+    changes: list[PlacementChange] = []
+    for _, state, near in wanted:
+        allowed = [broker for broker in near if seats.allows(state.replicas[0], broker)]
+        if allowed:
+            leader = seats.least_busy(allowed)
+            seats.give(state.replicas[0], leader)
+            changes.append(led_by(state, leader))
+    return sorted(changes)
+
+
+def _reader_plan(
+    topic: TopicState,
+    changes: list[PlacementChange],
+    readers: Mapping[TopicPartition, Readers],
+    seats: Seats,
+    findings: tuple[str, ...],
+) -> PlacementPlan:
+    """The plan with its bound: the reads that cross whichever in-sync replica leads."""
+    leads = {state.id: state.replicas[0] for state in topic.partitions if state.replicas}
+    leads.update({change.id: change.after[0] for change in changes})
+    after = crossing_readers(readers, {partition: seats.rack_of.get(broker) for partition, broker in leads.items()})
+    least = 0
+    for state in topic.partitions:
+        of = readers.get(state.id)
+        if of is not None:
+            options = {*seats.candidates(state), *state.replicas[:1]}
+            least += of.total - max((of.near(seats.rack_of.get(broker)) for broker in options), default=0)
+    return PlacementPlan(
+        topic=topic.name,
+        reason=ProposalReason.LEADERS_TO_READERS,
+        changes=tuple(changes),
+        leaders_only=True,
+        lower_bound=least,
+        optimal=after == least,
+        findings=findings,
+    )
