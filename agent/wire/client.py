@@ -94,15 +94,11 @@ class WireClient:
         """End offset of each partition, asked at its leader."""
         return offset_calls.list_end_offsets(self._pool, leaders, Deadline.after_ms(deadline_ms))
 
-    def describe_configs(
-        self, kind: config_calls.ResourceKind, names: Sequence[str], keys: Sequence[str] | None, deadline_ms: int
-    ) -> config_calls.Configs:
-        """Configs of topics or groups; ``keys`` None asks for all."""
-        return config_calls.describe_configs(self._pool, kind, names, keys, Deadline.after_ms(deadline_ms))
-
-    def describe_broker_configs(self, keys: Sequence[str], deadline_ms: int) -> config_calls.Configs:
-        """Configs of each broker that serves; the resource name is the broker id as text."""
-        return config_calls.describe_broker_configs(self._pool, keys, Deadline.after_ms(deadline_ms))
+    def describe_topic_configs(
+        self, names: Sequence[str], keys: Sequence[str], deadline_ms: int
+    ) -> config_calls.TopicConfigs:
+        """Those configs of each topic."""
+        return config_calls.describe_topic_configs(self._pool, names, keys, Deadline.after_ms(deadline_ms))
 
     def close(self) -> None:
         """Close all connections."""

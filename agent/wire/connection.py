@@ -48,6 +48,7 @@ class Connection:
         self._settings = settings
         self._sock = sock
         self._correlation_id = 0
+        self._served = False
 
     def version(self, api: Api, *, oldest: int = 0, newest: int | None = None) -> int:
         """The version to speak. Raises CallFailed(UNSUPPORTED) when broker and codec share none in that range."""
@@ -69,6 +70,7 @@ class Connection:
             self.close()
             raise
         self.last_used = time.monotonic()
+        self._served = self._served or api is not API_VERSIONS
         if struct.unpack_from(">i", frame)[0] != self._correlation_id:
             self.close()
             raise CallFailed(GapCause.ERROR, f"{self.address} answered another request than {api.name}")
@@ -200,8 +202,12 @@ class Connection:
         return CallFailed(GapCause.UNREACHABLE, detail, stale=stale)
 
     def _closed_by_peer(self, *, stale: bool) -> CallFailed:
-        hint = "" if self._settings.sasl or self._settings.tls else "; it may want TLS or SASL (security.protocol)"
-        detail = f"{self.address} closed the connection{hint if not self.versions else ''}"
+        hint = ""
+        if not self.versions and self._settings.tls is None:
+            hint = "; its listener may want TLS (security.protocol)"
+        elif self._settings.sasl is None and not self._served:
+            hint = "; its listener may want SASL (security.protocol)"
+        detail = f"{self.address} closed the connection{hint}"
         return CallFailed(GapCause.UNREACHABLE, detail, stale=stale)
 
 

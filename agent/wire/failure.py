@@ -11,6 +11,8 @@ from agent.observation import GapCause
 
 _NOT_ALLOWED = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
 _VANISHED = {"GROUP_ID_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"}
+_LONGEST_MESSAGE = 300
+
 COORDINATOR_MOVING = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 """Errors that pass by themselves: ask again, the last two at another broker."""
 
@@ -36,9 +38,10 @@ class UnusableAnswer(CallFailed):
 
 def from_error_name(name: str, message: str | None = None) -> CallFailed:
     """The failure that an error in an answer stands for; ``name`` in Kafka's spelling."""
-    detail = f"{name}: {message}" if message else name
     if name in _NOT_ALLOWED:
-        return CallFailed(GapCause.NOT_ALLOWED, detail)
+        # Brokers put their own request objects into this message.
+        return CallFailed(GapCause.NOT_ALLOWED, name)
+    detail = f"{name}: {' '.join(message.split())[:_LONGEST_MESSAGE]}" if message else name
     if name in _VANISHED:
         return CallFailed(GapCause.VANISHED, detail)
     if name == "UNSUPPORTED_VERSION":

@@ -25,6 +25,8 @@ class ListedGroups(NamedTuple):
     groups: tuple[RawListedGroup, ...]
     """Sorted by id."""
     coordinators: Mapping[str, int]
+    silent: tuple[int, ...]
+    """Brokers that did not answer: the groups they coordinate are missing."""
     gaps: tuple[Gap, ...]
 
 
@@ -55,7 +57,8 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
     if oldest < _TYPES_SINCE:
         detail = f"ListGroups v{oldest} tells no group types; groups that are not classic cannot be told apart"
         gaps.append(Gap(Part.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
-    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, tuple(gaps))
+    silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
+    return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
 
 
 def describe_groups(

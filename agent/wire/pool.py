@@ -200,6 +200,9 @@ def _bound(call: Callable[[int, Ask[V], Deadline], V], broker: int, ask: Ask[V],
 
 
 def _gravest(failures: list[CallFailed]) -> CallFailed:
-    """A refusal of credentials or TLS names a cause that waiting does not cure; then the last failure."""
+    """A refusal of credentials or TLS, as waiting does not cure it; else the last failure, telling all of them."""
     refused = [failure for failure in failures if failure.error is not None]
-    return refused[0] if refused else failures[-1]
+    if refused or len(failures) == 1:
+        return (refused or failures)[0]
+    details = list(dict.fromkeys(failure.detail for failure in failures))
+    return CallFailed(failures[-1].cause, "; ".join(details[:_TRIES]))

@@ -1,0 +1,179 @@
+"""Reads what Streams applications tell of their own lags: ``GET`` on each configured URL, JSON back.
+
+::
+
+    {"v": 1, "application": "orders", "observed_ms": 1730000000000, "instances": [
+        {"process_id": "<uuid>", "client_id": "...", "rack": "a",
+         "tasks": [{"task": "0_1", "role": "active", "lag": 0}, {"task": "1_0", "role": "standby", "lag": 123}]}]}
+
+The answer is foreign: a time limit for all of it, a size limit, no redirects, no proxy, and anything that is not of
+this form is a gap that says where it differs. A lag that the application does not know may be null or left out; then
+the task is left out here, as unknown is never zero.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+import ssl
+import threading
+import time
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from agent.observation import Gap, GapCause, Part, RawApplicationLag
+from assignors.problem import TaskId
+
+_VERSION = 1
+_TASK = re.compile(r"(\d{1,9})_(\d{1,9})")
+_ROLES = ("active", "standby")
+_LARGEST_LAG = 2**63
+
+
+class ApplicationLags(NamedTuple):
+    """Lags that one endpoint told, sorted, or the gap in their place."""
+
+    lags: tuple[RawApplicationLag, ...]
+    gaps: tuple[Gap, ...]
+
+
+class _Unusable(Exception):  # noqa: N818 it never leaves this module
+    """The endpoint gave no usable answer; the cause and a sentence."""
+
+    def __init__(self, cause: GapCause, detail: str) -> None:
+        super().__init__(detail)
+        self.cause = cause
+        self.detail = detail
+
+
+def read_application_lags(url: str, *, timeout_ms: int, max_bytes: int) -> ApplicationLags:
+    """What that endpoint tells; never raises."""
+    try:
+        body = _get(urlsplit(url), time.monotonic() + timeout_ms / 1000, max_bytes)
+        return ApplicationLags(parse_application_lags(body), ())
+    except _Unusable as unusable:
+        gap = Gap(Part.APPLICATION_LAGS, unusable.cause, _without_secrets(url), unusable.detail)
+        return ApplicationLags((), (gap,))
+
+
+def parse_application_lags(body: bytes) -> tuple[RawApplicationLag, ...]:
+    """The lags in an answer's body, sorted."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _Unusable(GapCause.ERROR, f"the answer is no JSON: {error}") from error
+    root = _object(document, "the answer")
+    if root.get("v") != _VERSION:
+        raise _Unusable(GapCause.UNSUPPORTED, f"the answer has version {root.get('v')!r}, and {_VERSION} is understood")
+    application = _text(root, "application", "the answer")
+    observed_ms = _count(root.get("observed_ms"), "observed_ms")
+    lags = [
+        lag
+        for instance in _list(root, "instances", "the answer")
+        for lag in _instance(application, observed_ms, _object(instance, "an instance"))
+    ]
+    return tuple(sorted(lags))
+
+
+def _get(target: SplitResult, until: float, max_bytes: int) -> bytes:
+    if target.scheme not in ("http", "https") or not target.hostname or target.username is not None:
+        raise _Unusable(GapCause.ERROR, "only http:// and https:// URLs without a user are read")
+    connection = _connection(target, until)
+    # The socket's own time-out begins anew with every byte; this one does not.
+    alarm = threading.Timer(max(0.0, until - time.monotonic()), _break_off, (connection,))
+    alarm.daemon = True
+    alarm.start()
+    try:
+        path = target.path or "/"
+        connection.request("GET", f"{path}?{target.query}" if target.query else path)
+        answer = connection.getresponse()
+        if answer.status != http.HTTPStatus.OK:
+            raise _Unusable(GapCause.ERROR, f"it answered {answer.status} {answer.reason}, and 200 is expected")
+        body = answer.read(max_bytes + 1)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if time.monotonic() >= until or isinstance(error, TimeoutError):
+            raise _Unusable(GapCause.TIMED_OUT, "no whole answer in time") from error
+        raise _Unusable(GapCause.UNREACHABLE, f"it cannot be read: {error or type(error).__name__}") from error
+    finally:
+        alarm.cancel()
+        connection.close()
+    if len(body) > max_bytes:
+        raise _Unusable(GapCause.TOO_LARGE, f"the answer is larger than {max_bytes} bytes")
+    if time.monotonic() >= until:
+        raise _Unusable(GapCause.TIMED_OUT, "no whole answer in time")
+    return body
+
+
+def _connection(target: SplitResult, until: float) -> http.client.HTTPConnection:
+    timeout = max(0.001, until - time.monotonic())
+    host = str(target.hostname)
+    if target.scheme == "https":
+        return http.client.HTTPSConnection(host, target.port, timeout=timeout, context=ssl.create_default_context())
+    return http.client.HTTPConnection(host, target.port, timeout=timeout)
+
+
+def _break_off(connection: http.client.HTTPConnection) -> None:
+    """Wake the reader: what it waits for ends now."""
+    if connection.sock is not None:
+        with contextlib.suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _without_secrets(url: str) -> str:
+    target = urlsplit(url)
+    return f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
+
+
+def _instance(application: str, observed_ms: int, instance: dict[str, Any]) -> list[RawApplicationLag]:
+    process = instance.get("process_id") or _text(instance, "client_id", "an instance without process_id")
+    if not isinstance(process, str):
+        raise _Unusable(GapCause.ERROR, "process_id is no text")
+    rows = (_object(task, "a task") for task in _list(instance, "tasks", "an instance"))
+    return [
+        RawApplicationLag(application, process, _task(row), _role(row), _count(row["lag"], "lag"), observed_ms)
+        for row in rows
+        if row.get("lag") is not None
+    ]
+
+
+def _task(row: dict[str, Any]) -> TaskId:
+    found = _TASK.fullmatch(str(row.get("task")))
+    if found is None:
+        raise _Unusable(GapCause.ERROR, f"{row.get('task')!r} is no task; it is written 0_1")
+    return TaskId(int(found.group(1)), int(found.group(2)))
+
+
+def _role(row: dict[str, Any]) -> str:
+    role = row.get("role")
+    if role not in _ROLES:
+        raise _Unusable(GapCause.ERROR, f"{role!r} is no role; it is active or standby")
+    return str(role)
+
+
+def _object(value: object, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _Unusable(GapCause.ERROR, f"{what} is no JSON object")
+    return value
+
+
+def _list(row: dict[str, Any], name: str, what: str) -> list[Any]:
+    value = row.get(name)
+    if not isinstance(value, list):
+        raise _Unusable(GapCause.ERROR, f"{what} has no list {name}")
+    return value
+
+
+def _text(row: dict[str, Any], name: str, what: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str) or not value:
+        raise _Unusable(GapCause.ERROR, f"{what} has no text {name}")
+    return value
+
+
+def _count(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST_LAG:
+        raise _Unusable(GapCause.ERROR, f"{name} is {value!r}, and a whole number from 0 is expected")
+    return value

@@ -1,0 +1,153 @@
+"""Puts the answers of one look together: rights, doubts, ages and gaps in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.observation import Gap, GapCause, Observation, Part, Rights
+from agent.observe.context import Context
+from agent.observe.doubt import Judgement, Word, judge
+from agent.observe.fold import folded
+from agent.observe.insides import Insides, names_on_disk
+from agent.observe.rights import rights_gaps, rights_of
+from agent.observe.world import World
+from agent.wire.offset_calls import EndOffsets
+
+_NOTHING_JUDGED = Judgement(frozenset(), frozenset(), ())
+
+
+class Answers(NamedTuple):
+    """All three waves."""
+
+    world: World
+    insides: Insides
+    ends: EndOffsets
+
+
+class Judgements(NamedTuple):
+    """What to believe about names that are no longer shown."""
+
+    topics: Judgement
+    groups: Judgement
+
+
+def judge_names(context: Context, answers: Answers) -> Judgements:
+    """Who is gone and who is hidden; a part that did not answer is not judged, and all of it stays known."""
+    return Judgements(_judge_topics(context, answers), _judge_groups(context, answers))
+
+
+def assemble(context: Context, answers: Answers, judged: Judgements) -> Observation:
+    """The observation; ``took_ms`` is left to the caller."""
+    world, insides, ends = answers
+    rights = _rights(context, judged)
+    return Observation(
+        cluster_id=context.cluster.cluster_id,
+        controller=context.cluster.controller,
+        brokers=context.cluster.brokers,
+        topics=world.topics or (),
+        topic_configs=insides.topic_configs.values,
+        broker_configs={int(broker): values for broker, values in world.broker_configs.values.items()},
+        group_configs=insides.group_configs.values,
+        committed_offsets=insides.committed,
+        end_offsets=ends.offsets,
+        listed_groups=world.groups or (),
+        groups=insides.classic,
+        consumer_groups=insides.consumer,
+        streams_groups=insides.streams,
+        reassignments=world.reassignments,
+        replica_bytes=world.log_dirs.replica_bytes,
+        cordoned=world.log_dirs.cordoned,
+        application_lags=world.application_lags,
+        rights=rights,
+        vanished_topics=tuple(sorted(judged.topics.gone)),
+        vanished_groups=tuple(sorted(judged.groups.gone)),
+        ages_ms=_ages(context, answers),
+        gaps=folded((*_fencing_gap(context), *_all_gaps(answers, judged), *_rights_gaps(world, rights))),
+        taken_ms=context.began.wall_ms,
+        monotonic_ms=context.began.monotonic_ms,
+        took_ms=0,
+    )
+
+
+def asked_whole(answers: Answers) -> tuple[Part, ...]:
+    """Slow parts that were asked for as a whole in this look and answered."""
+    world, insides, _ = answers
+    fresh = {
+        Part.LOG_DIRS: world.log_dirs_fresh and not world.log_dirs.gaps,
+        Part.BROKER_CONFIGS: world.broker_configs.asked_all,
+        Part.TOPIC_CONFIGS: insides.topic_configs.asked_all,
+        Part.GROUP_CONFIGS: insides.group_configs.asked_all,
+    }
+    return tuple(part for part, whole in fresh.items() if whole)
+
+
+def _judge_topics(context: Context, answers: Answers) -> Judgement:
+    world, insides, _ = answers
+    if world.topics is None:
+        return _NOTHING_JUDGED
+    shown = frozenset(topic.name for topic in world.topics)
+    # What only log dirs hold may be a topic made or deleted just now; it counts only when somebody says "not allowed".
+    stored = frozenset(name for name in names_on_disk(world) if insides.topic_words.get(name) is Word.HIDDEN)
+    known = context.recall.known_topics | stored
+    share = context.scope.shrink_share
+    return judge(Part.TOPICS, known, shown, insides.topic_words, complete=True, shrink_share=share)
+
+
+def _judge_groups(context: Context, answers: Answers) -> Judgement:
+    world, insides, _ = answers
+    if world.groups is None:
+        return _NOTHING_JUDGED
+    shown = frozenset(group.group_id for group in world.groups)
+    return judge(
+        Part.GROUPS,
+        context.recall.known_groups,
+        shown,
+        insides.group_words,
+        complete=world.groups_complete,
+        shrink_share=context.scope.shrink_share,
+    )
+
+
+def _rights(context: Context, judged: Judgements) -> Rights:
+    """Rights with hidden counts: a count of zero needs the right to know, else it is unknown."""
+    told = rights_of(context.cluster.operations, topics_hidden=None, groups_hidden=None)
+    none_hidden = 0 if told.cluster_describe else None
+    return rights_of(
+        context.cluster.operations,
+        topics_hidden=len(judged.topics.hidden) or none_hidden,
+        groups_hidden=len(judged.groups.hidden) or none_hidden,
+    )
+
+
+def _ages(context: Context, answers: Answers) -> Mapping[Part, int]:
+    world, insides, _ = answers
+    fresh = asked_whole(answers)
+    ages = {part: context.recall.age_ms(part, context.now_ms) for part in context.scope.refresh_ms if part not in fresh}
+    carried = {
+        Part.LOG_DIRS: not world.log_dirs_fresh and bool(world.log_dirs.replica_bytes),
+        Part.BROKER_CONFIGS: bool(world.broker_configs.values),
+        Part.TOPIC_CONFIGS: bool(insides.topic_configs.values),
+        Part.GROUP_CONFIGS: bool(insides.group_configs.values),
+    }
+    return {part: age for part, age in ages.items() if age is not None and carried.get(part, False)}
+
+
+def _all_gaps(answers: Answers, judged: Judgements) -> tuple[Gap, ...]:
+    world, insides, ends = answers
+    return (*world.gaps, *insides.gaps, *ends.gaps, *judged.topics.gaps, *judged.groups.gaps)
+
+
+def _rights_gaps(world: World, rights: Rights) -> tuple[Gap, ...]:
+    return rights_gaps(
+        rights,
+        topics_shown=None if world.topics is None else len(world.topics),
+        groups_shown=None if world.groups is None or not world.groups_complete else len(world.groups),
+    )
+
+
+def _fencing_gap(context: Context) -> tuple[Gap, ...]:
+    if all(broker.fenced is not None for broker in context.cluster.brokers):
+        return ()
+    detail = "DescribeCluster below v2 (Kafka 4.0) does not list fenced brokers"
+    return (Gap(Part.BROKERS, GapCause.UNSUPPORTED, "fencing", detail),)

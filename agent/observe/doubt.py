@@ -1,0 +1,89 @@
+"""Tells names that really vanished from those that we are only no longer shown.
+
+Brokers answer without rights as if there were nothing, and a broker that lags behind answers as of yesterday. So names
+that were known and are not shown are asked about *by name*: then a broker must say "no such topic" or "not allowed".
+That answer is the second witness. Pure: who is asked and how is `agent.observe.witness`.
+
+Invariant: a name stays known until somebody said that it is gone, or it vanished alone and in a complete answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import NamedTuple
+
+from agent.observation import Gap, GapCause, Part
+
+_NAMED = 3
+
+
+class Word(Enum):
+    """What a witness said about a name."""
+
+    GONE = auto()
+    """There is no such thing."""
+    HIDDEN = auto()
+    """Not allowed to see it: it may well be there."""
+    THERE = auto()
+    """It is there: the first answer was not the whole truth."""
+
+
+class Judgement(NamedTuple):
+    """What to believe about the names that are no longer shown."""
+
+    gone: frozenset[str]
+    """Somebody said so."""
+    hidden: frozenset[str]
+    """Still known, not shown: remembered for the next look and counted in the rights."""
+    gaps: tuple[Gap, ...]
+
+
+def to_ask(known: frozenset[str], shown: frozenset[str], most: int) -> tuple[str, ...]:
+    """Names to ask a witness about, sorted; no more than ``most``, so that a lost right does not make a storm."""
+    return tuple(sorted(known - shown)[:most])
+
+
+def judge(
+    part: Part,
+    known: frozenset[str],
+    shown: frozenset[str],
+    words: Mapping[str, Word],
+    *,
+    complete: bool,
+    shrink_share: float,
+) -> Judgement:
+    """Who is gone and who is hidden, of the names that are known and not shown.
+
+    ``words`` holds what witnesses said; a name without a word is believed gone only when the answer was complete and
+    no more than ``shrink_share`` of all known names vanished unexplained.
+    """
+    missing = known - shown
+    said = {word: frozenset(name for name in missing if words.get(name) is word) for word in Word}
+    silent = missing - said[Word.GONE] - said[Word.HIDDEN] - said[Word.THERE]
+    shrunk = len(silent) > shrink_share * len(known)
+    kept_silent = silent if shrunk or not complete else frozenset()
+    gaps: list[Gap] = []
+    if said[Word.HIDDEN]:
+        detail = f"{_are(part, said[Word.HIDDEN])} no longer allowed to be seen; grant DESCRIBE on {part}"
+        gaps.append(Gap(part, GapCause.NOT_ALLOWED, _subject(part, said[Word.HIDDEN]), detail))
+    if said[Word.THERE]:
+        detail = f"{_are(part, said[Word.THERE])} there, but the first answer left them out"
+        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, said[Word.THERE]), detail))
+    if shrunk:
+        detail = f"{_are(part, silent)} no longer shown, and nobody could say whether they are gone"
+        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, silent), detail))
+    return Judgement(said[Word.GONE], said[Word.HIDDEN] | said[Word.THERE] | kept_silent, tuple(gaps))
+
+
+def _subject(part: Part, names: frozenset[str]) -> str:
+    """Never empty: that would say that the whole part is missing."""
+    return next(iter(names)) if len(names) == 1 else f"{len(names)} {part}"
+
+
+def _are(part: Part, names: frozenset[str]) -> str:
+    first = sorted(names)
+    if len(first) == 1:
+        return f"{first[0]} is"
+    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    return f"{len(first)} {part} ({', '.join(first[:_NAMED])}{more}) are"

@@ -1,0 +1,31 @@
+"""Turns "no broker answered" into the error that names the cause."""
+
+from __future__ import annotations
+
+from agent.errors import ClusterUnreachable, RackwiseError, UnsupportedCluster, WrongCluster
+from agent.observation import GapCause
+from agent.wire import CallFailed
+
+
+def no_answer(failure: CallFailed, timeout_ms: int) -> RackwiseError:
+    """The error for a cluster that did not even say who it is."""
+    if failure.error is not None:
+        return failure.error
+    if failure.cause is GapCause.UNSUPPORTED:
+        return UnsupportedCluster(
+            "The brokers are too old", why=failure.detail, todo="rackwise needs Apache Kafka 3.0 or newer."
+        )
+    return ClusterUnreachable(
+        f"No broker answered within {timeout_ms / 1000:g} s",
+        why=failure.detail,
+        todo="Check bootstrap.servers and that the brokers run.",
+    )
+
+
+def wrong_cluster(told: str, expected: str) -> WrongCluster:
+    """The error for a cluster that is not the one that was meant."""
+    return WrongCluster(
+        f"The brokers belong to cluster {told}",
+        why=f"cluster {expected} is expected",
+        todo="Check bootstrap.servers, or cluster.id.",
+    )
