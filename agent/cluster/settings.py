@@ -15,8 +15,10 @@ from agent.cluster.spec import ClusterSpec, Version
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+# From here on every kind of group is served unasked, and the setting is deprecated.
+ALL_PROTOCOLS_SINCE = Version(4, 2, 0)
 STREAMS_PROTOCOL_SINCE = Version(4, 1, 0)
-CONSUMER_PROTOCOL_SINCE = Version(4, 0, 0)
+SHARE_GROUPS_SINCE = Version(4, 0, 0)
 
 
 class Route(NamedTuple):
@@ -74,9 +76,11 @@ def common_settings(brokers: int, version: Version, *, rack_aware_selector: bool
         # The default of 128 MiB is a quarter of the heap.
         "log.cleaner.dedupe.buffer.size": "8388608",
     }
-    if version >= CONSUMER_PROTOCOL_SINCE:
+    if SHARE_GROUPS_SINCE <= version < ALL_PROTOCOLS_SINCE:
+        streams = ",streams" if version >= STREAMS_PROTOCOL_SINCE else ""
+        settings["group.coordinator.rebalance.protocols"] = f"classic,consumer{streams}"
+    if version >= SHARE_GROUPS_SINCE:
         settings |= {
-            "group.coordinator.rebalance.protocols": _protocols(version),
             "share.coordinator.state.topic.num.partitions": "2",
             "share.coordinator.state.topic.replication.factor": replication,
             "share.coordinator.state.topic.min.isr": min_isr,
@@ -101,10 +105,6 @@ def broker_settings(spec: ClusterSpec, node: Node, voters: str, security: Mappin
     if node.rack is not None:
         settings["broker.rack"] = node.rack
     return settings | dict(security) | dict(spec.broker_properties)
-
-
-def _protocols(version: Version) -> str:
-    return "classic,consumer,streams" if version >= STREAMS_PROTOCOL_SINCE else "classic,consumer"
 
 
 def _listeners(node: Node, *, secured: bool) -> dict[str, str]:

@@ -48,7 +48,8 @@ def test_copies_fit_the_number_of_brokers(brokers: int, replication: str, min_is
 @pytest.mark.parametrize(
     ("version", "protocols"),
     [
-        pytest.param(NEW, "classic,consumer,streams", id="4.3.1 serves every kind of group"),
+        pytest.param(NEW, None, id="4.3.1 serves every kind of group unasked"),
+        pytest.param(Version(4, 1, 0), "classic,consumer,streams", id="4.1.0 must be asked for streams groups"),
         pytest.param(Version(4, 0, 0), "classic,consumer", id="4.0.0 has no streams groups"),
         pytest.param(Version(3, 6, 2), None, id="3.6.2 does not know the setting"),
     ],
