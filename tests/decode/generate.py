@@ -137,7 +137,7 @@ class Layout(NamedTuple):
     name: str
     make: Callable[[Random], Any]
     encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
+    decode: Callable[..., Any]
 
 
 LAYOUTS = (
