@@ -10,6 +10,7 @@ from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
 from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import FaultKind, Protocol
+from agent.wire.client import WireClient
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -66,6 +67,18 @@ def test_streams_group_has_the_processes_and_standbys_that_the_application_tells
     assert all(one["process_id"] in text for one in instances)
     standbys = {task["task"] for one in instances for task in one["tasks"] if task["role"] == "standby"}
     assert len(standbys) == 9, "the group's own config asks for one standby of each of the 6 + 3 tasks"
+
+
+def test_members_of_newer_protocols_send_racks_and_tags(work: Workload, demo_cluster: EmbeddedCluster) -> None:
+    with WireClient({"bootstrap_servers": demo_cluster.bootstrap_servers.split(",")}) as wire:
+        wire.describe_brokers(10_000)
+        (search,) = wire.consumer_group_describe(["search"], 10_000).groups
+        (shop_next,) = wire.streams_group_describe(["shop-next"], 10_000).groups
+    assert {member.rack_id for member in search.members} == {"a", "b", "c"}
+    assert {(member.rack_id, member.client_tags) for member in shop_next.members} == {
+        ("a", (("zone", "a"),)),
+        ("b", (("zone", "b"),)),
+    }
 
 
 def test_brokers_hold_the_replicas_where_the_plan_put_them(work: Workload, demo_cluster: EmbeddedCluster) -> None:

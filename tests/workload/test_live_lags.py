@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import json
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import jsonschema
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -18,6 +21,7 @@ from tests.workload import brokers
 pytestmark = pytest.mark.integration
 
 ACCEPTABLE = 1_000
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_end_offsets_agree_with_the_brokers(work: Workload, demo_cluster: EmbeddedCluster) -> None:
@@ -34,6 +38,14 @@ def test_end_offsets_agree_with_the_brokers(work: Workload, demo_cluster: Embedd
     assert len(told) == 9
     for place, end in told.items():
         assert before[place] <= end <= after[place]
+
+
+def test_answer_keeps_to_the_published_schema_and_so_does_the_documented_example(work: Workload) -> None:
+    text = (DOCS / "application-lags.md").read_text()
+    example = text.split("```json\n")[1].split("```")[0]
+    check = jsonschema.Draft202012Validator(json.loads((DOCS / "application-lags.schema.json").read_text()))
+    for answer in (json.loads(example), work.lags("shop"), work.lags("shop-next")):
+        assert [error.message for error in check.iter_errors(answer)] == []
 
 
 def test_lag_of_a_task_is_the_sum_over_its_stores(work: Workload) -> None:

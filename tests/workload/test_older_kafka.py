@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.demo.workload import Workload, demo_plan
+from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan, demo_plan
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -15,12 +16,18 @@ pytestmark = pytest.mark.integration
 VERSION = "3.6.2"
 
 
+def lean_plan(facts: ClusterFacts) -> WorkloadPlan:
+    """The demo's, with less written ahead."""
+    plan = demo_plan(facts)
+    return replace(plan, loads=tuple(replace(load, preload_records=load.preload_records // 3) for load in plan.loads))
+
+
 @pytest.fixture(scope="module")
 def older() -> Iterator[tuple[EmbeddedCluster, Workload]]:
     spec = ClusterSpec(version=VERSION)
     with (
         EmbeddedCluster.start(spec, on_progress=print) as cluster,
-        Workload.start(cluster.bootstrap_servers, VERSION, demo_plan, on_progress=print) as workload,
+        Workload.start(cluster.bootstrap_servers, VERSION, lean_plan, on_progress=print) as workload,
     ):
         workload.wait_settled()
         yield cluster, workload
@@ -56,7 +63,7 @@ def test_newcomer_is_behind_and_a_closed_instance_is_missed_when_its_session_end
     older: tuple[EmbeddedCluster, Workload],
 ) -> None:
     _cluster, workload = older
-    name = workload.scale_out("shop", "c", restore_records_per_s=3_000)
+    name = workload.scale_out("shop", "c", restore_records_per_s=1_000)
 
     def behind() -> list[int]:
         answer = next(one for one in workload.lags("shop")["instances"] if one["id"] == name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -66,7 +67,8 @@ def _run(options: argparse.Namespace) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m agent.demo.workload", description=__doc__)
     parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092", metavar="HOST:PORT,…")
-    parser.add_argument("--version", default=DEFAULT_VERSION, help="Kafka version of the Java clients")
+    version = os.environ.get("KAFKA_VERSION", DEFAULT_VERSION)
+    parser.add_argument("--version", default=version, help="Kafka version of the Java clients; else $KAFKA_VERSION")
     parser.add_argument("--scene", choices=sorted(_SCENES), default="demo")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", type=_pair,
                         help="a setting of every Streams instance; may be repeated")  # fmt: skip
