@@ -64,8 +64,14 @@ Evidence = tuple[tuple[str, str | int | float | bool | tuple[str | int, ...] | N
 """Named facts in the order in which a reader wants them."""
 
 
+class _Named:
+    """Room for the id beside the fields: it is asked for in every cycle, and findings live for many."""
+
+    __slots__ = ("_id",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(_Named):
     """One thing that is wrong or worth knowing now."""
 
     reason: FindingReason
@@ -83,5 +89,8 @@ class Finding:
     @property
     def id(self) -> str:
         """Stable over cycles and restarts: reason, subject and detail."""
-        name = self.reason.name.lower()
-        return f"{name}:{self.subject}" + (f":{self.detail}" if self.detail else "")
+        known: str | None = getattr(self, "_id", None)
+        if known is None:
+            known = f"{self.reason.name.lower()}:{self.subject}" + (f":{self.detail}" if self.detail else "")
+            object.__setattr__(self, "_id", known)
+        return known

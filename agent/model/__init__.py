@@ -1,1 +1,5 @@
-"""model: one immutable, sorted snapshot out of what was observed and decoded."""
+"""What is the cluster like now? Answers and decoded bytes become one immutable, sorted snapshot."""
+
+from agent.model.take import take_snapshot
+
+__all__ = ["take_snapshot"]

@@ -196,6 +196,8 @@ class TaskState(NamedTuple):
     sources: tuple[TopicPartition, ...]
     changelogs: tuple[TopicPartition, ...]
     statefulness: Statefulness
+    note: str = ""
+    """What is not certain about its state and why, as one clause; empty when nothing is open."""
 
 
 class Topology(NamedTuple):
@@ -225,6 +227,8 @@ class StreamsGroup(NamedTuple):
     """Distinct SubscriptionInfo versions in use; more than one means that a roll is in progress."""
     next_rebalance_ms: int | None
     """The application's own probing deadline, epoch milliseconds; None when none is set or it is unknown."""
+    join: str | None = None
+    """Tells the last rebalance from the one before; None while nothing is shown."""
 
 
 class OtherGroup(NamedTuple):
@@ -278,6 +282,10 @@ class TaskCopy(NamedTuple):
     """Seconds until lag <= acceptable.recovery.lag; None when unknown or never."""
     caught_up: bool | None
     """lag <= acceptable.recovery.lag for certain (True), not (False), or cannot be told (None)."""
+    offset_sum: int | None = None
+    """Sum of changelog offsets as the process last told it (classic: at its last join); None when it told none."""
+    samples: int = 0
+    """Readings of the lag that the rate rests on; 0 for an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +311,9 @@ class Snapshot:
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
     rights: Rights = field(default_factory=Rights)
+    vanished_topics: tuple[str, ...] = ()
+    """Topics that a witness said are gone; others that are missing may only be hidden."""
+    vanished_groups: tuple[str, ...] = ()
     gaps: tuple[Gap, ...] = ()
     taken_ms: int
     monotonic_ms: int

@@ -1,0 +1,192 @@
+"""Finds the partitions whose replicas live in other racks than at the last look, and why.
+
+A partition is compared by the racks of its replicas, not by the replicas: moving inside a rack is no change. While a
+reassignment runs nothing has changed yet; when it is through, the partition is compared with what it was before.
+
+Invariants: the first look finds no changes; a change to or from an unknown rack is none; a part that did not answer
+makes no change. A change is kept for `KEPT_MS`, so that a reader who looks now and then still sees it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.memory.sightings import sightings
+from agent.memory.values import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
+from agent.model.snapshot import Snapshot, TopicState
+from agent.model.spread import RackRoom, crowding, rack_room, settled, unmoved
+from agent.observation import Part
+from assignors.problem import TopicPartition
+
+KEPT_MS = 1_800_000
+EXAMPLES = 5
+
+_Racks = Mapping[int, str | None]
+
+
+class _Then(NamedTuple):
+    """The racks of the brokers at the last look and at this one."""
+
+    before: _Racks
+    now: _Racks
+
+
+def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
+    """The changes that this look saw and those still kept, newest first, one per cause and subject."""
+    kept = {
+        (change.cause, change.subject): change
+        for change in memory.changes
+        if snapshot.monotonic_ms - change.seen_ms <= KEPT_MS
+    }
+    if memory.cycle:
+        kept |= {(change.cause, change.subject): change for change in _new_changes(memory, snapshot)}
+    return tuple(sorted(kept.values(), key=lambda change: (-change.seen_ms, change.cause.name, change.subject)))
+
+
+def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
+    now = sightings(memory, snapshot)
+    racks = _Then(
+        {broker: seen.known for broker, seen in memory.brokers.items()},
+        {broker: seen.known for broker, seen in now.items()},
+    )
+    room = rack_room(snapshot.brokers)
+    changes = [
+        change
+        for broker in _relabelled(memory.brokers, now)
+        if (change := _relabelling(broker, racks, memory, snapshot)) is not None
+    ]
+    blind = any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
+    touched = {tp.topic for tp in (*memory.reassignments, *snapshot.reassignments)}
+    for name, topic in snapshot.topics.items():
+        if memory.topic_states.get(name) is not topic or name in touched:
+            changes.extend(_changes_of(topic, racks, room, memory, snapshot, blind=blind))
+    return changes
+
+
+def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighting]) -> list[int]:
+    return [
+        broker
+        for broker, seen in now.items()
+        if broker in before and before[broker].known is not None and seen.known != before[broker].known
+    ]
+
+
+def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) -> RackChange | None:
+    """What one broker's new rack did to all partitions that it holds."""
+    count = 0
+    topics = set()
+    examples: list[PartitionChange] = []
+    for name, known in memory.topics.items():
+        for partition, replicas in enumerate(known.replicas):
+            if broker in replicas and _differ(_racks(replicas, racks.before), _racks(replicas, racks.now)):
+                count += 1
+                topics.add(name)
+                if len(examples) < EXAMPLES:
+                    examples.append(PartitionChange(TopicPartition(name, partition), replicas, replicas))
+    if not count:
+        return None
+    return RackChange(
+        ChangeCause.RELABELLED,
+        str(broker),
+        snapshot.taken_ms,
+        snapshot.monotonic_ms,
+        count,
+        len(topics),
+        tuple(examples),
+    )
+
+
+def _changes_of(
+    topic: TopicState, racks: _Then, room: RackRoom, memory: Memory, snapshot: Snapshot, *, blind: bool
+) -> Iterable[RackChange]:
+    known = memory.topics.get(topic.name)
+    if known is None:
+        if memory.topics:
+            yield from _created(topic, room, snapshot)
+        return
+    if not known.replicas:  # it was there, but could not be described
+        return
+    recreated = None not in (known.topic_id, topic.topic_id) and known.topic_id != topic.topic_id
+    moved: list[PartitionChange] = []
+    added: list[PartitionChange] = []
+    for state in topic.partitions:
+        running = snapshot.reassignments.get(state.id)
+        before = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
+        after = settled(state, running)
+        if not before:
+            added.append(PartitionChange(state.id, (), after))
+        elif running is None and not (blind and not recreated) and _moved_racks(before, after, racks):
+            moved.append(PartitionChange(state.id, before, after))
+    if recreated:
+        yield from _change(ChangeCause.RECREATED, [*moved, *added], room, snapshot)
+        return
+    foreign = [change for change in moved if not _own(change.id, memory)]
+    since = [memory.reassignments[change.id].since_ms for change in foreign if change.id in memory.reassignments]
+    yield from _change(ChangeCause.REASSIGNED, foreign, room, snapshot, min(since, default=None))
+    yield from _change(ChangeCause.NEW_PARTITIONS, added, room, snapshot)
+
+
+def _created(topic: TopicState, room: RackRoom, snapshot: Snapshot) -> Iterable[RackChange]:
+    """A new topic is worth a word only when its replicas were placed without regard to racks."""
+    placed = [PartitionChange(state.id, (), state.replicas) for state in topic.partitions]
+    crowded = [change for change in placed if crowding(change.after, room) is not None]
+    yield from _change(ChangeCause.CREATED_BLIND, crowded, room, snapshot)
+
+
+def _change(
+    cause: ChangeCause,
+    changed: list[PartitionChange],
+    room: RackRoom,
+    snapshot: Snapshot,
+    running_since_ms: int | None = None,
+) -> Iterable[RackChange]:
+    if changed:
+        shares = any(crowding(change.after, room) is not None for change in changed)
+        yield RackChange(
+            cause,
+            changed[0].id.topic,
+            snapshot.taken_ms,
+            snapshot.monotonic_ms,
+            len(changed),
+            1,
+            tuple(changed[:EXAMPLES]),
+            running_since_ms,
+            shares,
+        )
+
+
+def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
+    """True when other replicas live in other racks; the same replicas in another rack are a relabelled broker."""
+    if before == after or sorted(before) == sorted(after):
+        return False
+    return _differ(_racks(before, racks.before), _racks(after, racks.now))
+
+
+def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
+    """How many replicas each rack holds; None when one cannot be told."""
+    names = [racks.get(replica) for replica in replicas]
+    return None if None in names else Counter(name for name in names if name is not None)
+
+
+def _differ(one: Counter[str] | None, other: Counter[str] | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _own(partition: TopicPartition, memory: Memory) -> bool:
+    running = memory.reassignments.get(partition)
+    return partition in memory.own_reassignments or (running is not None and running.own)
+
+
+def topic_memory(topic: TopicState, before: TopicMemory | None, snapshot: Snapshot, *, blind: bool) -> TopicMemory:
+    """What to remember of a topic: as it is, but as it was where a reassignment still runs or cannot be seen."""
+    size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
+    same = before is not None and before.topic_id == topic.topic_id
+    replicas: list[Replicas] = [()] * size
+    for state in topic.partitions:
+        number = state.id.partition
+        running = snapshot.reassignments.get(state.id)
+        was = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
+        replicas[number] = was if was and (running is not None or blind) else unmoved(state, running)
+    return TopicMemory(topic.topic_id, tuple(replicas))

@@ -1,0 +1,122 @@
+"""What the next look shall know of this one: the only place where a memory is made from another.
+
+Invariants: a part that did not answer keeps what was known of it; what is only no longer shown stays known until a
+witness says that it is gone; nothing grows with time but with the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent.detect.assessment import Detection
+from agent.memory.changes import rack_changes, topic_memory
+from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases
+from agent.memory.sightings import sightings
+from agent.memory.streams import last_look_of, remember_streams
+from agent.memory.throttles import idle_throttles
+from agent.memory.values import Memory, RunningReassignment, StreamsMemory, TopicMemory
+from agent.model.snapshot import OtherGroup, Snapshot, StreamsGroup
+from agent.observation import Part
+from assignors.problem import TopicPartition
+
+GONE_KEPT_MS = 300_000
+"""A finding that comes back within this time keeps its age."""
+ACTS_KEPT_MS = 86_400_000
+SETTLED_STATES = frozenset(("Stable", "Empty", "Dead"))
+
+
+def remember(memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory:
+    """The memory after this look."""
+    now_ms = snapshot.monotonic_ms
+    seen = {finding.id: finding.since_ms for finding in detection.findings}
+    return Memory(
+        cycle=memory.cycle + 1,
+        taken_ms=snapshot.taken_ms,
+        monotonic_ms=now_ms,
+        first_seen=seen,
+        gone=_gone(memory, seen, now_ms),
+        brokers=sightings(memory, snapshot),
+        topics=_topics(memory, snapshot),
+        groups=_groups(memory, snapshot),
+        changes=rack_changes(memory, snapshot),
+        reassignments=_reassignments(memory, snapshot),
+        own_reassignments=memory.own_reassignments,
+        rebalancing=_rebalancing(memory, snapshot),
+        streams=_streams(memory, snapshot),
+        throttles={subject: memory.throttles.get(subject, now_ms) for subject in idle_throttles(snapshot)},
+        acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
+        rate_bases=next_rate_bases(memory, snapshot),
+        bytes_per_record=learned_bytes_per_record(memory, snapshot),
+        topic_states=snapshot.topics,
+    )
+
+
+def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tuple[int, int]]:
+    gone = {name: was for name, was in memory.gone.items() if name not in seen and now_ms - was[1] <= GONE_KEPT_MS}
+    gone |= {name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in seen}
+    return gone
+
+
+def _topics(memory: Memory, snapshot: Snapshot) -> Mapping[str, TopicMemory]:
+    """Topics as they are, and those that are only not shown as they were."""
+    blind = any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
+    missing = {gap.subject for gap in snapshot.gaps if gap.part is Part.TOPICS}
+    touched = {tp.topic for tp in (*memory.reassignments, *snapshot.reassignments)}
+    if snapshot.topics is memory.topic_states and not touched and not missing:
+        return memory.topics
+    topics: dict[str, TopicMemory] = {}
+    for name, topic in snapshot.topics.items():
+        before = memory.topics.get(name)
+        if before is None or memory.topic_states.get(name) is not topic or name in touched:
+            topics[name] = topic_memory(topic, before, snapshot, blind=blind)
+        else:
+            topics[name] = before
+    if not missing:
+        return topics
+    hidden = {name: known for name, known in memory.topics.items() if name not in topics}
+    undescribed = [name for name in missing if name and " " not in name and name not in topics]  # others count many
+    hidden |= {name: TopicMemory(None, ()) for name in undescribed if name not in hidden}
+    topics |= {name: known for name, known in hidden.items() if name not in snapshot.vanished_topics}
+    return dict(sorted(topics.items()))
+
+
+def _groups(memory: Memory, snapshot: Snapshot) -> tuple[str, ...]:
+    shown = tuple(snapshot.groups)
+    if any(gap.part is Part.GROUPS for gap in snapshot.gaps):
+        hidden = set(memory.groups) - snapshot.groups.keys() - set(snapshot.vanished_groups)
+        shown = tuple(sorted({*shown, *hidden}))
+    return memory.groups if shown == memory.groups else shown
+
+
+def _reassignments(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, RunningReassignment]:
+    if any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps):
+        return memory.reassignments
+    return {
+        partition: memory.reassignments.get(partition, RunningReassignment(snapshot.taken_ms, move.own))
+        for partition, move in sorted(snapshot.reassignments.items())
+    }
+
+
+def _rebalancing(memory: Memory, snapshot: Snapshot) -> dict[str, int]:
+    return {
+        name: memory.rebalancing.get(name, snapshot.monotonic_ms)
+        for name, group in snapshot.groups.items()
+        if group.state not in SETTLED_STATES and not isinstance(group, OtherGroup)
+    }
+
+
+def _streams(memory: Memory, snapshot: Snapshot) -> dict[str, StreamsMemory]:
+    streams = {
+        name: remember_streams(
+            memory.streams.get(name),
+            group,
+            snapshot.copies.get(name, ()),
+            snapshot.monotonic_ms,
+            last_look_of(memory, name),
+        )
+        for name, group in snapshot.groups.items()
+        if isinstance(group, StreamsGroup)
+    }
+    if any(gap.part is Part.GROUPS for gap in snapshot.gaps):
+        streams |= {name: known for name, known in memory.streams.items() if name not in snapshot.groups}
+    return dict(sorted(streams.items()))

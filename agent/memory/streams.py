@@ -1,0 +1,147 @@
+"""What the looks teach about a Streams application: when it last rebalanced, and how fast its copies restore.
+
+Under the classic protocol a member tells its offsets when it joins, and never between. Two joins of one copy bound the
+restore rate from both sides: the copy restored that many records in no more and no less than the time between the looks
+around the joins. A copy that had caught up by the second join only bounds it from below.
+
+Invariant: only readings teach; an estimate never feeds the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent.memory.values import CopyKey, CopyMemory, Join, Memory, RestoreRate, StreamsMemory
+from agent.model.snapshot import LagSource, Role, StreamsGroup, TaskCopy
+from assignors.problem import TaskId
+
+SAMPLES_KEPT = 8
+RATES_KEPT = 16
+RESTORING_SHARE = 0.02
+"""A copy this near to the end of its changelog may have been waiting for new records: it says nothing of the rate."""
+SAME_READING_MS = 60_000
+"""A broker passes on what members report at most this often; an equal reading is a new one only after it."""
+
+NOTHING = StreamsMemory(None, {}, {}, ())
+
+
+def current_join(before: Join | None, key: str, now_ms: int, last_look_ms: int | None) -> Join:
+    """The join in force: the remembered one while its key is the same, else a new one without end sums yet.
+
+    ``last_look_ms`` is the look that saw the group before or saw that it was not there; None when there was none.
+    """
+    if before is not None and before.key == key:
+        return before
+    return Join(key, last_look_ms, now_ms, {})
+
+
+def last_look_of(memory: Memory, group_id: str) -> int | None:
+    """Monotonic time of the last look that could place a join of this group in time; None when there was none."""
+    if not memory.cycle:
+        return None
+    told = group_id in memory.streams or group_id in memory.rebalancing or group_id not in memory.groups
+    return memory.monotonic_ms if told else None
+
+
+def remember_streams(
+    before: StreamsMemory | None, group: StreamsGroup, copies: Sequence[TaskCopy], now_ms: int, last_look_ms: int | None
+) -> StreamsMemory:
+    """The application's memory after this look; unchanged while the group hides its members."""
+    known = before or NOTHING
+    if group.hidden or group.join is None:
+        return known
+    join = current_join(known.join, group.join, now_ms, last_look_ms)
+    rebalanced = join is not known.join
+    if rebalanced and join.after_ms is not None:
+        join = join._replace(end_sums=_end_sums(copies))
+    taught = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
+    taught = (*taught, *_between_readings(known, copies, join, now_ms))
+    others = [copy for copy in copies if copy.role is not Role.ACTIVE]
+    return StreamsMemory(
+        join,
+        {_key(copy): copy.offset_sum for copy in others if copy.offset_sum is not None},
+        {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in others},
+        (*known.rates, *taught)[-RATES_KEPT:],
+    )
+
+
+def with_reading(
+    samples: tuple[tuple[int, int], ...], taken_ms: int, lag: int, source: LagSource
+) -> tuple[tuple[int, int], ...]:
+    """The samples with one more, unless it is the reading that they end with."""
+    if samples:
+        last_ms, last_lag = samples[-1]
+        if taken_ms <= last_ms:
+            return samples
+        if source is LagSource.BROKER and lag == last_lag and taken_ms - last_ms < SAME_READING_MS:
+            return samples
+    return (*samples, (taken_ms, lag))[-SAMPLES_KEPT:]
+
+
+def is_reading(copy: TaskCopy) -> bool:
+    """True when the copy's lag was told, not estimated."""
+    return copy.lag is not None and copy.lag_source in (LagSource.APPLICATION, LagSource.BROKER)
+
+
+def appended_per_s(join: Join | None, task: TaskId, end_offset_sum: int, now_ms: int) -> float | None:
+    """Records appended to a task's changelogs per second since the last join; None when that cannot be told."""
+    if join is None or task not in join.end_sums or now_ms <= join.seen_ms:
+        return None
+    return max(0.0, (end_offset_sum - join.end_sums[task]) * 1000 / (now_ms - join.seen_ms))
+
+
+def _end_sums(copies: Iterable[TaskCopy]) -> Mapping[TaskId, int]:
+    return {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
+
+
+def _key(copy: TaskCopy) -> CopyKey:
+    return copy.process_id, copy.task
+
+
+def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
+    samples = before.samples if before is not None else ()
+    if is_reading(copy) and copy.lag is not None and copy.lag_source is not None:
+        samples = with_reading(samples, now_ms - (copy.lag_age_ms or 0), int(copy.lag.likely), copy.lag_source)
+    return CopyMemory(before.since_ms if before is not None else now_ms, samples, copy.role is Role.WARMUP)
+
+
+def _between_joins(
+    known: StreamsMemory, copies: Iterable[TaskCopy], now_ms: int, last_look_ms: int | None
+) -> tuple[RestoreRate, ...]:
+    """What the offsets of this join say against those of the join before."""
+    join = known.join
+    if join is None or join.after_ms is None or last_look_ms is None:
+        return ()
+    longest_ms, shortest_ms = now_ms - join.after_ms, last_look_ms - join.seen_ms
+    taught = []
+    for copy in copies:
+        if copy.offset_sum is None or copy.offset_sum < 0 or copy.end_offset_sum is None:
+            continue
+        had = known.sums.get(_key(copy), 0)
+        restored = copy.offset_sum - had
+        if had < 0 or _key(copy) not in known.copies or restored <= RESTORING_SHARE * copy.end_offset_sum:
+            continue
+        restoring = copy.end_offset_sum - copy.offset_sum > RESTORING_SHARE * copy.end_offset_sum
+        high = restored * 1000 / shortest_ms if restoring and shortest_ms > 0 else None
+        taught.append(RestoreRate(restored * 1000 / longest_ms, high))
+    return tuple(taught)
+
+
+def _between_readings(
+    known: StreamsMemory, copies: Iterable[TaskCopy], join: Join, now_ms: int
+) -> tuple[RestoreRate, ...]:
+    """What two readings of one copy say while it is still restoring."""
+    taught = []
+    for copy in copies:
+        before = known.copies.get(_key(copy))
+        samples = _copy(before, copy, now_ms).samples
+        end = copy.end_offset_sum
+        if before is None or samples == before.samples or len(samples) < 2 or end is None:
+            continue
+        (then_ms, then), (at_ms, lag) = samples[-2:]
+        if min(then, lag) <= RESTORING_SHARE * end:
+            continue
+        rate = (then - lag) * 1000 / (at_ms - then_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
+        if rate > 0:
+            taught.append(RestoreRate(rate, rate))
+    return tuple(taught)

@@ -1,0 +1,183 @@
+"""What is remembered between two looks: one frozen value, small enough to travel with every cycle's telemetry.
+
+Two clocks: ``*_since_ms`` of findings are epoch milliseconds because people read them; everything that a duration is
+taken from is on the monotonic clock and says so. Nothing here is needed to be right, only to be patient: with an empty
+memory the same faults are found, but with no age, no cause of a change and no rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from assignors.problem import TaskId, TopicPartition
+
+if TYPE_CHECKING:  # the model reads this module
+    from agent.model.snapshot import TopicState
+
+Replicas = tuple[int, ...]
+CopyKey = tuple[str, TaskId]
+"""(process id, task): where a copy of a task lives."""
+
+
+class RackSighting(NamedTuple):
+    """What a broker has told about its rack over the looks; kept while the broker is absent."""
+
+    rack: str | None
+    """The last claim; None when the broker was there and told no rack."""
+    known: str | None
+    """The last rack that it told at all: what is remembered of an absent broker."""
+    previous: str | None
+    """The rack that it told before ``known``; None when it never told another."""
+    since_ms: int
+    """Monotonic: the first look of the present claim."""
+    polls: int
+    """Looks that saw the present claim, this one included."""
+    changes: tuple[int, ...] = ()
+    """Monotonic times of the latest changes of the claim, oldest first."""
+
+
+class TopicMemory(NamedTuple):
+    """What a topic looked like."""
+
+    topic_id: str | None
+    replicas: tuple[Replicas, ...]
+    """By partition number, as before a reassignment that runs; ``()`` where it could not be seen."""
+
+
+class ChangeCause(StrEnum):
+    """Why the racks of a partition's replicas are not what they were."""
+
+    RELABELLED = "a broker came back in another rack"
+    REASSIGNED = "a reassignment that rackwise did not make"
+    NEW_PARTITIONS = "partitions were added"
+    CREATED_BLIND = "the topic was created without regard to racks"
+    RECREATED = "the topic was deleted and created again"
+
+
+class PartitionChange(NamedTuple):
+    """One partition whose replicas live in other racks than before."""
+
+    id: TopicPartition
+    before: Replicas
+    after: Replicas
+
+
+class RackChange(NamedTuple):
+    """Partitions whose replica racks changed for one cause; kept for a while so that it can be read."""
+
+    cause: ChangeCause
+    subject: str
+    """The broker's id when it was relabelled, else the topic."""
+    at_ms: int
+    """Epoch milliseconds of the look that saw it."""
+    seen_ms: int
+    """The same look on the monotonic clock."""
+    partitions: int
+    topics: int
+    examples: tuple[PartitionChange, ...]
+    """The first few."""
+    running_since_ms: int | None = None
+    """Epoch milliseconds since when the reassignment was seen running; None when it was never seen."""
+    shares_rack: bool = False
+    """True when replicas now share a rack while another is free."""
+
+
+class RunningReassignment(NamedTuple):
+    """A reassignment seen in flight."""
+
+    since_ms: int
+    """Epoch milliseconds."""
+    own: bool
+
+
+class Join(NamedTuple):
+    """The last rebalance of a Streams group, as far as looks can place it in time."""
+
+    key: str
+    """Tells it from the one before."""
+    after_ms: int | None
+    """Monotonic: the last look that still saw the join before. None when rackwise came later than the join."""
+    seen_ms: int
+    """Monotonic: the first look that saw it."""
+    end_sums: Mapping[TaskId, int]
+    """End-offset sums at that look; empty when rackwise came later than the join."""
+
+
+class RestoreRate(NamedTuple):
+    """How fast a process was seen to restore, in records per second, as far as the clock can tell."""
+
+    low: float
+    """At least this fast."""
+    high: float | None
+    """At most this fast; None where it was through before anybody looked."""
+
+
+class CopyMemory(NamedTuple):
+    """One copy of a task on one process."""
+
+    since_ms: int
+    """Monotonic: the first look that saw it there."""
+    samples: tuple[tuple[int, int], ...]
+    """(monotonic ms, lag) of the latest readings, oldest first; estimates are not kept."""
+    warmup: bool
+    """True when the last look took it for a warm-up."""
+
+
+class StreamsMemory(NamedTuple):
+    """What is remembered of one Kafka Streams application."""
+
+    join: Join | None
+    sums: Mapping[CopyKey, int]
+    """Offset sums of standbys and warm-ups at the last join."""
+    copies: Mapping[CopyKey, CopyMemory]
+    rates: tuple[RestoreRate, ...]
+    """The latest restores that were measured, oldest first."""
+
+
+class RateBase(NamedTuple):
+    """End offsets and sizes at one look, from which rates are taken later."""
+
+    monotonic_ms: int
+    end_offsets: Mapping[TopicPartition, int]
+    size_bytes: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Everything that outlives a cycle."""
+
+    cycle: int = 0
+    """Looks so far; 0 before the first."""
+    taken_ms: int = 0
+    """Wall clock of the last look."""
+    monotonic_ms: int = 0
+    """Monotonic clock of the last look."""
+    first_seen: Mapping[str, int] = field(default_factory=dict)
+    """Id of each finding of the last cycle -> epoch milliseconds."""
+    gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Id of a finding that went away lately -> (epoch ms first seen, monotonic ms last seen): it may come back."""
+    brokers: Mapping[int, RackSighting] = field(default_factory=dict)
+    topics: Mapping[str, TopicMemory] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    """Ids of the groups that were there; like topics, one that is only no longer shown stays."""
+    changes: tuple[RackChange, ...] = ()
+    reassignments: Mapping[TopicPartition, RunningReassignment] = field(default_factory=dict)
+    own_reassignments: frozenset[TopicPartition] = frozenset()
+    """Moves that rackwise itself has in flight, as its journal knows them."""
+    rebalancing: Mapping[str, int] = field(default_factory=dict)
+    """Group -> monotonic ms since when every look found it out of Stable."""
+    streams: Mapping[str, StreamsMemory] = field(default_factory=dict)
+    throttles: Mapping[str, int] = field(default_factory=dict)
+    """``topic/name`` or ``broker/id`` -> monotonic ms since when it is throttled with no reassignment running."""
+    acts: Mapping[str, int] = field(default_factory=dict)
+    """Subject of each recent act -> monotonic ms; for cooldowns."""
+    rate_bases: tuple[RateBase, ...] = ()
+    """At most two, oldest first."""
+    bytes_per_record: Mapping[str, float] = field(default_factory=dict)
+    """Topic -> size on disk per record, as learned so far."""
+    topic_states: Mapping[str, TopicState] = field(default_factory=dict, compare=False, repr=False)
+    """The very objects of the last snapshot: an unchanged topic costs one identity check. Never written down; without
+    them every topic is compared by value, with the same result."""

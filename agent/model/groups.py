@@ -1,0 +1,188 @@
+"""Groups of all kinds from what the coordinators answered.
+
+A classic group shows its members' bytes in state Stable only: in any other state it is hidden, and its kind is what an
+earlier look took it for. A group that is listed but was not described is carried as it was listed.
+
+Invariant: a group whose answer (and, for Streams, whose topics) did not change is the same object as in the last
+snapshot.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import NamedTuple
+
+from agent.decode.values import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, DecodedGroup, DecodedGroups, StreamsAssignment
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory.values import Memory
+from agent.model.broker_streams import streams_group
+from agent.model.members import classic_member, consumer_member
+from agent.model.processes import OffsetFacts
+from agent.model.reuse import each
+from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Member, OtherGroup, Rack, TopicState
+from agent.model.streams import blank_streams_group, classic_streams_group
+from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
+from agent.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
+
+_MEMBERLESS = frozenset(("Empty", "Dead"))
+_ID = itemgetter(0)
+
+
+class Groups(NamedTuple):
+    """The groups, and what only lags are made of."""
+
+    by_id: Mapping[str, Group]
+    """Sorted."""
+    offsets: Mapping[str, OffsetFacts]
+    """Streams group -> what its processes told of their offsets."""
+
+
+def groups_of(
+    observation: Observation,
+    decoded: DecodedGroups,
+    topics: Mapping[str, TopicState],
+    *,
+    memory: Memory,
+    limits: Limits,
+    memo: Memo,
+) -> Groups:
+    """Every group by id."""
+    racks: dict[str, Rack] = memo.of(("racks",), (), dict)
+    names = _Names(observation, topics, memo)
+    found: dict[str, Group] = {}
+    offsets: dict[str, OffsetFacts] = {}
+    settled = []
+    for group in decoded.groups:
+        raw = group.raw
+        if raw.state != "Stable" or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            was = raw.group_id in memory.streams
+            found[raw.group_id] = memo.of(
+                ("unsettled", raw.group_id), (group, was), partial(_unsettled, group, was_streams=was)
+            )
+        elif raw.protocol == STREAMS_PROTOCOL:
+            hint, own = limits.group(raw.group_id).topology, names.of(group)
+            make = partial(classic_streams_group, group, own, hint, racks)
+            found[raw.group_id], offsets[raw.group_id] = memo.of(("stream", raw.group_id), (group, own, hint), make)
+        else:
+            settled.append(group)
+    consumers = each(memo, "classic", settled, lambda group: group.raw.group_id, partial(_classic, racks=racks))
+    consumers += each(memo, "consumer", observation.consumer_groups, _ID, partial(_consumer, racks=racks))
+    found.update([(consumer.id, consumer) for consumer in consumers])
+    for streams in observation.streams_groups:
+        name = streams.group_id
+        hint, sizes = limits.group(name).topology, names.declared(streams)
+        make = partial(streams_group, streams, dict(sizes), hint)
+        found[name], offsets[name] = memo.of(("streams", name), (streams, sizes, hint), make)
+    others = [row for row in observation.listed_groups if row.group_id not in found]
+    found.update([(other.id, other) for other in each(memo, "listed", others, _ID, _listed)])
+    groups = tuple(found.values())
+    by_id = memo.of(("groups",), (groups,), lambda: {group.id: group for group in sorted(groups, key=_ID)})
+    return Groups(by_id, offsets)
+
+
+class _Names:
+    """Which topics belong to which application, found by the beginning of their names."""
+
+    def __init__(self, observation: Observation, topics: Mapping[str, TopicState], memo: Memo) -> None:
+        self._topics = topics
+        self._complete = not any(gap.part is Part.TOPICS for gap in observation.gaps)
+        self._changelogs: list[str] = memo.of(
+            ("changelogs",), (topics,), lambda: [name for name in topics if name.endswith(CHANGELOG_SUFFIX)]
+        )
+        self._listed = observation.listed_groups
+        self._memo = memo
+
+    def of(self, group: DecodedGroup) -> TopicNames:
+        """Partition counts of the group's topics, and the changelogs that carry its name."""
+        application = group.raw.group_id
+        changelogs = self._starting(self._changelogs, f"{application}-")
+        longer = [f"{other}-" for other in self._starting(self._groups(), f"{application}-")]
+        own = tuple([name for name in changelogs if not any(name.startswith(other) for other in longer)])
+        sizes = {name: len(self._topics[name].partitions) for name in {*own, *_sources(group)} if name in self._topics}
+        return TopicNames(sizes, own, self._complete)
+
+    def declared(self, group: RawStreamsGroup) -> tuple[tuple[str, int], ...]:
+        """Partition counts of the topics that a KIP-1071 group declares, as far as they are shown."""
+        reads = {t for sub in group.subtopologies or () for t in (*sub.source_topics, *sub.repartition_source_topics)}
+        return tuple((name, len(self._topics[name].partitions)) for name in sorted(reads) if name in self._topics)
+
+    def _groups(self) -> list[str]:
+        listed = self._listed
+        return self._memo.of(("group ids",), (listed,), lambda: sorted(row.group_id for row in listed))
+
+    @staticmethod
+    def _starting(names: list[str], prefix: str) -> list[str]:
+        """The names that begin with a prefix, out of a sorted list."""
+        found = []
+        for index in range(bisect_left(names, prefix), len(names)):
+            if not names[index].startswith(prefix):
+                break
+            found.append(names[index])
+        return found
+
+
+def _sources(group: DecodedGroup) -> Iterable[str]:
+    """The topics that a classic Streams group reads, by its subscriptions and standby tasks."""
+    topics: set[str] = set()
+    for member in group.members:
+        topics.update(getattr(member.subscription, "topics", ()))
+        if isinstance(member.assignment_data, StreamsAssignment):
+            topics.update(tp.topic for _, partitions in member.assignment_data.standby for tp in partitions)
+    return topics
+
+
+def _classic(group: DecodedGroup, racks: dict[str, Rack]) -> ConsumerGroup:
+    """A stable group of plain consumers."""
+    raw = group.raw
+    members = [classic_member(member, racks, stable=True) for member in group.members]
+    return _consumers(raw, raw.protocol or None, members, hidden=False)
+
+
+def _unsettled(group: DecodedGroup, *, was_streams: bool) -> Group:
+    """A classic group that shows nothing of its members, or that holds no consumers."""
+    raw = group.raw
+    if raw.protocol_type not in (CONSUMER_PROTOCOL_TYPE, ""):
+        return OtherGroup(raw.group_id, GroupKind.OTHER, raw.state, raw.protocol_type, "classic")
+    hidden = raw.state not in _MEMBERLESS
+    members = [classic_member(member, {}, stable=False) for member in group.members]
+    if was_streams:
+        return blank_streams_group(raw.group_id, raw.state, _by_id(members), hidden=hidden)
+    return _consumers(raw, None, members, hidden=hidden)
+
+
+def _consumers(raw: RawGroup, assignor: str | None, members: list[Member], *, hidden: bool) -> ConsumerGroup:
+    return ConsumerGroup(
+        raw.group_id,
+        GroupKind.CLASSIC_CONSUMER,
+        raw.state,
+        assignor,
+        _by_id(members),
+        hidden,
+        epoch=None,
+        assignment_epoch=None,
+    )
+
+
+def _consumer(raw: RawConsumerGroup, racks: dict[str, Rack]) -> ConsumerGroup:
+    return ConsumerGroup(
+        raw.group_id,
+        GroupKind.CONSUMER,
+        raw.state,
+        raw.assignor or None,
+        _by_id([consumer_member(member, racks) for member in raw.members]),
+        hidden=False,
+        epoch=raw.group_epoch,
+        assignment_epoch=raw.assignment_epoch,
+    )
+
+
+def _by_id(members: list[Member]) -> tuple[Member, ...]:
+    return tuple(sorted(members, key=_ID))
+
+
+def _listed(row: RawListedGroup) -> OtherGroup:
+    return OtherGroup(row.group_id, GroupKind.OTHER, row.state, row.protocol_type, row.group_type)

@@ -1,0 +1,295 @@
+"""How far behind each copy of a stateful task is, by whom that is told, and whether it has caught up.
+
+Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
+at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from
+nothing to all that was missing then plus all that was appended since, narrowed by restore rates that were measured.
+
+Kafka's sentinels and rules (KIP-441): -2 is a running active task; -3 an unknown sum; a process that told nothing of a
+task has nothing of it; a sum beyond the end counts as no state. A changelog that is a source topic ends where the group
+committed.
+
+Invariant: ``caught_up`` is True only when even the highest lag is acceptable, and never where the changelogs themselves
+are only supposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.decode.values import RUNNING_ACTIVE
+from agent.limits import GroupLimits
+from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
+from agent.memory.values import CopyKey, Join, Memory, StreamsMemory
+from agent.model.processes import OffsetFacts
+from agent.model.rates import closing_rate, eta_s, restore_rate
+from agent.model.roles import RoleVerdict, tell_roles
+from agent.model.snapshot import (
+    GroupKind,
+    LagSource,
+    Range,
+    Role,
+    Statefulness,
+    StreamsGroup,
+    StreamsProcess,
+    TaskCopy,
+    TaskState,
+)
+from agent.observation import RawApplicationLag
+from assignors.problem import TaskId, TopicPartition
+
+FRESH_MS = 30_000
+"""A reading of the application older than this proves nothing about now."""
+WITH_CHANGELOG = frozenset((Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG))
+_ROLES = tuple(Role)
+
+
+class Offsets(NamedTuple):
+    """What lags are measured against."""
+
+    end: Mapping[TopicPartition, int]
+    committed: Mapping[TopicPartition, int] | None
+    """The group's own; None when they did not answer."""
+
+
+class Clock(NamedTuple):
+    """The instant of the look, on both clocks."""
+
+    taken_ms: int
+    monotonic_ms: int
+
+
+class _Reading(NamedTuple):
+    lag: Range
+    source: LagSource
+    age_ms: int | None
+
+
+class _View(NamedTuple):
+    """All that is known of one group's copies."""
+
+    group: StreamsGroup
+    tasks: Mapping[TaskId, TaskState]
+    ends: Mapping[TaskId, int]
+    facts: OffsetFacts
+    applications: Mapping[CopyKey, tuple[RawApplicationLag, ...]]
+    known: StreamsMemory
+    join: Join
+    settings: GroupLimits
+    clock: Clock
+
+
+def copies_of(
+    group: StreamsGroup,
+    facts: OffsetFacts,
+    offsets: Offsets,
+    told: Sequence[RawApplicationLag],
+    *,
+    memory: Memory,
+    settings: GroupLimits,
+    clock: Clock,
+) -> tuple[TaskCopy, ...]:
+    """Every copy of the group's tasks that have or may have state, sorted by task, role and process."""
+    if group.topology is None or group.hidden or group.join is None:
+        return ()
+    held = {task for process in group.processes for task in (*process.standby, *process.warmup)}
+    tasks = {t.id: t for t in group.topology.tasks if t.statefulness in WITH_CHANGELOG or t.id in held}
+    ends = {name: end for name, task in tasks.items() if (end := _end_sum(task, offsets)) is not None}
+    known = memory.streams.get(group.id, NOTHING)
+    join = current_join(known.join, group.join, clock.monotonic_ms, last_look_of(memory, group.id))
+    if join is not known.join and join.after_ms is not None:
+        join = join._replace(end_sums=ends)
+    view = _View(group, tasks, ends, facts, _by_copy(group.processes, told), known, join, settings, clock)
+    copies = [_copy(view, process, task, verdict) for process, task, verdict in _placed(view) if task in tasks]
+    numbers = {task: number for number, task in enumerate(tasks)}
+    return tuple(sorted(copies, key=lambda copy: (numbers[copy.task], _ROLES.index(copy.role), copy.process_id)))
+
+
+def _end_sum(task: TaskState, offsets: Offsets) -> int | None:
+    """Where the task's changelogs end; None when one end is missing or no changelog is known."""
+    if not task.changelogs:
+        return None
+    total = 0
+    for changelog in task.changelogs:
+        if changelog in task.sources:  # Kafka restores an optimised KTable up to the group's commit, 0 without one
+            end = None if offsets.committed is None else offsets.committed.get(changelog, 0)
+        else:
+            end = offsets.end.get(changelog)
+        if end is None:
+            return None
+        total += end
+    return total
+
+
+def _by_copy(
+    processes: Iterable[StreamsProcess], told: Sequence[RawApplicationLag]
+) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
+    """What the application's endpoints told, by copy; they name a process by its id or its client ids' beginning."""
+    if not told:
+        return {}
+    by_teller: dict[str, list[RawApplicationLag]] = {}
+    for row in told:
+        by_teller.setdefault(row.process_id, []).append(row)
+    found: dict[CopyKey, list[RawApplicationLag]] = {}
+    for process in processes:
+        for teller, rows in by_teller.items():
+            if teller == process.id or any(c == teller or c.startswith(f"{teller}-") for c in process.client_ids):
+                for row in rows:
+                    found.setdefault((process.id, row.task), []).append(row)
+    return {key: tuple(rows) for key, rows in found.items()}
+
+
+def _placed(view: _View) -> Iterable[tuple[str, TaskId, RoleVerdict]]:
+    """Every (process, task) of the group with its role."""
+    roles: Mapping[CopyKey, RoleVerdict] = {}
+    if view.group.kind is GroupKind.CLASSIC_STREAMS:
+        caught_up = {
+            (process.id, task): _was_caught_up(view, process.id, task)
+            for process in view.group.processes
+            for task in process.standby
+        }
+        roles = tell_roles(view.group, tuple(view.tasks), caught_up, view.settings, follow_up=view.facts.follow_up)
+    for process in view.group.processes:
+        for task in process.active:
+            yield process.id, task, RoleVerdict(Role.ACTIVE, certain=True)
+        for task in process.standby:
+            yield process.id, task, roles.get((process.id, task), RoleVerdict(Role.STANDBY, certain=True))
+        for task in process.warmup:
+            yield process.id, task, RoleVerdict(Role.WARMUP, certain=True)
+
+
+def _was_caught_up(view: _View, process: str, task: TaskId) -> bool | None:
+    """Whether the copy had caught up when it was assigned, as the leader saw it."""
+    told = view.facts.sums.get((process, task), 0)
+    if told < 0:
+        return True if told == RUNNING_ACTIVE else None
+    end = view.join.end_sums.get(task)
+    if end is not None:
+        return _missing(end, told) <= view.settings.acceptable_recovery_lag
+    now = view.ends.get(task)
+    return True if now is not None and told <= now and now - told <= view.settings.acceptable_recovery_lag else None
+
+
+def _missing(end: int, told: int) -> int:
+    """Records behind, as Kafka's leader counts them: a sum beyond the end is corrupt and counts as no state."""
+    return end if end < told else end - told
+
+
+def _copy(view: _View, process: str, task: TaskId, verdict: RoleVerdict) -> TaskCopy:
+    reading = (
+        _from_application(view, process, task, verdict.role)
+        or _from_broker(view, process, task)
+        or _from_join(view, process, task, verdict.role)
+    )
+    rate, samples = _rate(view, process, task, reading)
+    acceptable = view.settings.acceptable_recovery_lag
+    told = view.facts.sums.get((process, task))
+    return TaskCopy(
+        view.group.id,
+        process,
+        task,
+        verdict.role,
+        verdict.certain,
+        view.ends.get(task),
+        reading.lag if reading else None,
+        reading.source if reading else None,
+        reading.age_ms if reading else None,
+        rate,
+        eta_s(reading.lag, acceptable, rate) if reading else None,
+        _caught_up(view, task, reading),
+        told if told is not None and told >= 0 else None,
+        samples,
+    )
+
+
+def _from_application(view: _View, process: str, task: TaskId, role: Role) -> _Reading | None:
+    """The newest reading of the copy; one of the other role was taken before the last rebalance."""
+    wanted = "active" if role is Role.ACTIVE else "standby"
+    rows = [row for row in view.applications.get((process, task), ()) if row.role == wanted and row.lag >= 0]
+    if not rows:
+        return None
+    newest = max(rows, key=lambda row: row.observed_ms)
+    age_ms = max(0, view.clock.taken_ms - newest.observed_ms)
+    return _Reading(_exactly(newest.lag), LagSource.APPLICATION, age_ms)
+
+
+def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
+    told = view.facts.broker.get((process, task))
+    if told is None:
+        return None
+    # Members report at an interval of their own, so how old this is cannot be told.
+    return _Reading(_exactly(max(0, told[1] - told[0])), LagSource.BROKER, None)
+
+
+def _from_join(view: _View, process: str, task: TaskId, role: Role) -> _Reading | None:
+    """From the offset sum that the process told when it joined."""
+    end = view.ends.get(task)
+    if end is None or view.group.kind is not GroupKind.CLASSIC_STREAMS:
+        return None
+    told = view.facts.sums.get((process, task), 0)
+    age_ms = view.clock.monotonic_ms - view.join.seen_ms if view.join.after_ms is not None else None
+    if told == RUNNING_ACTIVE and role is Role.ACTIVE:
+        return _Reading(_exactly(0), LagSource.LAST_JOIN, age_ms)
+    if told == RUNNING_ACTIVE:  # it was at the end then
+        then = view.join.end_sums.get(task)
+        return None if then is None else _estimate(view, end, then, age_ms)
+    return _estimate(view, end, told, age_ms) if told >= 0 else None
+
+
+def _estimate(view: _View, end: int, told: int, age_ms: int | None) -> _Reading:
+    """All that was missing, less what may have been restored since."""
+    if end < told:
+        return _Reading(Range(0.0, float(end), float(end)), LagSource.LAST_JOIN, age_ms)
+    missing = float(end - told)
+    measured = restore_rate(view.known.rates)
+    if measured is None:
+        return _Reading(Range(0.0, missing, missing), LagSource.LAST_JOIN, age_ms)
+    low, likely, high = measured
+    shortest_s = (view.clock.monotonic_ms - view.join.seen_ms) / 1000
+    longest_s = None if view.join.after_ms is None else (view.clock.monotonic_ms - view.join.after_ms) / 1000
+    least = 0.0 if high is None or longest_s is None else max(0.0, missing - high * longest_s)
+    middle_s = shortest_s if longest_s is None else (shortest_s + longest_s) / 2
+    most = max(least, missing - low * shortest_s)
+    return _Reading(Range(least, min(most, max(least, missing - likely * middle_s)), most), LagSource.MODEL, age_ms)
+
+
+def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> tuple[Range | None, int]:
+    """(net closing rate, readings that it rests on)."""
+    if reading is None or reading.source is LagSource.LAST_JOIN:
+        return None, 0
+    if reading.source is LagSource.MODEL:
+        measured, appended = restore_rate(view.known.rates), None
+        if task in view.ends:
+            appended = appended_per_s(view.join, task, view.ends[task], view.clock.monotonic_ms)
+        if measured is None or measured[2] is None or appended is None:
+            return None, 0
+        low, likely, high = (bound - appended for bound in (measured[0], measured[1], measured[2]))
+        return Range(low, likely, high), 0
+    copy = view.known.copies.get((process, task))
+    taken_ms = view.clock.monotonic_ms - (reading.age_ms or 0)
+    samples = with_reading(copy.samples if copy else (), taken_ms, int(reading.lag.likely), reading.source)
+    return closing_rate(samples), len(samples)
+
+
+def _caught_up(view: _View, task: TaskId, reading: _Reading | None) -> bool | None:
+    if reading is None:
+        return None
+    if reading.source is LagSource.APPLICATION and (reading.age_ms or 0) > FRESH_MS:
+        return None
+    acceptable = view.settings.acceptable_recovery_lag
+    if reading.lag.low > acceptable:
+        return False
+    if reading.lag.high > acceptable:
+        return None
+    told = reading.source in (LagSource.APPLICATION, LagSource.BROKER)
+    running = reading.source is LagSource.LAST_JOIN and reading.lag.high == 0
+    return True if told or running or not _supposed(view, task) else None
+
+
+def _supposed(view: _View, task: TaskId) -> bool:
+    """True where a source topic was only taken for the changelog: then the ends may be those of another topic."""
+    return view.tasks[task].statefulness is Statefulness.SOURCE_CHANGELOG and bool(view.tasks[task].note)
+
+
+def _exactly(lag: int) -> Range:
+    return Range(float(lag), float(lag), float(lag))

@@ -1,0 +1,82 @@
+"""Finds the rack that keeps more replicas of a partition than it must, while another rack could take one.
+
+KIP-36's rule, made general: no rack holds two replicas more than another rack that has a broker to take one. Judged by
+what is certain only: a replica whose rack is unknown might be in any rack, so it is counted against the complaint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.model.snapshot import BrokerState, PartitionState, RackState, Reassignment
+
+Replicas = tuple[int, ...]
+
+
+class RackRoom(NamedTuple):
+    """Which rack each broker is in, and which brokers of a rack may take a replica."""
+
+    rack_of: Mapping[int, str]
+    """Broker -> rack, brokers of known rack only."""
+    takers: Mapping[str, tuple[int, ...]]
+    """Rack -> its brokers that are alive, unfenced and not cordoned, sorted; racks and brokers sorted."""
+
+
+class Crowding(NamedTuple):
+    """A rack that holds more of a partition than it must."""
+
+    rack: str
+    replicas: Replicas
+    """The replicas in it."""
+    free: tuple[str, ...]
+    """Racks that could take one of them, sorted."""
+
+
+def rack_room(brokers: Iterable[BrokerState], leave_out: frozenset[int] = frozenset()) -> RackRoom:
+    """The racks of a set of brokers; those left out keep their replicas but offer no room."""
+    rack_of: dict[int, str] = {}
+    takers: dict[str, list[int]] = {}
+    for broker in brokers:
+        if broker.rack.state is not RackState.KNOWN or broker.rack.name is None:
+            continue
+        rack_of[broker.id] = broker.rack.name
+        if broker.alive and not broker.cordoned and broker.id not in leave_out:
+            takers.setdefault(broker.rack.name, []).append(broker.id)
+    return RackRoom(rack_of, {rack: tuple(sorted(takers[rack])) for rack in sorted(takers)})
+
+
+def crowding(replicas: Replicas, room: RackRoom) -> Crowding | None:
+    """The fullest rack that could hand a replica to an emptier one, or None."""
+    held: dict[str, list[int]] = {}
+    unknown = 0
+    for replica in replicas:
+        rack = room.rack_of.get(replica)
+        if rack is None:
+            unknown += 1
+        else:
+            held.setdefault(rack, []).append(replica)
+    if len(held) + unknown == len(replicas):  # one replica in each rack
+        return None
+    fullest = min(held, key=lambda rack: (-len(held[rack]), rack))
+    limit = len(held[fullest]) - 2 - unknown
+    free = tuple(
+        rack
+        for rack, takers in room.takers.items()
+        if len(held.get(rack, ())) <= limit and any(taker not in replicas for taker in takers)
+    )
+    return Crowding(fullest, tuple(held[fullest]), free) if free else None
+
+
+def settled(state: PartitionState, moving: Reassignment | None) -> Replicas:
+    """The replicas as they will be when a running reassignment is through, in assignment order."""
+    if moving is None or not moving.removing:
+        return state.replicas
+    return tuple(replica for replica in state.replicas if replica not in moving.removing)
+
+
+def unmoved(state: PartitionState, moving: Reassignment | None) -> Replicas:
+    """The replicas as they were before a running reassignment, in assignment order."""
+    if moving is None or not moving.adding:
+        return state.replicas
+    return tuple(replica for replica in state.replicas if replica not in moving.adding)

@@ -1,0 +1,204 @@
+"""Which partitions each task of a Streams application reads, and from which it restores its state.
+
+A KIP-1071 group declares it. The bytes of a classic group do not hold it, so it is inferred and marked as inferred:
+
+- source topics of a subtopology: from the active tasks of each member, which belong to its partitions by position, and
+  from the standby tasks, which carry theirs;
+- state: a task with an offset sum or a standby has a changelog. A task that was owned at the last join without an
+  offset sum has none, as long as other tasks of the group did send sums;
+- changelogs: topics named ``<application>-<store>-changelog`` with as many partitions as the subtopology has tasks.
+  Where several subtopologies fit, one that reads ``<application>-<store>-repartition`` of the same store wins; else
+  nobody does.
+
+Invariant: a subtopology whose changelogs cannot be told is UNKNOWN, with a note why; it never counts as stateless.
+State that is certain, with no changelog topic that could hold it, is taken to be kept in its source topic (an optimised
+KTable) where it has just one; that too is marked. What the user says goes before everything that is inferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from agent.limits import TopologyHint
+from agent.model.snapshot import Statefulness, TaskState, Topology
+from agent.observation import RawSubtopology
+from assignors.problem import TaskId, TopicPartition
+
+CHANGELOG_SUFFIX = "-changelog"
+REPARTITION_SUFFIX = "-repartition"
+
+NO_CHANGELOG_SEEN = "it keeps no changelog topic: it has no state, or its stores are not logged"
+SEVERAL_OWNERS = "several subtopologies could own {topics}"
+SEVERAL_SOURCES = "it has state but no changelog topic, and not just one source topic that could serve as one"
+TOPICS_NOT_SHOWN = "it has state, but not all topics are shown, so its changelog cannot be told"
+TAKEN_FOR_CHANGELOG = "it has state but no changelog topic, so its source topic is taken for one"
+
+_Subtopology = int | str
+
+
+class Clues(NamedTuple):
+    """What the members' bytes tell about the tasks of a classic group."""
+
+    sources: Mapping[TaskId, frozenset[TopicPartition]]
+    """Task -> source partitions, for every task that some member runs or holds as standby."""
+    stateful: frozenset[TaskId]
+    """Tasks with an offset sum, or with a standby."""
+    unlogged: frozenset[TaskId]
+    """Tasks that some member owned at its last join without an offset sum."""
+
+
+class TopicNames(NamedTuple):
+    """What the cluster tells about the topics of one application."""
+
+    partitions_of: Mapping[str, int]
+    """Partition counts of source topics and candidates."""
+    changelogs: tuple[str, ...]
+    """Topics named as changelogs of this application, sorted."""
+    complete: bool = True
+    """False when not all topics answered."""
+
+
+class _Shape(NamedTuple):
+    """What is certain of a subtopology: the topics that it reads and the number of its tasks."""
+
+    reads: set[str]
+    size: int
+
+
+class _Verdict(NamedTuple):
+    statefulness: Statefulness
+    changelogs: tuple[str, ...]
+    note: str = ""
+
+
+def inferred_topology(application: str, clues: Clues, topics: TopicNames, hint: TopologyHint) -> Topology | None:
+    """The topology of a classic group; None when no member shows a task."""
+    reads: dict[_Subtopology, set[str]] = {}
+    highest: dict[_Subtopology, int] = {}
+    for task, sources in clues.sources.items():
+        reads.setdefault(task.subtopology, set()).update(tp.topic for tp in sources)
+        highest[task.subtopology] = max(task.partition, highest.get(task.subtopology, -1))
+    if not reads:
+        return None
+    partitions_of = topics.partitions_of
+    sizes = {
+        name: max([highest[name] + 1, *(partitions_of.get(topic, 0) for topic in sources)])
+        for name, sources in reads.items()
+    }
+    owners = _owners(application, clues, {name: _Shape(reads[name], sizes[name]) for name in reads}, topics, hint)
+    tasks = [
+        task
+        for name in sorted(reads, key=_order)
+        for task in _tasks(
+            name, sizes[name], reads[name], partitions_of, _hinted(name, reads[name], owners, hint) or owners[name]
+        )
+    ]
+    hinted = hint != TopologyHint()
+    return Topology(tuple(tasks), inferred=True, source="hint" if hinted else "inferred")
+
+
+def declared_topology(
+    subtopologies: Iterable[RawSubtopology], partitions_of: Mapping[str, int], hint: TopologyHint
+) -> Topology:
+    """The topology that a KIP-1071 group declared."""
+    tasks: list[TaskState] = []
+    for raw in sorted(subtopologies, key=lambda raw: _order(_as_number(raw.id))):
+        reads = {*raw.source_topics, *raw.repartition_source_topics}
+        own = tuple(sorted(raw.changelog_topics))
+        if not own:
+            verdict = _Verdict(Statefulness.UNKNOWN, (), NO_CHANGELOG_SEEN)
+        elif reads.issuperset(own):
+            verdict = _Verdict(Statefulness.SOURCE_CHANGELOG, own)
+        else:
+            verdict = _Verdict(Statefulness.CHANGELOG, own)
+        verdict = _hinted(raw.id, reads, {raw.id: verdict}, hint) or verdict
+        size = max((partitions_of.get(topic, 0) for topic in reads), default=0)
+        tasks.extend(_tasks(raw.id, size, reads, partitions_of, verdict))
+    hinted = hint != TopologyHint()
+    return Topology(tuple(tasks), inferred=False, source="hint" if hinted else "declared")
+
+
+def _owners(
+    application: str,
+    clues: Clues,
+    shapes: Mapping[_Subtopology, _Shape],
+    topics: TopicNames,
+    hint: TopologyHint,
+) -> dict[_Subtopology, _Verdict]:
+    """For each subtopology what is known of its state, the user's hints on changelogs left out."""
+    stateful = {task.subtopology for task in clues.stateful}
+    unlogged = {task.subtopology for task in clues.unlogged} - stateful if stateful else set()
+    closed = {*hint.stateless_subtopologies, *hint.no_changelog_subtopologies, *hint.changelogs}
+    open_to = {name for name in shapes if name not in unlogged and str(name) not in closed}
+    spoken_for = {topic for topics in hint.changelogs.values() for topic in topics}
+    own: dict[_Subtopology, list[str]] = {name: [] for name in shapes}
+    disputed: dict[_Subtopology, list[str]] = {name: [] for name in shapes}
+    for topic in sorted(set(topics.changelogs) - spoken_for):
+        fits = [name for name in open_to if shapes[name].size == topics.partitions_of.get(topic)]
+        store = topic.removesuffix(CHANGELOG_SUFFIX)
+        by_name = [name for name in fits if store + REPARTITION_SUFFIX in shapes[name].reads]
+        for name in by_name if len(by_name) == 1 else fits:
+            (own if len(by_name) == 1 or len(fits) == 1 else disputed)[name].append(topic)
+    verdicts = {}
+    for name in shapes:
+        if disputed[name]:
+            note = SEVERAL_OWNERS.format(topics=", ".join(disputed[name]))
+            verdicts[name] = _Verdict(Statefulness.UNKNOWN, (), note)
+        elif own[name]:
+            verdicts[name] = _Verdict(Statefulness.CHANGELOG, tuple(own[name]))
+        elif name not in stateful:
+            verdicts[name] = _Verdict(Statefulness.UNKNOWN, (), NO_CHANGELOG_SEEN)
+        elif not topics.complete:
+            verdicts[name] = _Verdict(Statefulness.UNKNOWN, (), TOPICS_NOT_SHOWN)
+        else:
+            verdicts[name] = _source_changelog(application, shapes[name].reads)
+    return verdicts
+
+
+def _source_changelog(application: str, reads: Collection[str]) -> _Verdict:
+    """State without a changelog topic: an optimised KTable restores from the topic that it reads."""
+    internal = f"{application}-"
+    tables = [topic for topic in reads if not (topic.startswith(internal) and topic.endswith(REPARTITION_SUFFIX))]
+    if len(tables) == 1:
+        return _Verdict(Statefulness.SOURCE_CHANGELOG, tuple(tables), TAKEN_FOR_CHANGELOG)
+    return _Verdict(Statefulness.UNKNOWN, (), SEVERAL_SOURCES)
+
+
+def _hinted(
+    name: _Subtopology, reads: Collection[str], found: Mapping[_Subtopology, _Verdict], hint: TopologyHint
+) -> _Verdict | None:
+    """What the user says of a subtopology; None when nothing was said."""
+    text = str(name)
+    if text in hint.stateless_subtopologies:
+        return _Verdict(Statefulness.STATELESS, ())
+    if text in hint.no_changelog_subtopologies:
+        return _Verdict(Statefulness.NO_CHANGELOG, ())
+    tables = tuple(sorted(set(reads) & set(hint.source_changelogs)))
+    topics = tuple(hint.changelogs.get(text, ()))
+    if topics:
+        return _Verdict(Statefulness.CHANGELOG, tuple(sorted({*topics, *tables})))
+    if not tables:
+        return None
+    if found[name].statefulness is Statefulness.CHANGELOG:
+        return _Verdict(Statefulness.CHANGELOG, tuple(sorted({*found[name].changelogs, *tables})))
+    return _Verdict(Statefulness.SOURCE_CHANGELOG, tables)
+
+
+def _tasks(
+    name: _Subtopology, size: int, reads: Iterable[str], partitions_of: Mapping[str, int], verdict: _Verdict
+) -> Iterable[TaskState]:
+    topics = sorted(reads)
+    for partition in range(size):
+        sources = tuple(TopicPartition(t, partition) for t in topics if partition < partitions_of.get(t, size))
+        changelogs = tuple(TopicPartition(topic, partition) for topic in verdict.changelogs)
+        yield TaskState(TaskId(name, partition), sources, changelogs, verdict.statefulness, verdict.note)
+
+
+def _as_number(name: str) -> _Subtopology:
+    return int(name) if name.isascii() and name.isdecimal() else name
+
+
+def _order(name: _Subtopology) -> tuple[int, int, str]:
+    """Numbers by value, then names."""
+    return (0, name, "") if isinstance(name, int) else (1, 0, name)
