@@ -10,7 +10,7 @@ from agent.cli import options
 from agent.cli.output import Format, chosen, emit, emit_one, say
 
 if TYPE_CHECKING:
-    from agent.cli.session import Look
+    from agent.cycle import Cycle
 
 FINDINGS_SHOWN = 20
 
@@ -119,13 +119,13 @@ def doctor(
 
 def _look(
     config: options.Config, properties: options.Properties, assign: options.Assign, bootstrap: options.Bootstrap
-) -> Look:
+) -> Cycle:
     from agent.cli.session import look
 
     return look(options.settings(config, properties, assign, bootstrap))
 
 
-def _show_group(look: Look, group: str, output: Format | None) -> None:
+def _show_group(look: Cycle, group: str, output: Format | None) -> None:
     from agent.cli import views
 
     document = views.group(look, group)
@@ -139,7 +139,7 @@ def _show_group(look: Look, group: str, output: Format | None) -> None:
         emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)
 
 
-def _tell_gaps(look: Look) -> None:
+def _tell_gaps(look: Cycle) -> None:
     """Gaps go to stderr in every form: a partial answer must never read as a whole one."""
     for gap in look.snapshot.gaps:
         say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")

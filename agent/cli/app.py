@@ -1,0 +1,48 @@
+"""The command line as one application; each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from agent.cli import configuring, planning, running, seeing
+from agent.cluster.commands import cluster_app
+
+app = typer.Typer(
+    name="rackwise",
+    help="Keeps Kafka's work in the right rack. The default is a dry run: it looks, finds and proposes, and changes nothing.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog="Exit codes: 0 done, 1 failure, 2 usage or settings, 3 changes proposed (plan --detailed-exitcode), "
+    "4 guard refused, 5 cluster unreachable or answer partial, 6 fenced, 7 memory ceiling. "
+    "Settings: rackwise config show --origin. Tracebacks: --debug.",
+)
+app.command()(running.run)
+app.command()(seeing.status)
+app.command()(seeing.racks)
+app.command()(seeing.groups)
+app.command()(seeing.doctor)
+app.command()(planning.plan)
+app.command()(planning.explain)
+app.command()(planning.proposals)
+app.add_typer(configuring.config_app, name="config")
+app.add_typer(cluster_app, name="cluster")
+app.command()(running.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"rackwise {version('rackwise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version_asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Keeps Kafka's work in the right rack."""

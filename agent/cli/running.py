@@ -1,0 +1,54 @@
+"""``run`` and ``demo``: the agent as a process."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from agent.cli import options
+
+
+class ModeName(StrEnum):
+    """The modes, named here so that showing the help loads no settings."""
+
+    OBSERVE = "observe"
+    PROPOSE = "propose"
+    EXECUTE = "execute"
+
+
+def run(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    mode: Annotated[
+        ModeName | None, typer.Option("--mode", help="How far it may go; propose is a dry run and the default.")
+    ] = None,
+    dry_run: Annotated[bool | None, typer.Option("--dry-run", help="The same as --mode propose.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="One cycle with a planning, then leave.")] = False,
+) -> None:
+    """Look, find and propose on a schedule, and serve health and metrics, until a signal comes."""
+    from agent.start import run_agent
+
+    flags: dict[str, object] = {}
+    if mode is not None:
+        flags["mode"] = mode.value
+    if dry_run:
+        flags["dry_run"] = True
+    raise typer.Exit(run_agent(options.settings(config, properties, assign, bootstrap, flags), once=once))
+
+
+def demo(
+    seconds: Annotated[
+        int | None,
+        typer.Option("--seconds", help="How long to run, from the first cycle on; DEMO_SECONDS is the same."),
+    ] = None,
+    version: Annotated[str | None, typer.Option("--kafka", help="Version of Kafka to run.")] = None,
+) -> None:
+    """A live three-rack cluster with real groups, and the agent beside it in dry run."""
+    from agent.demo.show import show
+
+    raise typer.Exit(show(seconds=seconds or int(os.environ.get("DEMO_SECONDS", "180")), version=version))
