@@ -44,6 +44,10 @@ class RackBits:
             return 0
         return self.bit_of.get(rack.name, NOWHERE)
 
+    def bit(self, rack_name: str) -> int:
+        """The bit of a known rack."""
+        return self.bit_of.get(rack_name, NOWHERE)
+
     def mask(self, brokers: tuple[int, ...]) -> int:
         """The racks of those brokers; ``UNKNOWN`` is set when one of them cannot be told, or when there are none."""
         mask = self._masks.get(brokers)

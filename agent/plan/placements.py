@@ -7,7 +7,9 @@ from being planned.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from agent.detect.finding import Finding, FindingReason
@@ -15,6 +17,7 @@ from agent.limits import Limits
 from agent.model.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
 from agent.plan.found import Scene, answered
 from agent.plan.plan import PlacementPlan, Unplanned
+from agent.plan.wide import spread_wide, wide_and_usual
 from agent.propose.proposal import PlacementChange, ProposalReason
 from assignors.optimal import optimal_replicas
 from assignors.problem import Broker, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
@@ -37,14 +40,12 @@ def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
     if not wanted:
         return [], skipped
     brokers = tuple(_broker(broker, scene.held) for broker in snapshot.brokers)
-    sets = tuple(
-        ReplicaSet(id=state.id, replicas=state.replicas, size_bytes=snapshot.size_bytes.get(state.id))
-        for topic in wanted
-        for state in topic.partitions
+    touched = tuple(state for topic in wanted for state in topic.partitions)
+    result = scene.memo.of(
+        ("spread",), (brokers, touched, snapshot.topics), partial(_solve, brokers, touched, snapshot)
     )
-    problem = ReplicaProblem(brokers=brokers, partitions=sets, balance=False)
-    result = scene.memo.of(("spread",), (problem,), lambda: optimal_replicas(problem))
-    skipped += [(f"topic/{bad.id}", Unplanned.INFEASIBLE) for bad in result.infeasible]
+    mine = {state.id for state in touched}
+    skipped += [(f"topic/{bad.id}", Unplanned.INFEASIBLE) for bad in result.infeasible if bad.id in mine]
     plans = [_plan(topic, result, snapshot) for topic in wanted]
     return [plan for plan in plans if plan.changes], skipped
 
@@ -118,25 +119,59 @@ def _broker(broker: BrokerState, held: Iterable[int]) -> Broker:
     )
 
 
+def _solve(brokers: tuple[Broker, ...], touched: tuple[PartitionState, ...], snapshot: Snapshot) -> ReplicaResult:
+    """The least moves for these partitions; all others only weigh, so that new replicas go to the idler brokers.
+
+    Sizes play no part: every replica too many moves once, whatever it weighs, and answers must not change with sizes.
+    """
+    wide, usual = wide_and_usual(touched, brokers)
+    sets = [ReplicaSet(id=state.id, replicas=state.replicas) for state in usual]
+    ballast = _ballast(brokers, {state.id for state in touched}, snapshot)
+    result = optimal_replicas(ReplicaProblem(brokers=brokers, partitions=(*sets, *ballast), balance=False))
+    if not wide:
+        return result
+    return ReplicaResult(
+        replicas={**result.replicas, **spread_wide(wide, brokers, snapshot)},
+        infeasible=result.infeasible,
+        optimal=result.optimal,
+    )
+
+
+def _ballast(brokers: Iterable[Broker], touched: set[TopicPartition], snapshot: Snapshot) -> list[ReplicaSet]:
+    """All partitions that the solver would not move, because no rack holds more of them than it must."""
+    rack_of = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
+    racks = len(set(rack_of.values())) or 1
+    keeps: dict[tuple[int, ...], bool] = {}
+    ballast: list[ReplicaSet] = []
+    for topic in snapshot.topics.values():
+        for state in topic.partitions:
+            replicas = state.replicas
+            if replicas not in keeps:
+                held = Counter(rack_of.get(replica) for replica in replicas)
+                keeps[replicas] = None not in held and max(held.values(), default=0) <= -(-len(replicas) // racks)
+            if keeps[replicas] and state.id not in touched:
+                ballast.append(ReplicaSet(id=state.id, replicas=replicas))
+    return ballast
+
+
 def _plan(topic: Wanted, result: ReplicaResult, snapshot: Snapshot) -> PlacementPlan:
     changes = [
         PlacementChange(state.id, state.replicas, result.replicas[state.id])
         for state in topic.partitions
         if state.id in result.replicas and result.replicas[state.id] != state.replicas
     ]
-    cost = sum(_cost(change, snapshot) for change in changes)
     return PlacementPlan(
         topic=topic.topic,
         reason=ProposalReason.MEND_RACK_SPREAD,
         changes=tuple(changes),
         leaders_only=False,
-        # What is proven for all topics together is proven for this one once the others' moves are taken off.
-        lower_bound=max(0, result.lower_bound - (result.moved_bytes - cost)),
+        lower_bound=sum(_cost(change, snapshot) for change in changes) if result.optimal else 0,
         optimal=result.optimal,
         findings=topic.findings,
     )
 
 
 def _cost(change: PlacementChange, snapshot: Snapshot) -> int:
+    """Bytes that a change copies; an unknown size counts as one byte, so that replicas are counted then."""
     size = snapshot.size_bytes.get(change.id)
     return len(set(change.after) - set(change.before)) * (1 if size is None else size)

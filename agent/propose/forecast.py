@@ -1,0 +1,73 @@
+"""What a change of who reads what does to shares, bytes and money."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent.detect.assessment import Locality
+from agent.detect.locality import Ground
+from agent.detect.traffic import Reads, current_reads, topic_rates
+from agent.model.snapshot import ConsumerGroup, StreamsGroup, TopicState
+from agent.plan.worth import group_ground
+from agent.propose.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
+from agent.propose.measured import measured, states_of
+from agent.propose.proposal import Predicted
+from agent.propose.scene import Scene
+from assignors.problem import TopicPartition
+
+Rates = tuple[tuple[TopicPartition, float], ...]
+
+
+class Work(NamedTuple):
+    """A group, where its topics are, who reads what now, and how fast its partitions grow."""
+
+    group: ConsumerGroup | StreamsGroup
+    ground: Ground
+    topics: tuple[TopicState, ...]
+    rates: Rates | None
+    """None when the rate of one of its partitions is unknown."""
+
+    @property
+    def now(self) -> Reads:
+        """Who reads what now."""
+        return current_reads(self.group, self.ground)
+
+
+def work_of(group: ConsumerGroup | StreamsGroup, scene: Scene) -> Work:
+    """What is known of a group's work."""
+    ground = group_ground(group, scene.snapshot, scene.memo)
+    topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
+    return Work(group, ground, topics, topic_rates(topics, scene.snapshot.bytes_per_s))
+
+
+def forecast(work: Work, then: Reads, *, moves: int, bytes_to_move: int | None, scene: Scene) -> Predicted:
+    """Shares, cross-rack bytes and money of the group's reads, now and then."""
+    before, after = _state(work, work.now, scene), _state(work, then, scene)
+    return Predicted(
+        before=before[0],
+        after=after[0],
+        cross_rack_bytes_per_s_before=bytes_per_s(before[1]),
+        cross_rack_bytes_per_s_after=bytes_per_s(after[1]),
+        usd_per_day_before=usd_per_day(before[1], scene.limits),
+        usd_per_day_after=usd_per_day(after[1], scene.limits),
+        moves=moves,
+        bytes_to_move=bytes_to_move,
+    )
+
+
+def _state(work: Work, reads: Reads, scene: Scene) -> tuple[tuple[Locality, ...], Flows | None]:
+    rates = dict(work.rates or ())
+    covered = all(p.topic in work.ground.masks for _, partitions in reads for p in partitions)
+    shares = measured(reads, work.ground.masks, rates) if covered else ()
+    if work.rates is None:
+        return shares, None
+    names = {bit: name for name, bit in work.ground.bits.bit_of.items()}
+    rows = [
+        # A rack without brokers has no name here, but it is known, and known to be none of theirs.
+        Reader(partition, names.get(bit, "elsewhere") if bit else None)
+        for bit, partitions in reads
+        for partition in partitions
+    ]
+    states = states_of(work.topics)
+    selector = scene.snapshot.selector_is_rack_aware
+    return shares, read_flows(rows, states, scene.racks, rates, selector=selector)

@@ -1,0 +1,29 @@
+"""What would rackwise do about what was found? Each part of the plan becomes one proposal that explains itself.
+
+Invariants: the same snapshot gives byte-same proposals; an id depends only on what the proposal changes and rests on,
+so that it survives cycles, restarts and a second agent; nothing is stated that is not known, and unknown is never zero.
+"""
+
+from __future__ import annotations
+
+from agent.detect.assessment import Detection
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.model.snapshot import Snapshot
+from agent.plan.plan import Plan
+from agent.propose.groups import rebalance
+from agent.propose.proposal import Proposal
+from agent.propose.replicas import placement
+from agent.propose.scene import proposing
+from agent.propose.settings import advice
+
+
+def propose(
+    snapshot: Snapshot, plan: Plan, detection: Detection, limits: Limits, memo: Memo | None
+) -> tuple[Proposal, ...]:
+    """All proposals of a cycle, sorted by kind, subject and reason."""
+    scene = proposing(snapshot, detection, limits, memo)
+    proposals = [placement(part, scene) for part in plan.placements]
+    proposals += [rebalance(part, scene) for part in plan.triggers]
+    proposals += [advice(part, scene) for part in plan.advice]
+    return tuple(sorted(proposals, key=lambda p: (p.kind.value, p.subject, p.reason.name, p.id)))

@@ -1,0 +1,62 @@
+"""All that proposing looks at, and the parts of a proposal that every kind fills in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.detect.assessment import Detection
+from agent.detect.finding import Evidence, Subject
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.model.snapshot import RackState, Snapshot
+from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.propose.rests import Rests, proposal_id
+
+
+class Scene(NamedTuple):
+    """The snapshot with what was found in it, and what has been looked up in it so far."""
+
+    snapshot: Snapshot
+    detection: Detection
+    limits: Limits
+    memo: Memo
+    rests: Rests
+    racks: Mapping[int, str]
+    """Broker -> rack, brokers of known rack only."""
+
+
+class Draft(NamedTuple):
+    """A proposal before it has an id, a digest and a date: all that depends on its subject alone."""
+
+    kind: ProposalKind
+    reason: ProposalReason
+    subject: Subject
+    sentence: str
+    before: tuple[Row, ...]
+    after: tuple[Row, ...]
+    moves: tuple[Move, ...]
+    predicted: Predicted
+    evidence: Evidence
+    findings: tuple[str, ...]
+    lower_bound: float | None = None
+    optimal: bool | None = None
+    line: str | None = None
+
+
+def proposing(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Scene:
+    """The scene of one cycle."""
+    memo = memo or Memo()
+    racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
+    return Scene(snapshot, detection, limits, memo, Rests(snapshot, memo), racks)
+
+
+def finished(draft: Draft, rests_on: str, snapshot: Snapshot, limits: Limits) -> Proposal:
+    """The draft with its id, digest and dates."""
+    return Proposal(
+        id=proposal_id(draft.kind.value, draft.subject, draft.after, rests_on),
+        snapshot_hash=rests_on,
+        created_ms=snapshot.taken_ms,
+        expires_ms=snapshot.taken_ms + limits.proposal_ttl_ms,
+        **draft._asdict(),
+    )

@@ -1,0 +1,123 @@
+"""Proposals that only the owner of a client or broker can carry out: a sentence and the exact line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from agent.detect.assessment import Assessment, Locality, Measure
+from agent.detect.finding import Subject
+from agent.detect.traffic import optimal_reads
+from agent.model.snapshot import ConsumerGroup, StreamsGroup
+from agent.plan.plan import AdvicePlan
+from agent.propose.forecast import forecast, work_of
+from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.propose.scene import Draft, Scene, finished
+from agent.propose.words import counted
+
+SHOWN = 50
+"""Clients or brokers that are named one by one; all are counted."""
+
+
+def advice(plan: AdvicePlan, scene: Scene) -> Proposal:
+    """The proposal that carries out an advice plan."""
+    if plan.subject_kind != "group":
+        draft, rests_on = _draft(plan, scene)
+        return finished(draft, rests_on, scene.snapshot, scene.limits)
+    snapshot = scene.snapshot
+    group = snapshot.groups.get(plan.subject)
+    assessment = scene.detection.assessments.get(plan.subject)
+    work = work_of(group, scene) if isinstance(group, ConsumerGroup | StreamsGroup) else None
+    rests = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits, *(work.topics if work else ()))
+    draft, rests_on = scene.memo.of(
+        ("advice", plan.subject, plan.reason),
+        (plan, group, assessment, work.rates if work else None, *rests),
+        partial(_draft, plan, scene),
+    )
+    return finished(draft, rests_on, snapshot, scene.limits)
+
+
+def _draft(plan: AdvicePlan, scene: Scene) -> tuple[Draft, str]:
+    subject = Subject(plan.subject_kind, plan.subject)
+    before = (Row(plan.setting, () if plan.now is None else (plan.now,)),)
+    after = (Row(plan.setting, (plan.wanted,)),)
+    draft = Draft(
+        kind=ProposalKind.ADVISE,
+        reason=plan.reason,
+        subject=subject,
+        sentence=_sentence(plan),
+        before=before,
+        after=after,
+        moves=tuple(Move("setting", name, plan.now, plan.wanted, None) for name in plan.who[:SHOWN]),
+        predicted=_predicted(plan, scene),
+        evidence=(
+            ("why", plan.why),
+            ("who", plan.who[:SHOWN]),
+            ("count", len(plan.who)),
+        ),
+        findings=plan.findings,
+        line=plan.line,
+    )
+    return draft, scene.rests.hash(plan.reason, subject, before, after)
+
+
+def _sentence(plan: AdvicePlan) -> str:
+    clients = counted(len(plan.who), "client")
+    match plan.reason:
+        case ProposalReason.SET_CLIENT_RACK:
+            return f"Set client.rack for {clients} of {plan.subject}: {plan.why}"
+        case ProposalReason.UPGRADE_CLIENT:
+            return f"Upgrade {clients} of {plan.subject}: {plan.why}"
+        case ProposalReason.SET_BROKER_RACK:
+            return f"Set broker.rack on {counted(len(plan.who), 'broker')}: {plan.why}"
+        case ProposalReason.SET_SELECTOR:
+            return f"Set replica.selector.class on {counted(len(plan.who), 'broker')}: {plan.why}"
+        case ProposalReason.REMOVE_THROTTLE:
+            return f"Remove the throttle left behind on {plan.subject_kind} {plan.subject}: {plan.why}"
+        case _:
+            return f"Set {plan.setting}={plan.wanted} for {plan.subject}: {plan.why}"
+
+
+def _predicted(plan: AdvicePlan, scene: Scene) -> Predicted:
+    match plan.reason:
+        case ProposalReason.CHANGE_ASSIGNOR | ProposalReason.SET_STRATEGY:
+            return _nearer(plan, scene)
+        case ProposalReason.SET_SELECTOR:
+            return _with_selector(scene)
+        case _:
+            return Predicted(moves=len(plan.who))
+
+
+def _nearer(plan: AdvicePlan, scene: Scene) -> Predicted:
+    """What a rack-aware assignor could reach at best."""
+    group = scene.snapshot.groups.get(plan.subject)
+    assessment = scene.detection.assessments.get(plan.subject)
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or assessment is None or assessment.result is None:
+        return Predicted(moves=len(plan.who))
+    work = work_of(group, scene)
+    copied = 0 if isinstance(group, ConsumerGroup) else None
+    then = optimal_reads(group, work.ground, assessment.result)
+    return forecast(work, then, moves=assessment.moved, bytes_to_move=copied, scene=scene)
+
+
+def _with_selector(scene: Scene) -> Predicted:
+    """All groups' reads: with the selector every in-sync replica serves, so once all are in sync both measures agree."""
+    judged = [a for a in scene.detection.assessments.values() if a.why_not is None]
+    now, kafka = _sum(judged, Measure.READ_LOCAL), _sum(judged, Measure.KAFKA)
+    if now is None or kafka is None:
+        return Predicted(moves=len(scene.snapshot.brokers))
+    after = Locality(Measure.READ_LOCAL, "partitions", kafka.local, kafka.total, kafka.unknown)
+    return Predicted(before=(now,), after=(after,), moves=len(scene.snapshot.brokers))
+
+
+def _sum(assessments: Iterable[Assessment], measure: Measure) -> Locality | None:
+    local = total = unknown = 0.0
+    seen = False
+    for assessment in assessments:
+        for share in assessment.current:
+            if share.measure is measure and share.unit == "partitions":
+                seen = True
+                local += share.local
+                total += share.total
+                unknown += share.unknown
+    return Locality(measure, "partitions", local, total, unknown) if seen else None
