@@ -139,10 +139,12 @@ def _all_gaps(answers: Answers, judged: Judgements) -> tuple[Gap, ...]:
 
 
 def _rights_gaps(world: World, rights: Rights) -> tuple[Gap, ...]:
+    # No group while a broker is silent says nothing about rights.
+    unclear = world.groups is None or (not world.groups and not world.groups_complete)
     return rights_gaps(
         rights,
         topics_shown=None if world.topics is None else len(world.topics),
-        groups_shown=None if world.groups is None or not world.groups_complete else len(world.groups),
+        groups_shown=None if unclear else len(world.groups or ()),
     )
 
 
