@@ -37,6 +37,7 @@ from agent.decode.values import (
 )
 from assignors.problem import TaskId, TopicPartition
 
+_UNKNOWN = -1
 _NAMED_TASK = Struct(">8si")
 
 NEVER = (1 << 63) - 1
@@ -70,7 +71,7 @@ def _assignment_info(data: bytes, reading: Reading) -> StreamsAssignment:
         next_rebalance_ms = int64(data, at, "the next rebalance")
     return StreamsAssignment(
         version,
-        commonly_supported,
+        None if commonly_supported == _UNKNOWN else commonly_supported,
         active,
         standby,
         by_host,

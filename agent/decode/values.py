@@ -133,7 +133,7 @@ class StreamsAssignment(NamedTuple):
 
     version: int
     commonly_supported: int | None
-    """None for versions 1 and 2."""
+    """None for versions 1 and 2, and where the leader did not know."""
     active: tuple[TaskId, ...]
     """Entry i belongs to entry i of the member's assigned partitions sorted by topic and partition."""
     standby: tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.decode import decode_members
@@ -33,6 +33,8 @@ from agent.memo import Memo
 from agent.observation import Observation, RawBroker, RawGroup, RawMember, RawTopic
 from assignors.problem import TaskId, TopicPartition
 from tests.decode import generate
+
+repeatable = settings(max_examples=200, derandomize=True, deadline=None)
 
 IN_1 = TopicPartition("in", 1)
 STREAMS = StreamsSubscription(
@@ -220,6 +222,7 @@ def a_group(r: Random, name: str) -> RawGroup:
     return group(*rows, state=r.choice(("Stable", "Stable", "PreparingRebalance")), protocol=protocol, name=name)
 
 
+@repeatable
 @given(st.randoms(use_true_random=False))
 def test_a_memo_changes_nothing_whatever_changes_between_two_cycles(r: Random) -> None:
     memo = Memo()

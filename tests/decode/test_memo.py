@@ -6,10 +6,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.memo import Memo
+
+repeatable = settings(max_examples=200, derandomize=True, deadline=None)
 
 KEYS = st.sampled_from(("a", "b", ("decode", "a")))
 INPUTS = st.tuples(st.integers(0, 3), st.sampled_from((b"", b"x", (1, "y"))))
@@ -20,6 +22,7 @@ def answer(key: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return ("answer", key, inputs)
 
 
+@repeatable
 @given(st.lists(st.one_of(st.just("turn"), st.tuples(KEYS, INPUTS)), max_size=60))
 def test_with_and_without_a_memo_every_answer_is_the_same(steps: list[Any]) -> None:
     memo = Memo()

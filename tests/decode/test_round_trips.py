@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.decode.assignment_info import decode_assignment_info
@@ -37,6 +37,7 @@ VALUES = {
     "assignment-info": (StreamsAssignment,),
 }
 
+repeatable = settings(max_examples=200, derandomize=True, deadline=None)
 int32s = st.integers(-(2**31), 2**31 - 1)
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 partitions = st.lists(st.builds(TopicPartition, texts, int32s), max_size=8).map(tuple)
@@ -44,12 +45,14 @@ every_layout = pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: lay
 
 
 @every_layout
+@repeatable
 @given(r=st.randoms(use_true_random=False))
 def test_a_value_comes_back_from_its_bytes(layout: Layout, r: Random) -> None:
     value = layout.make(r)
     assert layout.decode(layout.encode(value)) == value
 
 
+@repeatable
 @given(
     st.builds(
         Subscription,
@@ -65,12 +68,14 @@ def test_any_text_and_number_fits_into_a_subscription(value: Subscription) -> No
     assert decode_subscription(encode_subscription(value)) == value
 
 
+@repeatable
 @given(st.builds(Assignment, st.integers(0, 32767), partitions, st.none() | st.binary(max_size=20)))
 def test_any_text_and_number_fits_into_an_assignment(value: Assignment) -> None:
     assert decode_assignment(encode_assignment(value)) == value
 
 
 @every_layout
+@repeatable
 @given(r=st.randoms(use_true_random=False))
 def test_broken_bytes_give_a_value_or_undecodable(layout: Layout, r: Random) -> None:
     data = mutated(r, layout.encode(layout.make(r)))
@@ -78,6 +83,7 @@ def test_broken_bytes_give_a_value_or_undecodable(layout: Layout, r: Random) -> 
 
 
 @every_layout
+@repeatable
 @given(data=st.binary(max_size=200))
 def test_any_bytes_give_a_value_or_undecodable(layout: Layout, data: bytes) -> None:
     told(layout, data)
@@ -118,6 +124,7 @@ def assert_writable(value: Any) -> None:
 
 
 @every_layout
+@repeatable
 @given(r=st.randoms(use_true_random=False))
 def test_what_was_read_before_changes_nothing(layout: Layout, r: Random) -> None:
     """Members share names and arrays; each is still read as if it were alone."""
@@ -144,6 +151,7 @@ def test_names_partitions_and_tasks_are_one_object_each() -> None:
     assert first.owned[0] is second.owned[1]
 
 
+@repeatable
 @given(st.text(st.characters(exclude_categories=("Cs",))))
 def test_text_comes_back_from_modified_utf8(text: str) -> None:
     assert from_modified_utf8(to_modified_utf8(text), 0, "a name") == text
