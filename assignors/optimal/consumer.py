@@ -95,5 +95,5 @@ def _assignment(model: ConsumerModel, client: Ints) -> dict[str, tuple[TopicPart
     ends = np.cumsum(np.bincount(client, minlength=len(model.ids))).tolist()
     return {
         member: tuple(partitions[start:end])
-        for member, start, end in zip(model.ids, [0, *ends[:-1]], ends, strict=True)
+        for member, start, end in zip(model.ids, [0, *ends], ends, strict=False)
     }

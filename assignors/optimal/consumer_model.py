@@ -90,7 +90,7 @@ def _subscriptions(
     subscribers: dict[str, set[int]] = {}
     for names, number in alike.items():
         for name in names:
-            if name in problem.racks:
+            if problem.racks.get(name):
                 subscribers.setdefault(name, set()).add(number)
     topics = sorted(subscribers)
     classes: dict[frozenset[int], int] = {}

@@ -54,9 +54,9 @@ def _read(problem: ConsumerProblem) -> _Group | None:
     if problem.copartitioned or not members:
         return None
     topics = members[0].topics
-    if any(member.topics != topics for member in members):
+    if any(member.topics != topics and {*member.topics} != {*topics} for member in members):
         return None
-    names = sorted({name for name in topics if name in problem.racks})
+    names = sorted({name for name in topics if problem.racks.get(name)})
     if not names or sum([len(problem.racks[name]) for name in names]) > _MOST_PARTITIONS:
         return None
     racks: dict[str | None, int] = {None: -1}

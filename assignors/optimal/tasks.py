@@ -159,5 +159,5 @@ def _by_process(named: NamedTasks, client: Ints) -> dict[str, tuple[TaskId, ...]
     ends = np.cumsum(np.bincount(client, minlength=len(named.processes))).tolist()
     return {
         process.id: tuple(tasks[start:end])
-        for process, start, end in zip(named.processes, [0, *ends[:-1]], ends, strict=True)
+        for process, start, end in zip(named.processes, [0, *ends], ends, strict=False)
     }

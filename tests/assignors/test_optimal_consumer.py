@@ -1,0 +1,226 @@
+"""The optimum of consumer groups against networkx, against trying everything, and in named situations."""
+
+from __future__ import annotations
+
+import random
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+
+from assignors import (
+    BadProblem,
+    ConsumerMember,
+    ConsumerProblem,
+    ConsumerResult,
+    TopicPartition,
+    consumer_defects,
+    measure_consumer,
+    optimal_consumer,
+)
+from assignors.flow import consumer_cost, consumer_graph, least_cost
+from assignors.optimal.consumer import solve_large
+from assignors.optimal.consumer_small import solve_small
+from tests.assignors.oracles import best_consumer, best_copartitioned
+from tests.assignors.strategies import consumer_problems
+
+T = TypeVar("T")
+many = settings(max_examples=400, derandomize=True, deadline=None)
+some = settings(max_examples=150, derandomize=True, deadline=None)
+
+A, B, C = (frozenset(rack) for rack in "abc")
+
+
+def member(name: str, rack: str | None, owned: str = "", topics: str = "t") -> ConsumerMember:
+    """``owned`` reads "t0 t1": topic t, partitions 0 and 1."""
+    partitions = tuple(TopicPartition(each[0], int(each[1:])) for each in owned.split())
+    return ConsumerMember(id=name, rack=rack, topics=tuple(topics.split()), owned=partitions)
+
+
+def figures(result: ConsumerResult) -> tuple[list[int], int, int, int, bool]:
+    loads = sorted(map(len, result.assignment.values()), reverse=True)
+    return loads, result.crossing, result.moved, result.lower_bound, result.optimal
+
+
+def shown(result: ConsumerResult) -> dict[str, str]:
+    return {name: " ".join(f"{t}{p}" for t, p in given) for name, given in result.assignment.items()}
+
+
+SITUATIONS = {
+    "a balanced local group stays as it is": (
+        ConsumerProblem(members=(member("x", "a", "t0"), member("y", "b", "t1")), racks={"t": (A, B)}),
+        {"x": "t0", "y": "t1"},
+        (0, 0),
+    ),
+    "two members that read each other's rack swap": (
+        ConsumerProblem(members=(member("x", "a", "t1"), member("y", "b", "t0")), racks={"t": (A, B)}),
+        {"x": "t0", "y": "t1"},
+        (0, 2),
+    ),
+    "balance comes before locality": (
+        ConsumerProblem(members=(member("x", "a"), member("y", "b")), racks={"t": (A, A, A, A)}),
+        {"x": "t0 t1", "y": "t2 t3"},
+        (2, 0),
+    ),
+    "locality comes before stickiness": (
+        ConsumerProblem(members=(member("x", "a", "t2"), member("y", "b", "t0 t1")), racks={"t": (A, A, B)}),
+        {"x": "t0 t1", "y": "t2"},
+        (0, 3),
+    ),
+    "a member without rack is local nowhere but still gets its share": (
+        ConsumerProblem(members=(member("x", "a"), member("y", None)), racks={"t": (A, A)}),
+        {"x": "t0", "y": "t1"},
+        (1, 0),
+    ),
+    "a partition that two members claim belongs to nobody and is not counted as moved": (
+        ConsumerProblem(members=(member("x", "b", "t0"), member("y", "a", "t0")), racks={"t": (A,)}),
+        {"x": "", "y": "t0"},
+        (0, 0),
+    ),
+    "a partition whose owner unsubscribed moves in any case": (
+        ConsumerProblem(members=(member("x", "a", "t0", topics="u"), member("y", "b")), racks={"t": (A,), "u": (A,)}),
+        {"x": "u0", "y": "t0"},
+        (1, 1),
+    ),
+    "topics that nobody subscribes to or that do not exist are left out": (
+        ConsumerProblem(members=(member("x", "a", topics="t gone"),), racks={"t": (A,), "other": (A,)}),
+        {"x": "t0"},
+        (0, 0),
+    ),
+    "a member that subscribes to nothing gets nothing": (
+        ConsumerProblem(members=(member("x", "a"), member("y", "a", topics="")), racks={"t": (A, A)}),
+        {"x": "t0 t1", "y": ""},
+        (0, 0),
+    ),
+    "more members than partitions leaves some without work, local ones first served": (
+        ConsumerProblem(members=(member("x", "b"), member("y", "a"), member("z", "c")), racks={"t": (A,)}),
+        {"x": "", "y": "t0", "z": ""},
+        (0, 0),
+    ),
+    "the heavier partition gets the local place": (
+        ConsumerProblem(
+            members=(member("x", "a"), member("y", "b")),
+            racks={"t": (A, A)},
+            weights={TopicPartition("t", 0): 5, TopicPartition("t", 1): 900},
+        ),
+        {"x": "t1", "y": "t0"},
+        (5, 0),
+    ),
+    "a group without partitions has nothing to do": (
+        ConsumerProblem(members=(member("x", "a"),), racks={"t": ()}),
+        {"x": ""},
+        (0, 0),
+    ),
+    "a group without members has nothing to do": (ConsumerProblem(members=(), racks={"t": (A,)}), {}, (0, 0)),
+    "co-partitioned topics keep equal numbers together": (
+        ConsumerProblem(
+            members=(member("x", "a", topics="t u"), member("y", "b", topics="t u")),
+            racks={"t": (A, B), "u": (B, A)},
+            copartitioned=True,
+        ),
+        {"x": "t0 u0", "y": "t1 u1"},
+        (2, 0),
+    ),
+    "co-partitioned topics of different length are balanced each on its own": (
+        ConsumerProblem(
+            members=(member("x", "a", topics="t u"), member("y", "b", topics="t u")),
+            racks={"t": (A, A), "u": (B,)},
+            copartitioned=True,
+        ),
+        {"x": "t0", "y": "t1 u0"},
+        (1, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("problem", "expected", "crossing_and_moved"), SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_situation(problem: ConsumerProblem, expected: dict[str, str], crossing_and_moved: tuple[int, int]) -> None:
+    result = optimal_consumer(problem)
+    assert consumer_defects(problem, result) == ()
+    assert (result.crossing, result.moved) == crossing_and_moved
+    assert result.optimal
+    assert shown(result) == expected
+
+
+@many
+@given(consumer_problems())
+def test_every_figure_equals_networkx_on_the_graph_of_all_pairs(problem: ConsumerProblem) -> None:
+    result = optimal_consumer(problem)
+    loads, crossing, moved, bound, optimal = figures(result)
+    assert consumer_defects(problem, result) == ()
+    assert consumer_cost(problem, loads, crossing, moved) == least_cost(consumer_graph(problem))
+    assert (bound, optimal) == (crossing, True)
+
+
+@some
+@given(consumer_problems(members=3, partitions=6))
+def test_every_figure_equals_trying_everything(problem: ConsumerProblem) -> None:
+    loads, crossing, moved = best_consumer(problem)
+    assert figures(optimal_consumer(problem)) == (list(loads), crossing, moved, crossing, True)
+
+
+@many
+@given(consumer_problems(alike=True, members=8, partitions=12))
+def test_the_small_way_equals_the_large_way(problem: ConsumerProblem) -> None:
+    small = solve_small(problem)
+    assert small is not None or not any(problem.racks.values())
+    if small is not None:
+        assert figures(small) == figures(solve_large(problem))
+        assert consumer_defects(problem, small) == ()
+
+
+@some
+@given(consumer_problems(members=3, partitions=6, copartitioned=True))
+def test_co_partitioned_groups_equal_trying_everything(problem: ConsumerProblem) -> None:
+    result = optimal_consumer(problem)
+    assert consumer_defects(problem, result) == ()
+    crossing, moved, squares = best_copartitioned(problem)
+    assert (result.crossing, result.moved, result.lower_bound, result.optimal) == (crossing, moved, crossing, True)
+    assert squared_units(problem, result) == squares
+
+
+def squared_units(problem: ConsumerProblem, result: ConsumerResult) -> int:
+    readers = {topic: frozenset(each.id for each in problem.members if topic in each.topics) for topic in problem.racks}
+    return sum(
+        len({(readers[topic], len(problem.racks[topic]), number) for topic, number in given}) ** 2
+        for given in result.assignment.values()
+    )
+
+
+@many
+@given(consumer_problems())
+def test_the_answer_to_the_answer_is_the_same_answer(problem: ConsumerProblem) -> None:
+    first = optimal_consumer(problem)
+    again = optimal_consumer(with_owned(problem, first))
+    assert again.assignment == first.assignment
+    assert (again.crossing, again.moved) == (first.crossing, 0)
+
+
+def with_owned(problem: ConsumerProblem, result: ConsumerResult) -> ConsumerProblem:
+    members = tuple(
+        ConsumerMember(id=each.id, rack=each.rack, topics=each.topics, owned=result.assignment[each.id])
+        for each in problem.members
+    )
+    return ConsumerProblem(
+        members=members, racks=problem.racks, weights=problem.weights, copartitioned=problem.copartitioned
+    )
+
+
+@some
+@given(consumer_problems())
+def test_the_order_of_the_input_leaves_no_trace(problem: ConsumerProblem) -> None:
+    rng = random.Random(7)
+    members = [
+        ConsumerMember(id=each.id, rack=each.rack, topics=shuffled(rng, each.topics), owned=shuffled(rng, each.owned))
+        for each in shuffled(rng, problem.members)
+    ]
+    weights = None if problem.weights is None else dict(shuffled(rng, tuple(problem.weights.items())))
+    mixed = ConsumerProblem(
+        members=tuple(members), racks=dict(shuffled(rng, tuple(problem.racks.items()))), weights=weights
+    )
+    assert repr(solve_large(mixed)) == repr(solve_large(problem))
+    assert repr(optimal_consumer(mixed)) == repr(optimal_consumer(problem))
+
+
+def shuffled(rng: random.Random, values: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(rng.sample(values, len(values)))
