@@ -12,7 +12,7 @@ from agent.cluster.commands import cluster_app
 
 app = typer.Typer(
     name="rackwise",
-    help="Keeps Kafka's work in the right rack. The default is a dry run: it looks, finds and proposes, and changes nothing.",
+    help="Keeps Kafka's work in the right rack. By default a dry run: it looks, finds, proposes, and changes nothing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -91,6 +91,7 @@ def doctor(
 ) -> None:
     """What keeps this cluster from being rack-local, with the line to change."""
     from agent.doctor import CheckState, diagnose
+    from agent.plan import Plan
 
     look = _look(config, properties, assign, bootstrap)
     marks = {CheckState.OK: "ok", CheckState.FAULT: "FAULT", CheckState.UNKNOWN: "unknown"}
@@ -102,7 +103,7 @@ def doctor(
             "who": list(check.who),
             "line": check.line,
         }
-        for check in diagnose(look.snapshot, look.detection, look.plan)
+        for check in diagnose(look.snapshot, look.detection, look.plan or Plan())
     ]
     if chosen(output) is not Format.TABLE:
         emit(rows, ("state", "check", "who", "sentence", "line"), output)

@@ -1,0 +1,128 @@
+"""Put the agent together out of its settings: clients, line, recorder, web, schedule.
+
+The only place that knows settings *and* shell. Everything that it opens is closed on every way out.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import structlog
+
+from agent.clock import system_clock
+from agent.cut import to_limits, to_scope
+from agent.cycle import Cycle
+from agent.daemon import Agent, Pace
+from agent.loop import Line
+from agent.observe import Clients, Recall, observe
+from agent.propose.proposal import Proposal
+from agent.record.own_topics import OwnTopic
+from agent.record.proposals import Life, proposals_in
+from agent.record.reader import open_reader
+from agent.record.recorder import Recorder, RecordPlan
+from agent.web.app import make_app
+from agent.web.metrics import Caps
+from agent.web.server import WebServer
+from config.load import Loaded
+from config.logging import set_up_logging
+from config.sections import TopicSettings
+from config.settings import Settings
+
+TELEMETRY_PARTITIONS = 6
+_FRESH_LOOKS = 3
+_READ_MS = 10_000
+
+
+def run_agent(loaded: Loaded, *, once: bool = False) -> int:
+    """Run until a signal, or for one cycle; the exit code. Raises what is fatal."""
+    settings = loaded.settings
+    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
+    with agent_of(settings) as agent:
+        if once:
+            cycle = agent.once()
+            agent.close()
+            return _exit_code(cycle)
+        with ExitStack() as stack:
+            if settings.http.enabled:
+                server = stack.enter_context(_web(settings, agent))
+                structlog.get_logger("rackwise").info(
+                    "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
+                )
+            return agent.run()
+
+
+@contextmanager
+def agent_of(settings: Settings) -> Iterator[Agent]:
+    """An agent with its clients, not yet running."""
+    scope, recall = to_scope(settings), Recall()
+    with Clients.open(settings.kafka) as clients:
+        yield Agent(
+            look=lambda: observe(clients, system_clock, scope, recall),
+            line=Line(to_limits(settings)),
+            recorder=Recorder(record_plan(settings), settings.kafka.confluent()),
+            pace=Pace(
+                poll_ms=settings.poll.interval_ms,
+                plan_ms=settings.plan_interval_ms,
+                plan_cron=settings.plan.cron,
+                stall_ms=settings.process.stall_after_ms,
+                memory_ceiling_bytes=settings.process.memory_ceiling_bytes,
+            ),
+        )
+
+
+def record_plan(settings: Settings) -> RecordPlan:
+    """Where cycles are written under these settings; in mode observe no topic is."""
+    topics, record = settings.topics, settings.record
+    return RecordPlan(
+        telemetry=_own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, "delete"),
+        proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
+        file=Path(record.file) if record.file else None,
+        file_max_bytes=record.file_max_bytes,
+        full_every_ms=record.full_every_ms,
+        queue_records=record.queue_events,
+        deadline_ms=record.deadline_ms,
+        prefix=topics.prefix,
+        agent=str(settings.kafka.confluent().get("client.id") or socket.gethostname()),
+    )
+
+
+def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
+    """What stands in the proposals topic, read with a plain consumer."""
+    settings = loaded.settings
+    with open_reader(
+        settings.kafka.confluent(), settings.proposals_topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
+    ) as reader:
+        return proposals_in(reader.read(reader.spans()))
+
+
+def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: int, cleanup: str) -> OwnTopic | None:
+    if not settings.publishes(topic):
+        return None
+    return OwnTopic(
+        name=name,
+        partitions=partitions,
+        replication_factor=settings.topics.replication_factor,
+        min_insync_replicas=settings.topics.min_insync_replicas,
+        cleanup_policy=cleanup,
+        retention_ms=topic.retention_ms,
+    )
+
+
+def _web(settings: Settings, agent: Agent) -> WebServer:
+    app = make_app(
+        lambda: agent.watch.state,
+        system_clock,
+        fresh_ms=_FRESH_LOOKS * settings.poll.interval_ms + settings.observe.deadline_ms,
+        stall_ms=settings.process.stall_after_ms,
+        caps=Caps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
+        allowed_hosts=settings.http.allowed_hosts,
+    )
+    return WebServer(app, settings.http.bind, settings.http.port)
+
+
+def _exit_code(cycle: Cycle) -> int:
+    """0 when everything answered, 5 when the answer was partial."""
+    return 5 if cycle.snapshot.gaps else 0
