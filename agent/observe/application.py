@@ -82,11 +82,13 @@ def _get(target: SplitResult, until: float, max_bytes: int) -> bytes:
     if target.scheme not in ("http", "https") or not target.hostname or target.username is not None:
         raise _Unusable(GapCause.ERROR, "only http:// and https:// URLs without a user are read")
     connection = _connection(target, until)
-    # The socket's own time-out begins anew with every byte; this one does not.
-    alarm = threading.Timer(max(0.0, until - time.monotonic()), _break_off, (connection,))
-    alarm.daemon = True
-    alarm.start()
+    alarm: threading.Timer | None = None
     try:
+        connection.connect()
+        # The socket's own time-out begins anew with every byte; this one does not.
+        alarm = threading.Timer(max(0.0, until - time.monotonic()), _break_off, (connection.sock,))
+        alarm.daemon = True
+        alarm.start()
         path = target.path or "/"
         connection.request("GET", f"{path}?{target.query}" if target.query else path)
         answer = connection.getresponse()
@@ -98,7 +100,8 @@ def _get(target: SplitResult, until: float, max_bytes: int) -> bytes:
             raise _Unusable(GapCause.TIMED_OUT, "no whole answer in time") from error
         raise _Unusable(GapCause.UNREACHABLE, f"it cannot be read: {error or type(error).__name__}") from error
     finally:
-        alarm.cancel()
+        if alarm is not None:
+            alarm.cancel()
         connection.close()
     if len(body) > max_bytes:
         raise _Unusable(GapCause.TOO_LARGE, f"the answer is larger than {max_bytes} bytes")
@@ -115,11 +118,10 @@ def _connection(target: SplitResult, until: float) -> http.client.HTTPConnection
     return http.client.HTTPConnection(host, target.port, timeout=timeout)
 
 
-def _break_off(connection: http.client.HTTPConnection) -> None:
+def _break_off(sock: socket.socket) -> None:
     """Wake the reader: what it waits for ends now."""
-    if connection.sock is not None:
-        with contextlib.suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _without_secrets(url: str) -> str:

@@ -314,9 +314,12 @@ def test_a_cluster_that_names_no_broker_is_still_forming() -> None:
     def nobody(version: int, _body: memoryview) -> bytes:
         return encode_body(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.response(cluster_id="new", brokers=[]), version)
 
-    with FakeBroker({DESCRIBE_CLUSTER.key: nobody}) as broker, WireClient(broker.arguments) as wire:
-        with pytest.raises(NoBrokersYet) as caught:
-            wire.describe_brokers(2_000)
+    with (
+        FakeBroker({DESCRIBE_CLUSTER.key: nobody}) as broker,
+        WireClient(broker.arguments) as wire,
+        pytest.raises(NoBrokersYet) as caught,
+    ):
+        wire.describe_brokers(2_000)
     assert str(caught.value) == (
         "The cluster names no broker that serves: it is still forming. Try again in a few seconds."
     )

@@ -1,0 +1,171 @@
+"""What applications tell of their own lags, and what they may get wrong. Real HTTP servers on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from agent.observation import GapCause, RawApplicationLag
+from agent.observe.application import read_application_lags
+from assignors.problem import TaskId
+
+GOOD: dict[str, Any] = {
+    "v": 1,
+    "application": "shop",
+    "observed_ms": 1_730_000_000_000,
+    "instances": [
+        {
+            "process_id": "9f0c5d3e-0000-0000-0000-000000000002",
+            "client_id": "shop-2",
+            "rack": "b",
+            "tasks": [
+                {"task": "0_1", "role": "standby", "lag": 123, "unknown field": []},
+                {"task": "1_0", "role": "active", "lag": None},
+            ],
+        },
+        {"client_id": "shop-1", "rack": None, "tasks": [{"task": "0_1", "role": "active", "lag": 0}]},
+    ],
+}
+
+
+class Server(ThreadingHTTPServer):
+    """Answers every request the same way."""
+
+    daemon_threads = True
+    body = b""
+    status = 200
+    location: str | None = None
+    pause_s = 0.0
+    drip = False
+    paths: list[str]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        server = self.server
+        server.paths.append(self.path)
+        time.sleep(server.pause_s)
+        with contextlib.suppress(OSError):
+            self.send_response(server.status)
+            if server.location:
+                self.send_header("Location", server.location)
+            self.end_headers()
+            for piece in (
+                (server.body[at : at + 1] for at in range(len(server.body))) if server.drip else (server.body,)
+            ):
+                self.wfile.write(piece)
+                self.wfile.flush()
+                time.sleep(0.1 if server.drip else 0)
+
+    def log_message(self, *_args: object) -> None:
+        """Keep the test's output clean."""
+
+
+@contextlib.contextmanager
+def serving(**settings: Any) -> Iterator[Server]:
+    server = Server(("127.0.0.1", 0), Handler)
+    server.paths = []
+    for name, value in settings.items():
+        setattr(server, name, value)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def url(server: Server, path: str = "/lags") -> str:
+    return f"http://127.0.0.1:{server.server_port}{path}"
+
+
+def test_lags_are_read_and_a_lag_that_is_not_known_is_left_out() -> None:
+    with serving(body=json.dumps(GOOD).encode()) as server:
+        found = read_application_lags(url(server, "/lags?app=shop"), timeout_ms=2_000, max_bytes=10_000)
+        assert server.paths == ["/lags?app=shop"]
+    at = 1_730_000_000_000
+    assert found.gaps == ()
+    assert found.lags == (
+        RawApplicationLag("shop", "9f0c5d3e-0000-0000-0000-000000000002", TaskId(0, 1), "standby", 123, at),
+        RawApplicationLag("shop", "shop-1", TaskId(0, 1), "active", 0, at),
+    )
+
+
+def changed(**fields: object) -> bytes:
+    return json.dumps({**GOOD, **fields}).encode()
+
+
+def with_task(**fields: object) -> bytes:
+    task = {"task": "0_1", "role": "active", "lag": 1, **fields}
+    return changed(instances=[{"client_id": "c", "tasks": [task]}])
+
+
+@pytest.mark.parametrize(
+    ("settings", "cause", "sentence"),
+    [
+        pytest.param({"body": b"<html>"}, GapCause.ERROR, "the answer is no JSON", id="a page instead of JSON"),
+        pytest.param({"body": b"[" * 9_000}, GapCause.ERROR, "the answer is no JSON", id="JSON without end or depth"),
+        pytest.param({"body": b"\xff\xfe\x00"}, GapCause.ERROR, "the answer is no JSON", id="no text"),
+        pytest.param({"body": b"[]"}, GapCause.ERROR, "the answer is no JSON object", id="a list"),
+        pytest.param(
+            {"body": changed(v=2)}, GapCause.UNSUPPORTED, "the answer has version 2, and 1 is", id="a newer form"
+        ),
+        pytest.param(
+            {"body": changed(application="")}, GapCause.ERROR, "the answer has no text application", id="no name"
+        ),
+        pytest.param({"body": changed(instances={})}, GapCause.ERROR, "the answer has no list instances", id="no list"),
+        pytest.param({"body": changed(observed_ms=1.5)}, GapCause.ERROR, "observed_ms is 1.5", id="half a millisecond"),
+        pytest.param({"body": with_task(lag=-1)}, GapCause.ERROR, "lag is -1, and a whole number", id="a negative lag"),
+        pytest.param(
+            {"body": with_task(lag=2**63)}, GapCause.ERROR, "lag is 9223372036854775808", id="a lag beyond Kafka"
+        ),
+        pytest.param({"body": with_task(lag=True)}, GapCause.ERROR, "lag is True", id="true is no number"),
+        pytest.param(
+            {"body": with_task(task="1-0")}, GapCause.ERROR, "'1-0' is no task", id="a task written otherwise"
+        ),
+        pytest.param({"body": with_task(role="warmup")}, GapCause.ERROR, "'warmup' is no role", id="an unknown role"),
+        pytest.param({"body": b"x" * 20_000}, GapCause.TOO_LARGE, "larger than 10000 bytes", id="too large"),
+        pytest.param({"status": 500}, GapCause.ERROR, "it answered 500", id="a server error"),
+        pytest.param(
+            {"status": 302, "location": "http://127.0.0.1:1/"}, GapCause.ERROR, "it answered 302", id="a redirect"
+        ),
+        pytest.param({"pause_s": 3.0}, GapCause.TIMED_OUT, "no whole answer in time", id="silence"),
+        pytest.param({"body": changed(), "drip": True}, GapCause.TIMED_OUT, "no whole answer in time", id="dripping"),
+    ],
+)
+def test_an_answer_of_another_form_is_a_gap_that_says_where(
+    settings: dict[str, Any], cause: GapCause, sentence: str
+) -> None:
+    with serving(**settings) as server:
+        began = time.monotonic()
+        found = read_application_lags(url(server), timeout_ms=500, max_bytes=10_000)
+        took = time.monotonic() - began
+        assert len(server.paths) == 1
+        (gap,) = found.gaps
+        assert (gap.subject, gap.cause) == (url(server), cause)
+    assert found.lags == ()
+    assert sentence in gap.detail
+    assert took < 1.5
+
+
+@pytest.mark.parametrize(
+    ("address", "cause", "subject"),
+    [
+        pytest.param("http://127.0.0.1:1/lags", GapCause.UNREACHABLE, "http://127.0.0.1:1/lags", id="nobody listens"),
+        pytest.param("file:///etc/passwd", GapCause.ERROR, "file:///etc/passwd", id="a file"),
+        pytest.param("http://u:secret@h/lags", GapCause.ERROR, "http://h/lags", id="a password, which is not shown"),
+        pytest.param("http:///lags", GapCause.ERROR, "http:///lags", id="no host"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_a_gap(address: str, cause: GapCause, subject: str) -> None:
+    found = read_application_lags(address, timeout_ms=500, max_bytes=1_000)
+    assert [(gap.subject, gap.cause) for gap in found.gaps] == [(subject, cause)]
+    assert "secret" not in repr(found)

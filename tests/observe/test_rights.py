@@ -1,0 +1,150 @@
+"""A missing right is never taken for an empty cluster; and the small values of a look."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.errors import AuthenticationFailed, ClusterUnreachable, UnsupportedCluster
+from agent.observation import Gap, GapCause, Part, Rights
+from agent.observe.fold import folded
+from agent.observe.refusal import no_answer, wrong_cluster
+from agent.observe.rights import rights_gaps, rights_of
+from agent.observe.scope import Scope
+from agent.wire import CallFailed
+
+
+@pytest.mark.parametrize(
+    ("operations", "rights"),
+    [
+        pytest.param(None, Rights(), id="an old broker does not tell"),
+        pytest.param(
+            frozenset(), Rights(cluster_describe=False, cluster_describe_configs=False, cluster_alter=False), id="none"
+        ),
+        pytest.param(
+            frozenset({8, 10}),
+            Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=False),
+            id="observer",
+        ),
+        pytest.param(
+            frozenset({5, 7, 8, 9, 10, 11, 12}),
+            Rights(cluster_describe=True, cluster_describe_configs=True, cluster_alter=True),
+            id="no authorizer: everything",
+        ),
+    ],
+)
+def test_rights_are_read_from_kafkas_operation_codes(operations: frozenset[int] | None, rights: Rights) -> None:
+    assert rights_of(operations, topics_hidden=None, groups_hidden=None) == rights
+
+
+@pytest.mark.parametrize(
+    ("describe", "topics", "groups", "expected"),
+    [
+        pytest.param(True, 0, 0, [], id="a right to describe and nothing there: a true empty cluster"),
+        pytest.param(
+            False,
+            0,
+            0,
+            [(Part.GROUPS, GapCause.NOT_ALLOWED, ""), (Part.TOPICS, GapCause.NOT_ALLOWED, "")],
+            id="no right, nothing shown: both parts are missing",
+        ),
+        pytest.param(
+            False,
+            5,
+            3,
+            [(Part.RIGHTS, GapCause.NOT_ALLOWED, "groups")],
+            id="no right, some groups shown: more may exist",
+        ),
+        pytest.param(False, 5, 0, [(Part.GROUPS, GapCause.NOT_ALLOWED, "")], id="no right, topics but no group"),
+        pytest.param(False, None, None, [], id="parts that did not answer have their own gap"),
+        pytest.param(
+            None,
+            0,
+            0,
+            [
+                (Part.RIGHTS, GapCause.UNSUPPORTED, ""),
+                (Part.GROUPS, GapCause.NOT_ALLOWED, ""),
+                (Part.TOPICS, GapCause.NOT_ALLOWED, ""),
+            ],
+            id="rights unknown and nothing shown",
+        ),
+    ],
+)
+def test_a_list_that_rights_may_have_cut_short_has_a_gap(
+    describe: bool | None, topics: int | None, groups: int | None, expected: list[tuple[Part, GapCause, str]]
+) -> None:
+    gaps = rights_gaps(Rights(cluster_describe=describe), topics_shown=topics, groups_shown=groups)
+    assert [gap[:3] for gap in gaps] == expected
+    assert all("DESCRIBE" in gap.detail for gap in gaps if gap.cause is GapCause.NOT_ALLOWED)
+
+
+def test_gaps_are_sorted_without_duplicates_and_many_of_a_kind_are_counted() -> None:
+    many = [Gap(Part.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, f"t{number:03}", "no") for number in range(150)]
+    whole = Gap(Part.TOPICS, GapCause.TIMED_OUT, "", "late")
+    few = [Gap(Part.GROUPS, GapCause.VANISHED, name, "gone") for name in "ba"]
+    assert folded([*many, *few, whole, whole, *few]) == (
+        Gap(Part.GROUPS, GapCause.VANISHED, "a", "gone"),
+        Gap(Part.GROUPS, GapCause.VANISHED, "b", "gone"),
+        Gap(Part.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "150 of them", "among them t000, t001, t002: no"),
+        whole,
+    )
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "taken"),
+    [
+        pytest.param((), (), ["orders", "orders-dlq", "__consumer_offsets"], id="no pattern takes all"),
+        pytest.param(("orders*",), (), ["orders", "orders-dlq"], id="only what is included"),
+        pytest.param((), ("*-dlq", "__*"), ["orders"], id="not what is excluded"),
+        pytest.param(("orders*",), ("*-dlq",), ["orders"], id="exclusion wins"),
+        pytest.param(("ORDERS",), (), [], id="patterns are case-sensitive, as topics are"),
+    ],
+)
+def test_patterns_choose_what_is_seen(include: tuple[str, ...], exclude: tuple[str, ...], taken: list[str]) -> None:
+    names = ["orders", "orders-dlq", "__consumer_offsets"]
+    topics = Scope(include_topics=include, exclude_topics=exclude)
+    groups = Scope(include_groups=include, exclude_groups=exclude)
+    assert [name for name in names if topics.takes_topic(name)] == taken
+    assert [name for name in names if groups.takes_group(name)] == taken
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "sentence", "exit_code"),
+    [
+        pytest.param(
+            CallFailed(GapCause.TIMED_OUT, "h:1 did not answer to ApiVersions in time"),
+            ClusterUnreachable,
+            "No broker answered within 5 s: h:1 did not answer to ApiVersions in time."
+            " Check bootstrap.servers and that the brokers run.",
+            5,
+            id="silence",
+        ),
+        pytest.param(
+            CallFailed(GapCause.UNREACHABLE, "x", error=AuthenticationFailed("no", why="bad", todo="Change it.")),
+            AuthenticationFailed,
+            "no: bad. Change it.",
+            2,
+            id="a refusal keeps its own sentence",
+        ),
+        pytest.param(
+            CallFailed(GapCause.UNSUPPORTED, "h:1 does not offer DescribeCluster v0 or newer"),
+            UnsupportedCluster,
+            "The brokers are too old: h:1 does not offer DescribeCluster v0 or newer."
+            " rackwise needs Apache Kafka 3.0 or newer.",
+            1,
+            id="an ancient broker",
+        ),
+    ],
+)
+def test_no_answer_at_all_names_its_cause(failure: CallFailed, kind: type, sentence: str, exit_code: int) -> None:
+    error = no_answer(failure, 5_000)
+    assert type(error) is kind
+    assert (str(error), error.exit_code) == (sentence, exit_code)
+
+
+def test_a_wrong_cluster_is_named_with_both_ids() -> None:
+    error = wrong_cluster("abc", "xyz")
+    assert (
+        str(error)
+        == "The brokers belong to cluster abc: cluster xyz is expected. Check bootstrap.servers, or cluster.id."
+    )
+    assert error.exit_code == 2
