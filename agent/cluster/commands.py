@@ -139,9 +139,9 @@ def broker(
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Stop, kill, freeze, thaw, start or restart one broker."""
-    one = local.EmbeddedCluster.open(name).broker(broker_id)
     if rack is not None and action not in (Action.START, Action.RESTART):
         raise typer.BadParameter("only start and restart put a broker into a rack", param_hint="--rack")
+    one = local.EmbeddedCluster.open(name).broker(broker_id)
     wanted = local.KEEP if rack is None else None if rack == _NO_RACK else rack
     match action:
         case Action.STOP:

@@ -27,7 +27,7 @@ from agent.cluster.making import launch_all, new_directory, new_manifest
 from agent.cluster.manifest import read_manifest
 from agent.cluster.places import clusters_home
 from agent.cluster.proxy import Fault, RecordingProxy
-from agent.cluster.proxy_process import read_faults, start_proxy_process, write_faults
+from agent.cluster.proxy_process import read_faults, start_proxy_process, wait_for_proxy, write_faults
 from agent.cluster.spec import ClusterSpec
 
 _READY_TIMEOUT_S = 90.0
@@ -198,7 +198,9 @@ class EmbeddedCluster:
         if not routes:
             return
         if manifest.owner is None:
-            self._members.save(replace(manifest, helpers=(start_proxy_process(self.directory),)))
+            process = start_proxy_process(self.directory)
+            self._members.save(replace(manifest, helpers=(process,)))
+            wait_for_proxy(self.directory, process, routes)
         else:
             self._proxy = RecordingProxy(routes)
             self._proxy.start()

@@ -7,6 +7,7 @@ connections. Invariant: disk use is bounded, and the process ends by itself once
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -19,11 +20,13 @@ from agent.cluster.manifest import read_manifest
 from agent.cluster.processes import ProcessId
 from agent.cluster.proxy import PASS, Fault, FaultKind, RecordingProxy
 from agent.cluster.requests import Recorded
+from agent.cluster.settings import Route
 
 RECORDS_FILE = "proxy.jsonl"
 FAULTS_FILE = "faults.json"
 _LONGEST_RECORDS_BYTES = 32 * 1024 * 1024
 _PAUSE_S = 0.2
+_START_TIMEOUT_S = 30.0
 
 
 def start_proxy_process(cluster_directory: Path) -> ProcessId:
@@ -37,6 +40,24 @@ def start_proxy_process(cluster_directory: Path) -> ProcessId:
             start_new_session=True,
         )
     return ProcessId.of(child.pid)
+
+
+def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[int, Route]) -> None:
+    """Return once it listens for every broker; ClusterError with its last words when it ends or takes too long."""
+    until = time.monotonic() + _START_TIMEOUT_S
+    while not all(_listens(route.listen_port) for route in routes.values()):
+        if not process.alive or time.monotonic() > until:
+            said = (cluster_directory / "proxy.log").read_text(encoding="utf-8", errors="replace").splitlines()
+            raise ClusterError("The recording proxy does not listen", why=said[-1] if said else "it said nothing")
+        time.sleep(_PAUSE_S)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def write_faults(cluster_directory: Path, faults: Mapping[int, Fault]) -> None:

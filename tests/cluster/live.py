@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as AnyKafkaError
+from kafka.protocol.admin import DescribeClusterRequest
 
 QUIET = {"log_level": 0, "socket.connection.setup.timeout.ms": 2000, "reconnect.backoff.max.ms": 200}
 
@@ -40,12 +41,18 @@ def kafka_admin(bootstrap_servers: str, **settings: Any) -> Iterator[KafkaAdminC
 
 
 def described(bootstrap_servers: str) -> Mapping[int, str | None]:
-    """Broker -> rack, as DescribeCluster tells; asked again for a while when the broker that was asked is going."""
+    """Broker that is not fenced -> rack, as DescribeCluster tells.
+
+    Asked again for a while, because the broker that is asked may be the one that goes.
+    """
     until = time.monotonic() + 30
     while True:
         try:
             with kafka_admin(bootstrap_servers) as client:
-                return {broker["broker_id"]: broker["rack"] for broker in client.describe_cluster()["brokers"]}
+                # Not describe_cluster(): it cannot read the answer of a broker before 3.7.
+                request = DescribeClusterRequest(include_fenced_brokers=False)
+                answer = client._manager.run(client._manager.send, request)
+                return {broker.broker_id: broker.rack for broker in answer.brokers}
         except AnyKafkaError:
             if time.monotonic() > until:
                 raise
