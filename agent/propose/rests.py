@@ -53,6 +53,13 @@ class Rests:
         """Topic -> the groups that read it."""
         return groups_by_topic(self.snapshot, self.memo)
 
+    def topics(self, group_id: str) -> tuple[str, ...]:
+        """The topics of a group that the snapshot has."""
+        group = self.snapshot.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup | StreamsGroup):
+            return ()
+        return tuple(group_ground(group, self.snapshot, self.memo).masks)
+
     def hash(self, reason: ProposalReason, subject: Subject, before: Iterable[Row], after: Iterable[Row]) -> str:
         """Digest of what a proposal of that reason about that subject rests on."""
         before, after = tuple(before), tuple(after)

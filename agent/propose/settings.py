@@ -101,7 +101,7 @@ def _nearer(plan: AdvicePlan, scene: Scene) -> Predicted:
 
 
 def _with_selector(scene: Scene) -> Predicted:
-    """All groups' reads: with the selector every in-sync replica serves, so once all are in sync both measures agree."""
+    """All groups' reads: with the selector every in-sync replica serves; once all are in sync both measures agree."""
     judged = [a for a in scene.detection.assessments.values() if a.why_not is None]
     now, kafka = _sum(judged, Measure.READ_LOCAL), _sum(judged, Measure.KAFKA)
     if now is None or kafka is None:

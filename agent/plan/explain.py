@@ -1,0 +1,104 @@
+"""Why this, and why not that? Every rule that was asked about a subject, with yes, no or wait, and the numbers.
+
+A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME`` or the id of a proposal. The answer is about the
+very plan it is given, never about a new one: the rules are shown as they stood for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent.detect.assessment import Detection
+from agent.detect.finding import Finding
+from agent.limits import Limits
+from agent.model.snapshot import Snapshot
+from agent.plan.explain_group import about_group
+from agent.plan.explain_topic import about_topic
+from agent.plan.explained import Answer, Explained
+from agent.plan.found import scene
+from agent.plan.owners import group_of
+from agent.plan.plan import Plan, Unplanned
+from agent.propose.proposal import Proposal
+
+WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
+"""Reasons that pass by themselves."""
+
+
+def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the cycle makes them)
+    subject: str,
+    snapshot: Snapshot,
+    detection: Detection,
+    plan: Plan | None,
+    proposals: Sequence[Proposal],
+    limits: Limits,
+) -> tuple[Explained, ...]:
+    """The rules about a subject, gravest part first; empty when nothing is known of it."""
+    plan = plan or Plan()
+    named = next((proposal for proposal in proposals if proposal.id == subject), None)
+    if named is not None:
+        return (*_about_proposal(named), *explain(str(named.subject), snapshot, detection, plan, (), limits))
+    looked_at = scene(snapshot, detection, limits, None)
+    kind, _, name = subject.partition("/")
+    rows: list[Explained] = []
+    if kind == "topic":
+        name, partition = _split(name, snapshot)
+        rows += about_topic(name, partition, looked_at, plan)
+    elif kind == "group":
+        rows += about_group(name, looked_at, plan)
+    return (
+        *_findings(kind, name, detection.findings, snapshot),
+        *rows,
+        *_left_out(kind, name, detection.findings, plan, snapshot),
+        *(row for p in proposals if (p.subject.kind, p.subject.name) == (kind, name) for row in _about_proposal(p)),
+    )
+
+
+def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:
+    """``orders/3`` is partition 3 of orders; topic names hold no slash."""
+    topic, _, number = name.partition("/")
+    return (topic, int(number)) if topic in snapshot.topics and number.isdecimal() else (name, None)
+
+
+def _findings(kind: str, name: str, findings: Iterable[Finding], snapshot: Snapshot) -> list[Explained]:
+    return [
+        Explained(
+            str(finding.subject),
+            finding.reason.value,
+            Answer.WAIT if finding.held else Answer.YES,
+            f"{finding.sentence}; held down until the rack has been stable" if finding.held else finding.sentence,
+        )
+        for finding in findings
+        if _concerns(finding, kind, name, snapshot)
+    ]
+
+
+def _left_out(kind: str, name: str, findings: Iterable[Finding], plan: Plan, snapshot: Snapshot) -> list[Explained]:
+    """What was found or wanted here and is not planned, with its reason."""
+    ids = {finding.id for finding in findings if _concerns(finding, kind, name, snapshot)}
+    prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
+    rows: list[Explained] = []
+    for key, why in plan.unplanned:
+        mine = key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal())
+        if mine:
+            rows.append(Explained(key, "planned", Answer.WAIT if why in WAITING else Answer.NO, why.value))
+    return rows
+
+
+def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> bool:
+    if kind == "group":
+        return group_of(finding.subject, snapshot) == name
+    return (finding.subject.kind, finding.subject.name) == (kind, name)
+
+
+def _about_proposal(proposal: Proposal) -> list[Explained]:
+    rows = [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence)]
+    rows += [
+        Explained(proposal.id, name, Answer.YES, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        for name, value in proposal.evidence
+        if value is not None
+    ]
+    if proposal.lower_bound is not None:
+        proven = "reached, so nothing better exists" if proposal.optimal else "not reached or not proven"
+        answer = Answer.YES if proposal.optimal else Answer.NO
+        rows.append(Explained(proposal.id, "lower bound", answer, f"{proposal.lower_bound:g}, {proven}"))
+    return rows

@@ -1,0 +1,180 @@
+"""Why a group is or is not made to rebalance, and what each of its readers reads from where."""
+
+from __future__ import annotations
+
+from agent.detect.assessment import Assessment, Measure
+from agent.detect.locality import UNKNOWN
+from agent.detect.tally import racks_by_partition
+from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
+from agent.plan.explained import Answer, Explained, yes_or_no
+from agent.plan.found import Scene
+from agent.plan.plan import Plan
+from agent.plan.triggers import COOPERATIVE, RACK_AWARE
+from agent.plan.worth import group_ground, reading, total_reads, worth
+from assignors.problem import ConsumerResult, TaskResult, TopicPartition
+
+ReaderGroup = ConsumerGroup | StreamsGroup
+
+
+def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
+    """Locality, then the rules for a rebalance, then who reads what, then warm-ups."""
+    group = scene.snapshot.groups.get(name)
+    assessment = scene.detection.assessments.get(name)
+    if group is None:
+        return []
+    about = f"group/{name}"
+    if not isinstance(group, ConsumerGroup | StreamsGroup):
+        return [Explained(about, "assessed", Answer.NO, "the group assigns no partitions to readers")]
+    rows = _locality(about, assessment)
+    rows += _rebalance_rules(about, group, assessment, scene)
+    planned = any(trigger.group_id == name for trigger in plan.triggers)
+    what = "one rebalance is proposed" if planned else "no rebalance is proposed"
+    rows.append(Explained(about, "rebalance planned", yes_or_no(planned), what))
+    if assessment is not None and assessment.why_not is None:
+        rows += _reads(group, assessment, scene)
+    return rows + _warmups(name, scene)
+
+
+def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
+    if assessment is None or assessment.why_not is not None:
+        why = "it was not looked at" if assessment is None or assessment.why_not is None else assessment.why_not.value
+        return [Explained(about, "assessed", Answer.NO, why)]
+    rows = [
+        Explained(
+            about,
+            f"local by the {now.measure.value} measure",
+            yes_or_no(now.local >= best.local),
+            f"{now.local:g} of {now.total:g} {now.unit} now, {best.local:g} at best, {now.unknown:g} unknown",
+        )
+        for now, best in zip(assessment.current, assessment.optimal, strict=True)
+    ]
+    proven = "proven" if assessment.lower_bound == assessment.optimal_crossing else "not proven"
+    sentence = (
+        f"{assessment.crossing} reads cross now, {assessment.optimal_crossing} at the optimum ({proven}), "
+        f"which moves {assessment.moved}"
+    )
+    return [*rows, Explained(about, "at its optimum", yes_or_no(assessment.gap == 0), sentence)]
+
+
+def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
+    """The rules of a proposed rebalance in the order in which they are asked."""
+    classic = group.kind in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS)
+    stable = group.state == "Stable" and not group.hidden
+    static = sum(member.instance_id is not None for member in group.members)
+    cooperative = group.assignor in COOPERATIVE
+    rows = [
+        Explained(about, "classic group", yes_or_no(classic), f"it is a {group.kind.value} group"),
+        Explained(about, "stable", Answer.YES if stable else Answer.WAIT, f"its state is {group.state}"),
+        Explained(about, "no static members", yes_or_no(not static), f"{static} of {len(group.members)} are static"),
+        Explained(about, "cooperative", yes_or_no(cooperative), f"its protocol is {group.assignor or 'not shown'}"),
+        _looks_at_racks(about, group, scene),
+        _racks_known(about, group),
+    ]
+    if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
+        versions = ", ".join(map(str, group.metadata_versions))
+        rows.append(Explained(about, "one version", Answer.WAIT, f"a roll is in progress: versions {versions}"))
+    if assessment is not None and assessment.why_not is None:
+        rows += _gain(about, group, assessment, scene)
+    return rows
+
+
+def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
+    rule = "assignor looks at racks"
+    if isinstance(group, StreamsGroup):
+        settings = scene.limits.group(group.id)
+        strategy = settings.rack_aware_assignment_strategy
+        known = "set for it" if settings.known else "Kafka's default, assumed"
+        classic = group.kind is GroupKind.CLASSIC_STREAMS
+        sentence = f"rack.aware.assignment.strategy is {strategy} ({known})" if classic else "brokers assign its tasks"
+        return Explained(about, rule, yes_or_no(classic and strategy != "none"), sentence)
+    looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE
+    return Explained(about, rule, yes_or_no(looks), f"{group.assignor or 'no assignor is shown'} ({group.kind.value})")
+
+
+def _racks_known(about: str, group: ReaderGroup) -> Explained:
+    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
+    known = sum(reader.rack.state is RackState.KNOWN for reader in readers)
+    return Explained(
+        about, "racks known", yes_or_no(known == len(readers)), f"{known} of {len(readers)} tell their rack"
+    )
+
+
+def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
+    limits, total = scene.limits, total_reads(assessment)
+    enough = worth(assessment.gap, total, limits)
+    sentence = (
+        f"{assessment.gap} of {total:g} reads by Kafka's measure; wanted are at least {limits.min_gain_partitions} and "
+        f"{limits.min_gain_share:.0%}"
+    )
+    rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
+    read = reading(group, assessment, group_ground(group, scene.snapshot, scene.memo))
+    if read is not None:
+        gained = read.after.local - read.before.local
+        rows.append(
+            Explained(
+                about,
+                "reads really get nearer",
+                yes_or_no(worth(gained, read.after.total, limits)),
+                f"read-local {read.before.local} -> {read.after.local} of {read.after.total}",
+            )
+        )
+    return rows
+
+
+def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
+    """Each read: local, crossing or unknown by Kafka's measure, and who reads it at the optimum."""
+    ground = group_ground(group, scene.snapshot, scene.memo)
+    racks = racks_by_partition(ground, Measure.KAFKA)
+    target = _owners(group, assessment)
+    rows: list[Explained] = []
+    for reader, rack, partitions in _readers(group):
+        bit = ground.bits.reader(rack)
+        for partition in partitions:
+            mask = ground.masks[partition.topic].kafka[partition.partition]
+            near = ", ".join(sorted(racks[partition.topic][partition.partition])) or "no known rack"
+            sentence = f"reader in {rack.name or rack.state.value}, replicas in {near}"
+            if target.get(partition, reader) != reader:
+                sentence += f"; the optimum gives it to {target[partition]}"
+            rows.append(Explained(f"{reader} {partition}", "local", _local(bit, mask), sentence))
+    return rows
+
+
+def _local(bit: int, mask: int) -> Answer:
+    if bit and mask & bit:
+        return Answer.YES
+    return Answer.UNKNOWN if not bit or mask & UNKNOWN else Answer.NO
+
+
+def _readers(group: ReaderGroup) -> list[tuple[str, Rack, tuple[TopicPartition, ...]]]:
+    if isinstance(group, ConsumerGroup):
+        return [(member.id, member.rack, member.assigned or ()) for member in group.members]
+    sources = {task.id: task.sources for task in group.topology.tasks} if group.topology else {}
+    return [
+        (process.id, process.rack, tuple(source for task in process.active for source in sources.get(task, ())))
+        for process in group.processes
+    ]
+
+
+def _owners(group: ReaderGroup, assessment: Assessment) -> dict[TopicPartition, str]:
+    match assessment.result:
+        case ConsumerResult() as result:
+            return {partition: member for member, held in result.assignment.items() for partition in held}
+        case TaskResult() as result if isinstance(group, StreamsGroup) and group.topology is not None:
+            sources = {task.id: task.sources for task in group.topology.tasks}
+            return {p: process for process, tasks in result.active.items() for task in tasks for p in sources[task]}
+        case _:
+            return {}
+
+
+def _warmups(name: str, scene: Scene) -> list[Explained]:
+    acceptable = scene.limits.group(name).acceptable_recovery_lag
+    rows: list[Explained] = []
+    for copy in scene.snapshot.copies.get(name, ()):
+        if copy.role is not Role.WARMUP:
+            continue
+        lag = "unknown" if copy.lag is None else f"{copy.lag.low:.0f} to {copy.lag.high:.0f} records"
+        source = copy.lag_source.value if copy.lag_source is not None else "no source"
+        answer = {True: Answer.YES, False: Answer.WAIT, None: Answer.UNKNOWN}[copy.caught_up]
+        sentence = f"lag {lag} ({source}), acceptable.recovery.lag {acceptable}"
+        rows.append(Explained(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
+    return rows

@@ -1,0 +1,130 @@
+"""Why each replica of a topic stays or moves, and why it went to that broker and to no other."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agent.model.snapshot import BrokerState, PartitionState, RackState, TopicState
+from agent.model.spread import RackRoom, crowding, rack_room
+from agent.plan.explained import Answer, Explained, yes_or_no
+from agent.plan.found import Scene
+from agent.plan.placements import left_out
+from agent.plan.plan import Plan
+from agent.propose.proposal import PlacementChange
+
+
+def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> list[Explained]:
+    """Rules by partition; with one partition named, also every broker against every rule."""
+    topic = scene.snapshot.topics.get(name)
+    if topic is None:
+        return []
+    rows = [_included(topic, scene)]
+    room = rack_room(scene.snapshot.brokers, scene.held)
+    changes = {change.id: (p.leaders_only, change) for p in plan.placements for change in p.changes if p.topic == name}
+    for state in topic.partitions:
+        if partition is not None and state.id.partition != partition:
+            continue
+        leaders_only, change = changes.get(state.id, (False, None))
+        rows += [_spread(state, room), *_movable(state, scene), _planned(state, change, leaders_only=leaders_only)]
+        if partition is not None:
+            for broker in scene.snapshot.brokers:
+                rows += _broker(state, broker, room, scene, change)
+    return rows
+
+
+def _included(topic: TopicState, scene: Scene) -> Explained:
+    if left_out(topic, scene.limits):
+        why = "rackwise's own topic, left out unless asked for" if topic.own else "excluded by the settings"
+        return Explained(f"topic/{topic.name}", "included", Answer.NO, why)
+    return Explained(f"topic/{topic.name}", "included", Answer.YES, f"{len(topic.partitions)} partitions are looked at")
+
+
+def _spread(state: PartitionState, room: RackRoom) -> Explained:
+    racks = " ".join(room.rack_of.get(broker, "?") for broker in state.replicas)
+    crowded = crowding(state.replicas, room)
+    if crowded is None:
+        sentence = f"replicas {list(state.replicas)} are in racks {racks}; no rack holds more than it must"
+        return Explained(str(state.id), "spread over racks", Answer.YES, sentence)
+    sentence = (
+        f"replicas {list(state.replicas)} are in racks {racks}: {len(crowded.replicas)} in {crowded.rack}, "
+        f"while {', '.join(crowded.free)} could take one"
+    )
+    return Explained(str(state.id), "spread over racks", Answer.NO, sentence)
+
+
+def _movable(state: PartitionState, scene: Scene) -> list[Explained]:
+    about = str(state.id)
+    rows: list[Explained] = []
+    running = scene.snapshot.reassignments.get(state.id)
+    if running is not None:
+        sentence = f"adding {list(running.adding)}, removing {list(running.removing)}; it is left alone until then"
+        rows.append(Explained(about, "no reassignment runs", Answer.WAIT, sentence))
+    states = {broker.id: broker for broker in scene.snapshot.brokers}
+    unknown = [b for b in state.replicas if b not in states or states[b].rack.state is not RackState.KNOWN]
+    if unknown:
+        sentence = f"the rack of broker {unknown[0]} is not known, so no move is sure to help"
+        rows.append(Explained(about, "all racks known", Answer.NO, sentence))
+    held = [broker for broker in state.replicas if broker in scene.held]
+    if held:
+        sentence = f"the rack of broker {held[0]} has not been stable for long enough"
+        rows.append(Explained(about, "all racks stable", Answer.WAIT, sentence))
+    return rows
+
+
+def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_only: bool) -> Explained:
+    if change is None:
+        return Explained(str(state.id), "planned", Answer.NO, "nothing is planned for it")
+    what = "preferred leader only, no data moves" if leaders_only else "replicas move"
+    sentence = f"{list(change.before)} -> {list(change.after)} ({what})"
+    return Explained(str(state.id), "planned", Answer.YES, sentence)
+
+
+def _broker(
+    state: PartitionState, broker: BrokerState, room: RackRoom, scene: Scene, change: PlacementChange | None
+) -> list[Explained]:
+    """One broker as a home of one partition, rule by rule."""
+    about = f"{state.id} on broker {broker.id}"
+    rack = room.rack_of.get(broker.id)
+    holds = broker.id in state.replicas
+    told = broker.rack.name or broker.rack.state.value
+    there = "registered" if broker.alive else "absent from the cluster"
+    rows = [
+        Explained(about, "holds it", yes_or_no(holds), "it has a replica now" if holds else "it has no replica now"),
+        Explained(about, "alive", yes_or_no(broker.alive), there),
+        Explained(
+            about, "rack known", yes_or_no(rack is not None), f"rack {broker.rack.name or broker.rack.state.value}"
+        ),
+    ]
+    if broker.fenced:
+        rows.append(Explained(about, "unfenced", Answer.WAIT, "fenced: it may be starting or stopping"))
+    if broker.cordoned:
+        rows.append(Explained(about, "not cordoned", Answer.NO, "all its log directories are cordoned (KIP-1066)"))
+    if broker.id in scene.held:
+        rows.append(Explained(about, "rack stable", Answer.WAIT, "its rack has not been stable for long enough"))
+    if rack is not None:
+        rows.append(_room(state, broker, rack, room))
+    rows.append(_chosen(about, broker.id, state, change, scene))
+    return rows
+
+
+def _room(state: PartitionState, broker: BrokerState, rack: str, room: RackRoom) -> Explained:
+    held = Counter(room.rack_of[b] for b in state.replicas if b in room.rack_of)
+    fullest = max(held.values(), default=0)
+    mine = held[rack]
+    about = f"{state.id} on broker {broker.id}"
+    if broker.id in state.replicas:
+        answer = yes_or_no(mine < fullest or crowding(state.replicas, room) is None)
+        return Explained(about, "rack has room", answer, f"rack {rack} holds {mine}, the fullest {fullest}")
+    better = fullest - mine >= 2
+    sentence = f"rack {rack} holds {mine}, the fullest {fullest}: one more {'helps' if better else 'would not help'}"
+    return Explained(about, "rack has room", yes_or_no(better), sentence)
+
+
+def _chosen(about: str, broker: int, state: PartitionState, change: PlacementChange | None, scene: Scene) -> Explained:
+    load = sum(broker in other.replicas for topic in scene.snapshot.topics.values() for other in topic.partitions)
+    before, after = broker in state.replicas, broker in (change.after if change is not None else state.replicas)
+    if before == after:
+        verb = "keeps its replica" if before else "gets no replica"
+    else:
+        verb = "gives its replica away" if before else "gets a replica"
+    return Explained(about, "chosen", yes_or_no(after), f"{verb}; it holds {load} replicas in all")

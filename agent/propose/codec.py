@@ -1,0 +1,271 @@
+"""A proposal as JSON and back: the document that the proposals topic, files and the command line speak.
+
+Plain named fields instead of positions, so that a reader needs no code of ours. Fields come in the order of the classes
+below and the bytes are canonical: equal proposals give equal bytes. Additive changes only within a schema version; a
+reader leaves fields that it does not know aside, and refuses documents of a newer version.
+
+`proposal_schema` is exported to ``docs/schemas/proposal.v1.json``; a test keeps the two the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from agent.detect.assessment import Locality, Measure
+from agent.detect.finding import Subject
+from agent.propose.proposal import SCHEMA_VERSION, Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+
+SCHEMA_ID = f"urn:rackwise:proposal:v{SCHEMA_VERSION}"
+_DOCUMENT = ConfigDict(use_attribute_docstrings=True, extra="ignore")
+
+
+@with_config(_DOCUMENT)
+class SubjectDocument(TypedDict):
+    """What the proposal is about, written kind/name."""
+
+    kind: str
+    """cluster, broker, rack, topic, group, member or task."""
+    name: str
+
+
+@with_config(_DOCUMENT)
+class RowDocument(TypedDict):
+    """One line of the comparison of before and after; only what changes is listed."""
+
+    key: str
+    """A partition (topic-0), a member id, "process task role", or the name of a setting."""
+    value: list[str | int]
+    """Replicas in order (the first is the preferred leader), partitions, a rack, or the setting's value."""
+
+
+@with_config(_DOCUMENT)
+class MoveDocument(TypedDict):
+    """One elementary change."""
+
+    what: str
+    """replica, leader, partition, task or setting."""
+    subject: str
+    source: str | None
+    target: str | None
+    bytes: int | None
+    """Bytes copied or restored by it; null when unknown."""
+
+
+@with_config(_DOCUMENT)
+class LocalityDocument(TypedDict):
+    """How much of the subject's work is local, by one named measure."""
+
+    measure: Literal["kafka", "read-local"]
+    """kafka: any replica is in the reader's rack. read-local: the leader is, or an in-sync replica where the brokers
+    have a rack-aware selector and the client sends its rack."""
+    unit: str
+    """partitions or bytes_per_s."""
+    local: float
+    total: float
+    unknown: float
+    """Part of the total of which locality cannot be told."""
+
+
+@with_config(_DOCUMENT)
+class PredictedDocument(TypedDict):
+    """What is expected to follow; null is unknown, never zero."""
+
+    before: list[LocalityDocument]
+    after: list[LocalityDocument]
+    cross_rack_bytes_per_s_before: float | None
+    cross_rack_bytes_per_s_after: float | None
+    usd_per_day_before: float | None
+    usd_per_day_after: float | None
+    moves: int
+    bytes_to_move: int | None
+    seconds: float | None
+
+
+@with_config(_DOCUMENT)
+class FactDocument(TypedDict):
+    """A named fact; facts come in the order in which a reader wants them."""
+
+    name: str
+    value: str | int | float | bool | list[str | int] | None
+
+
+@with_config(_DOCUMENT)
+class ProposalDocument(TypedDict):
+    """What rackwise would do about a finding: before, after, gain, cost, reason and expiry."""
+
+    schema_version: int
+    id: str
+    """p- and 12 hex digits; the same snapshot gives the same id, whoever looks."""
+    kind: Literal["reassign", "leaders", "trigger", "advise"]
+    reason: str
+    """Name of the reason, in lower case with underscores."""
+    reason_text: str
+    """The reason as people read it."""
+    subject: SubjectDocument
+    sentence: str
+    before: list[RowDocument]
+    after: list[RowDocument]
+    moves: list[MoveDocument]
+    predicted: PredictedDocument
+    lower_bound: float | None
+    """No change of this kind can reach less: crossing reads, or bytes copied for a reassignment."""
+    optimal: bool | None
+    """Whether the lower bound is reached; null where there is none."""
+    evidence: list[FactDocument]
+    findings: list[str]
+    """Ids of the findings that it answers."""
+    line: str | None
+    """The exact configuration line to set, or command to run."""
+    snapshot_hash: str
+    """Digest of what the proposal rests on; the proposal is void when it no longer holds."""
+    created_ms: int
+    """Epoch milliseconds."""
+    expires_ms: int
+    """Epoch milliseconds; not to be used later."""
+
+
+class BadProposalDocument(ValueError):  # noqa: N818 (it names the document, as BadProblem names the problem)
+    """A document that is no proposal of a version that this release reads; the sentence says where it is wrong."""
+
+
+def proposal_to_json(proposal: Proposal) -> dict[str, Any]:
+    """The document of a proposal, fields in their fixed order."""
+    predicted = proposal.predicted
+    document: ProposalDocument = {
+        "schema_version": proposal.schema_version,
+        "id": proposal.id,
+        "kind": proposal.kind.value,
+        "reason": proposal.reason.name.lower(),
+        "reason_text": proposal.reason.value,
+        "subject": {"kind": proposal.subject.kind, "name": proposal.subject.name},
+        "sentence": proposal.sentence,
+        "before": [{"key": row.key, "value": list(row.value)} for row in proposal.before],
+        "after": [{"key": row.key, "value": list(row.value)} for row in proposal.after],
+        "moves": [
+            {"what": m.what, "subject": m.subject, "source": m.source, "target": m.target, "bytes": m.bytes}
+            for m in proposal.moves
+        ],
+        "predicted": {
+            "before": [_locality(share) for share in predicted.before],
+            "after": [_locality(share) for share in predicted.after],
+            "cross_rack_bytes_per_s_before": predicted.cross_rack_bytes_per_s_before,
+            "cross_rack_bytes_per_s_after": predicted.cross_rack_bytes_per_s_after,
+            "usd_per_day_before": predicted.usd_per_day_before,
+            "usd_per_day_after": predicted.usd_per_day_after,
+            "moves": predicted.moves,
+            "bytes_to_move": predicted.bytes_to_move,
+            "seconds": predicted.seconds,
+        },
+        "lower_bound": proposal.lower_bound,
+        "optimal": proposal.optimal,
+        "evidence": [
+            {"name": name, "value": list(value) if isinstance(value, tuple) else value}
+            for name, value in proposal.evidence
+        ],
+        "findings": list(proposal.findings),
+        "line": proposal.line,
+        "snapshot_hash": proposal.snapshot_hash,
+        "created_ms": proposal.created_ms,
+        "expires_ms": proposal.expires_ms,
+    }
+    return dict(document)
+
+
+def proposal_to_bytes(proposal: Proposal) -> bytes:
+    """The canonical bytes of a proposal: UTF-8, no spaces, fields in their fixed order."""
+    return json.dumps(proposal_to_json(proposal), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def proposal_from_json(document: str | bytes | Mapping[str, Any]) -> Proposal:
+    """The proposal of a document or of its JSON text; unknown fields are left aside.
+
+    Raises ``BadProposalDocument`` for anything that is not a proposal of this schema version or an older one.
+    """
+    try:
+        if isinstance(document, str | bytes):
+            read = _READER.validate_json(document)
+        else:
+            read = _READER.validate_python(dict(document))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise BadProposalDocument(f"not a proposal: {where}: {first['msg']}") from error
+    if not 1 <= read["schema_version"] <= SCHEMA_VERSION:
+        raise BadProposalDocument(
+            f"the proposal has schema version {read['schema_version']} and this release reads up to {SCHEMA_VERSION}; "
+            "use a newer release of rackwise"
+        )
+    return _proposal(read)
+
+
+def proposal_schema() -> dict[str, Any]:
+    """The JSON Schema of the document."""
+    schema = _READER.json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **schema}
+
+
+_READER: TypeAdapter[ProposalDocument] = TypeAdapter(ProposalDocument)
+
+
+def _locality(share: Locality) -> LocalityDocument:
+    return {
+        "measure": share.measure.value,
+        "unit": share.unit,
+        "local": share.local,
+        "total": share.total,
+        "unknown": share.unknown,
+    }
+
+
+def _proposal(read: ProposalDocument) -> Proposal:
+    reason = read["reason"].upper()
+    if reason not in ProposalReason.__members__:
+        raise BadProposalDocument(f"not a proposal: reason: there is no reason {read['reason']!r}")
+    return Proposal(
+        id=read["id"],
+        kind=ProposalKind(read["kind"]),
+        reason=ProposalReason[reason],
+        subject=Subject(**read["subject"]),
+        sentence=read["sentence"],
+        before=tuple(Row(row["key"], tuple(row["value"])) for row in read["before"]),
+        after=tuple(Row(row["key"], tuple(row["value"])) for row in read["after"]),
+        moves=tuple(Move(**move) for move in read["moves"]),
+        predicted=_predicted(read["predicted"]),
+        lower_bound=read["lower_bound"],
+        optimal=read["optimal"],
+        evidence=tuple(_fact(fact) for fact in read["evidence"]),
+        findings=tuple(read["findings"]),
+        line=read["line"],
+        snapshot_hash=read["snapshot_hash"],
+        created_ms=read["created_ms"],
+        expires_ms=read["expires_ms"],
+        schema_version=read["schema_version"],
+    )
+
+
+def _share(share: LocalityDocument) -> Locality:
+    return Locality(Measure(share["measure"]), share["unit"], share["local"], share["total"], share["unknown"])
+
+
+def _predicted(read: PredictedDocument) -> Predicted:
+    return Predicted(
+        before=tuple(_share(share) for share in read["before"]),
+        after=tuple(_share(share) for share in read["after"]),
+        cross_rack_bytes_per_s_before=read["cross_rack_bytes_per_s_before"],
+        cross_rack_bytes_per_s_after=read["cross_rack_bytes_per_s_after"],
+        usd_per_day_before=read["usd_per_day_before"],
+        usd_per_day_after=read["usd_per_day_after"],
+        moves=read["moves"],
+        bytes_to_move=read["bytes_to_move"],
+        seconds=read["seconds"],
+    )
+
+
+def _fact(fact: FactDocument) -> tuple[str, str | int | float | bool | tuple[str | int, ...] | None]:
+    value = fact["value"]
+    return fact["name"], tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,107 @@
+"""Replica lists as the JSON of ``kafka-reassign-partitions``, there and back, with the file that undoes them.
+
+Both kinds of placement proposals are such files: a reassignment moves replicas, a leaders proposal only reorders them
+(Kafka applies that at once; the leader follows at the next preferred election). The tool refuses a partition that is
+listed twice, so two proposals about one partition make no file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, Literal
+
+from agent.propose.proposal import PlacementChange, Proposal, ProposalKind, Row
+from assignors.problem import TopicPartition
+
+
+class BadReassignmentFile(ValueError):  # noqa: N818 (it names the file, as BadProblem names the problem)
+    """A file that ``kafka-reassign-partitions`` would not take; the sentence says where it is wrong."""
+
+
+def reassignment_json(proposals: Iterable[Proposal]) -> str:
+    """What carries the proposals out, as ``--reassignment-json-file`` reads it."""
+    return _written(proposals, "after")
+
+
+def rollback_json(proposals: Iterable[Proposal]) -> str:
+    """What brings the placement back that the proposals started from."""
+    return _written(proposals, "before")
+
+
+def read_reassignment_json(text: str) -> dict[TopicPartition, tuple[int, ...]]:
+    """Partition -> replicas of such a file, sorted; ``log_dirs`` are left to the brokers.
+
+    Raises ``BadReassignmentFile``.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise BadReassignmentFile(f"not JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("version", 1) != 1 or not isinstance(data.get("partitions"), list):
+        raise BadReassignmentFile('expected {"version": 1, "partitions": [...]}')
+    placements: dict[TopicPartition, tuple[int, ...]] = {}
+    for number, entry in enumerate(data["partitions"]):
+        partition, replicas = _entry(entry, number)
+        if partition in placements:
+            raise BadReassignmentFile(f"{partition} is listed twice")
+        placements[partition] = replicas
+    return dict(sorted(placements.items()))
+
+
+def changes_of(proposals: Iterable[Proposal]) -> tuple[PlacementChange, ...]:
+    """The replica lists that the placement proposals among these change, sorted by partition."""
+    changes: list[PlacementChange] = []
+    for proposal in proposals:
+        if proposal.kind in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+            before = {row.key: _replicas(row) for row in proposal.before}
+            changes += [PlacementChange(_partition(row.key), before[row.key], _replicas(row)) for row in proposal.after]
+    return tuple(sorted(changes))
+
+
+def _written(proposals: Iterable[Proposal], side: Literal["before", "after"]) -> str:
+    changes = changes_of(proposals)
+    twice = sorted({str(a.id) for a, b in pairwise(changes) if a.id == b.id})
+    if twice:
+        raise BadReassignmentFile(f"more than one proposal changes {', '.join(twice)}; choose one of them")
+    partitions = [
+        {
+            "topic": change.id.topic,
+            "partition": change.id.partition,
+            "replicas": list(change.after if side == "after" else change.before),
+        }
+        for change in changes
+    ]
+    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
+
+
+def _entry(entry: Any, number: int) -> tuple[TopicPartition, tuple[int, ...]]:
+    where = f"partitions[{number}]"
+    if not isinstance(entry, dict):
+        raise BadReassignmentFile(f"{where} is no object")
+    topic: Any
+    partition: Any
+    topic, partition, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
+    if not isinstance(topic, str) or not topic:
+        raise BadReassignmentFile(f"{where}.topic is no name")
+    if not _is_number(partition):
+        raise BadReassignmentFile(f"{where}.partition is no number from 0")
+    if not isinstance(replicas, list) or not replicas or not all(_is_number(broker) for broker in replicas):
+        raise BadReassignmentFile(f"{where}.replicas is no list of broker ids")
+    if len(set(replicas)) != len(replicas):
+        raise BadReassignmentFile(f"{where}.replicas names a broker twice")
+    return TopicPartition(topic, partition), tuple(replicas)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _partition(key: str) -> TopicPartition:
+    topic, _, number = key.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _replicas(row: Row) -> tuple[int, ...]:
+    return tuple(int(broker) for broker in row.value)
