@@ -53,15 +53,13 @@ def read_subscription(data: bytes, reading: Reading) -> tuple[Subscription, byte
     """A subscription without its user data, and those apart; raises `Broken`."""
     version, topics, at = _head(data, reading)
     user_data, at = nullable_bytes(data, at, "the subscription's user data")
-    if version == 0:
-        return Subscription(version, topics, None, None, None, None), user_data
-    owned, at = reading.partitions(data, at)
-    if version == 1:
-        return Subscription(version, topics, None, owned, None, None), user_data
-    if version == 2:
+    owned = generation = rack = None
+    if version > 0:
+        owned, at = reading.partitions(data, at)
+    if version > 2:
+        generation, rack = reading.tails.get(data[at:]) or _tail(data, at, reading)
+    elif version == 2:
         generation = _known(int32(data, at, "the generation"))
-        return Subscription(version, topics, None, owned, generation, None), user_data
-    generation, rack = reading.tails.get(data[at:]) or _tail(data, at, reading)
     return _new(Subscription, (version, topics, None, owned, generation, rack)), user_data
 
 

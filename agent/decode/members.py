@@ -45,10 +45,11 @@ def decode_members(observation: Observation, memo: Memo | None = None, bounds: B
     spare_items = bounds.spare_items
     groups = []
     for raw in observation.groups:
-        items = bounds.group_items if spare_items >= bounds.group_items else bounds.free_items
+        free_items = bounds.free_items + bounds.free_items_per_member * len(raw.members)
+        items = max(free_items, bounds.group_items) if spare_items >= bounds.group_items else free_items
         read = partial(_decode_group, raw, items, names, bounds)
         group, used_items = memo.of(("decode", raw.group_id), (raw, items, bounds), read)
-        spare_items -= max(0, used_items - bounds.free_items)
+        spare_items -= max(0, used_items - free_items)
         groups.append(group)
     return DecodedGroups(tuple(groups))
 

@@ -36,9 +36,11 @@ class Bounds(NamedTuple):
     """Subscription and assignment of one member together."""
     group_bytes: int = 16 << 20
     group_items: int = 1 << 20
-    """Names, partitions, tasks and pairs that one group may build."""
+    """Names, partitions, tasks and pairs that one group may build; more only where its free items are more."""
     free_items: int = 1 << 14
-    """What every group may build whatever the others do."""
+    """What every group may build whatever the others do, ..."""
+    free_items_per_member: int = 1 << 10
+    """... and this for each of its members: honest groups are large because they have many of them."""
     spare_items: int = 1 << 21
     """What all groups together may build beyond that, so that many hostile groups cost no more than a few."""
 
@@ -172,15 +174,14 @@ class Reading:
         """
         if data.startswith(self._array_raw, at):
             return self._array, at + len(self._array_raw)
-        start = at
-        if self._array_head is not None and data.startswith(self._array_head[0], at):
-            raw, known = self._array_head
-            found, at = self._partitions_of(known, data, at + len(raw))
+        head = self._array_head
+        if head is not None and data.startswith(head[0], at):
+            found, end = self._partitions_of(head[1], data, at + len(head[0]))
         else:
-            found, at = self._partitions_by_topic(data, at)
+            found, end = self._partitions_by_topic(data, at)
         if found:
-            self._array_raw, self._array = data[start:at], found
-        return found, at
+            self._array_raw, self._array = data[at:end], found
+        return found, end
 
     def _partitions_by_topic(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         start = at

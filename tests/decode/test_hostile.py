@@ -162,13 +162,17 @@ def test_in_a_group_over_the_limit_the_smallest_members_are_read() -> None:
     assert {told.sentence for told in refused} == {f"the group's members hold more than {16 * MIB} bytes"}
 
 
+def few_items(items: int) -> Bounds:
+    return Bounds(group_items=items, free_items=items, free_items_per_member=0)
+
+
 def test_a_group_may_build_only_so_many_items() -> None:
     greedy = member(many_partitions(4_000), b"", "greedy")
     rows = (greedy, member(subscribed(), assigned(), "small"), greedy)
-    (found,) = decode_members(observation(group(*rows)), bounds=Bounds(group_items=1_200)).groups
+    (found,) = decode_members(observation(group(*rows)), bounds=few_items(1_200)).groups
     told = found.members[2].subscription
     assert isinstance(told, Subscription)  # the same bytes as the first one's, so nothing is built
-    (found,) = decode_members(observation(group(*rows)), bounds=Bounds(group_items=900)).groups
+    (found,) = decode_members(observation(group(*rows)), bounds=few_items(900)).groups
     told = found.members[0].subscription
     assert isinstance(told, Undecodable)
     assert told.reason is UndecodableReason.TOO_LARGE
@@ -177,12 +181,26 @@ def test_a_group_may_build_only_so_many_items() -> None:
 
 
 def test_many_hostile_groups_cost_no_more_than_a_few_and_hide_no_small_one() -> None:
-    bounds = Bounds(group_items=2_000, free_items=100, spare_items=5_000)
+    bounds = Bounds(group_items=2_000, free_items=100, free_items_per_member=0, spare_items=5_000)
     greedy = [group(member(many_partitions(4_000)), name=f"greedy {i}") for i in range(10)]
     healthy = [group(member(subscribed(), assigned()), name=f"healthy {i}") for i in range(10)]
     decoded = decode_members(observation(*greedy, *healthy), bounds=bounds)
     read = [found.raw.group_id for found in decoded.groups if isinstance(found.members[0].subscription, Subscription)]
     assert read == [f"greedy {i}" for i in range(4)] + [f"healthy {i}" for i in range(10)]
+
+
+def test_a_group_of_many_ordinary_members_needs_nothing_of_what_hostile_groups_use_up() -> None:
+    bounds = Bounds(group_items=2_000, free_items=100, free_items_per_member=10, spare_items=2_000)
+    greedy = group(member(many_partitions(8_000)), name="greedy")
+    rows = [
+        member(encode_subscription(Subscription(3, (f"t{i}",), None, (), 4, "r1")), assigned(), f"m{i}")
+        for i in range(1_000)
+    ]
+    decoded = decode_members(
+        observation(greedy, greedy._replace(group_id="too"), group(*rows, name="many")), bounds=bounds
+    )
+    read = [sum(isinstance(m.subscription, Subscription) for m in found.members) for found in decoded.groups]
+    assert read == [1, 0, 1_000]
 
 
 def test_memory_stays_flat_over_many_broken_inputs() -> None:
