@@ -1,7 +1,8 @@
 """observe: everything the brokers tell, as raw rows, with a gap for each thing that they do not tell.
 
-Bulk answers and groups are read by the wire client: one request for all topics, one per coordinator for its groups,
-one per leader for its end offsets. librdkafka's admin client reads the configs of brokers and groups.
+One request for all topics, one per coordinator for two hundred of its groups, one per leader for its end offsets. All
+of it goes through `agent.wire`; librdkafka writes and consumes (`agent.record`), and reads nothing here
+(`docs/decisions/0004-one-client-looks.md`).
 """
 
 from agent.observe.clients import Clients

@@ -1,4 +1,4 @@
-"""The two clients of a look, made of one configuration."""
+"""The client of a look, made of the user's one configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from agent.observe.admin import Admin
 from agent.wire import WireClient
 from config.kafka_client import KafkaClientConfig
 
@@ -15,21 +14,18 @@ _CLIENT_ID = "rackwise"
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Both clients, opened together and closed together; a context manager."""
+    """What a look asks with; a context manager that closes all connections."""
 
     wire: WireClient
-    admin: Admin
 
     @classmethod
     def open(cls, config: KafkaClientConfig) -> Self:
-        """Clients of that configuration; connects nothing yet. Raises ConfigError for what cannot be used."""
-        named = config if "client.id" in config.root else config.with_overrides({"client.id": _CLIENT_ID})
-        return cls(WireClient(named.kafka_python()), Admin(named.confluent()))
+        """The client of that configuration; connects nothing yet. Raises ConfigError for what cannot be used."""
+        return cls(WireClient({"client_id": _CLIENT_ID, **config.kafka_python()}))
 
     def close(self) -> None:
-        """Close all connections of both."""
+        """Close all connections."""
         self.wire.close()
-        self.admin.close()
 
     def __enter__(self) -> Self:
         return self

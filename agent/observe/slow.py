@@ -52,7 +52,7 @@ NO_LOG_DIRS = LogDirs({}, frozenset(), ())
 
 
 def topic_configs(context: Context, topics: Iterable[str]) -> Configs:
-    """Configs of the topics. Raises CallFailed when none answered."""
+    """Configs of the topics."""
     last = context.recall.last
     wire = context.clients.wire
     return _refreshed(
@@ -65,28 +65,28 @@ def topic_configs(context: Context, topics: Iterable[str]) -> Configs:
 
 
 def broker_configs(context: Context) -> Configs:
-    """Configs of the brokers that serve. Raises CallFailed."""
+    """Configs of the brokers that serve."""
     last = context.recall.last
-    admin = context.clients.admin
+    wire = context.clients.wire
     return _refreshed(
         context,
         Part.BROKER_CONFIGS,
-        map(str, context.clients.wire.broker_ids),
+        map(str, wire.broker_ids),
         {str(broker): values for broker, values in last.broker_configs.items()} if last else {},
-        lambda names: admin.broker_configs(map(int, names), BROKER_KEYS, context.timeout_ms),
+        lambda _missing: wire.describe_broker_configs(BROKER_KEYS, context.timeout_ms),
     )
 
 
 def group_configs(context: Context, groups: Iterable[str]) -> Configs:
-    """Configs of KIP-848 and KIP-1071 groups. Raises CallFailed."""
+    """Configs of KIP-848 and KIP-1071 groups."""
     last = context.recall.last
-    admin = context.clients.admin
+    wire = context.clients.wire
     return _refreshed(
         context,
         Part.GROUP_CONFIGS,
         groups,
         last.group_configs if last else {},
-        lambda names: admin.group_configs(names, context.timeout_ms),
+        lambda names: wire.describe_group_configs(names, context.timeout_ms),
     )
 
 

@@ -95,10 +95,18 @@ class WireClient:
         return offset_calls.list_end_offsets(self._pool, leaders, Deadline.after_ms(deadline_ms))
 
     def describe_topic_configs(
-        self, names: Sequence[str], keys: Sequence[str], deadline_ms: int
-    ) -> config_calls.TopicConfigs:
+        self, topics: Sequence[str], keys: Sequence[str], deadline_ms: int
+    ) -> config_calls.Configs:
         """Those configs of each topic."""
-        return config_calls.describe_topic_configs(self._pool, names, keys, Deadline.after_ms(deadline_ms))
+        return config_calls.describe_topic_configs(self._pool, topics, keys, Deadline.after_ms(deadline_ms))
+
+    def describe_group_configs(self, groups: Sequence[str], deadline_ms: int) -> config_calls.Configs:
+        """All configs of each KIP-848 or KIP-1071 group."""
+        return config_calls.describe_group_configs(self._pool, groups, Deadline.after_ms(deadline_ms))
+
+    def describe_broker_configs(self, keys: Sequence[str], deadline_ms: int) -> config_calls.Configs:
+        """Those configs of each broker that serves, by broker id as text."""
+        return config_calls.describe_broker_configs(self._pool, keys, Deadline.after_ms(deadline_ms))
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,0 +1,94 @@
+"""What the tests of observe put on a real cluster, and take off again."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from agent.observation import Gap, GapCause, Observation, Part
+from agent.observe import Clients
+from config.kafka_client import KafkaClientConfig
+
+CLIENT_ID = "rackwise-under-test"
+
+
+def clients_of(bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> Clients:
+    """Both clients, as an operator would configure them."""
+    written = {"bootstrap.servers": bootstrap_servers, "client.id": CLIENT_ID, **(properties or {})}
+    return Clients.open(KafkaClientConfig.of(written))
+
+
+@contextlib.contextmanager
+def topics(admin: AdminClient, **partitions: int) -> Iterator[None]:
+    """Topics of two replicas; underscores of the names become dashes."""
+    names = {name.replace("_", "-"): count for name, count in partitions.items()}
+    for future in admin.create_topics([NewTopic(name, count, 2) for name, count in names.items()]).values():
+        future.result(30)
+    try:
+        yield
+    finally:
+        for future in admin.delete_topics(list(names)).values():
+            future.result(30)
+
+
+def produce(bootstrap_servers: str, topic: str, count: int) -> None:
+    """That many records, acknowledged."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(count):
+        producer.produce(topic, str(number).encode())
+    assert producer.flush(30) == 0
+
+
+@contextlib.contextmanager
+def consumer(bootstrap_servers: str, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
+    """A librdkafka consumer that has got its partitions."""
+    names = {name.replace("_", "."): value for name, value in settings.items()}
+    one = Consumer({
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        **names,
+    })  # fmt: skip
+    one.subscribe([topic])
+    try:
+        wait_for(lambda: (one.poll(0.1), one.assignment())[1], f"{group} gets partitions")
+        yield one
+    finally:
+        one.close()
+
+
+def commit(admin: AdminClient, group: str, topic: str, offset: int) -> None:
+    """A group without members that has an offset."""
+    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
+    for future in admin.alter_consumer_group_offsets([wanted]).values():
+        future.result(30)
+
+
+def delete_groups(admin: AdminClient, *groups: str) -> None:
+    for future in admin.delete_consumer_groups(list(groups)).values():
+        future.result(30)
+
+
+def wait_for(look: Callable[[], Any], what: str, within_s: float = 30) -> Any:
+    """What ``look`` returns once it is true."""
+    until = time.monotonic() + within_s
+    while not (seen := look()):
+        assert time.monotonic() < until, f"waited {within_s} s in vain: {what}"
+        time.sleep(0.1)
+    return seen
+
+
+def gaps(observation: Observation, part: Part | None = None) -> list[Gap]:
+    """Gaps of that part, or all."""
+    return [gap for gap in observation.gaps if part in (None, gap.part)]
+
+
+def kinds(found: list[Gap]) -> set[tuple[Part, GapCause, str]]:
+    """What gaps say without their sentences."""
+    return {gap[:3] for gap in found}
