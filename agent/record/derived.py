@@ -1,0 +1,157 @@
+"""What a cycle made of a look, as telemetry events: for history and reports; nothing is ever rebuilt from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from agent.cycle import Cycle, sentence, world
+from agent.detect.assessment import Assessment, Locality
+from agent.detect.finding import Evidence, Finding
+from agent.model.snapshot import TaskCopy
+from agent.record.events import Event, Kind
+from agent.record.telemetry import limits_digest
+from agent.record.typed_json import to_json
+
+
+class ReportData(NamedTuple):
+    """One cycle in numbers, with its sentence."""
+
+    cycle: int
+    mode: str
+    planned: bool
+    full: bool
+    """Whether the events that rebuild the look were written too."""
+    sentence: str
+    took_ms: int
+    stages_ms: Mapping[str, int]
+    brokers: int
+    racks: int
+    topics: int
+    partitions: int
+    groups: int
+    members: int
+    gaps: int
+    findings: Mapping[str, int]
+    """Reason -> number of findings."""
+    new_findings: tuple[str, ...]
+    ended_findings: tuple[str, ...]
+    proposals: Mapping[str, int]
+    """Kind -> number of proposals."""
+    unplanned: Mapping[str, int]
+    """Why nothing is planned for a finding -> how often."""
+    limits_digest: str
+
+
+class FindingData(NamedTuple):
+    """One finding."""
+
+    id: str
+    reason: str
+    severity: str
+    subject: str
+    sentence: str
+    evidence: Evidence
+    since_ms: int
+    held: bool
+
+
+class AssessmentData(NamedTuple):
+    """One group against its optimum."""
+
+    group: str
+    why_not: str | None
+    current: tuple[Locality, ...]
+    optimal: tuple[Locality, ...]
+    crossing: int
+    optimal_crossing: int
+    lower_bound: int
+    moved: int
+
+
+class TaskCopiesData(NamedTuple):
+    """Every copy of a stateful task of one application, with how far behind it is."""
+
+    group: str
+    copies: tuple[TaskCopy, ...]
+
+
+DERIVED_SHAPES: Mapping[Kind, type] = {
+    Kind.REPORT: ReportData,
+    Kind.FINDING: FindingData,
+    Kind.ASSESSMENT: AssessmentData,
+    Kind.TASK_COPIES: TaskCopiesData,
+}
+"""Kinds that tell what was made of a look, with the shape of their data."""
+
+
+def derived_events(cycle: Cycle, first: int, *, full: bool) -> Iterator[Event]:
+    """Events after the ``first`` ones that rebuild the look. One that is not full has lags and the report alone."""
+    n = first
+    for kind, subject, data in _rows(cycle, full=full):
+        shape = to_json(DERIVED_SHAPES[kind], data)
+        yield Event(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
+        n += 1
+
+
+def _rows(cycle: Cycle, *, full: bool) -> Iterator[tuple[Kind, str, Any]]:
+    for group, copies in cycle.snapshot.copies.items():
+        yield Kind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
+    if full:
+        for finding in cycle.detection.findings:
+            yield Kind.FINDING, str(finding.subject), _finding(finding)
+        for group, assessment in cycle.detection.assessments.items():
+            yield Kind.ASSESSMENT, f"group/{group}", _assessment(assessment)
+    yield Kind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, full=full)
+
+
+def _finding(finding: Finding) -> FindingData:
+    return FindingData(
+        finding.id,
+        finding.reason.name,
+        finding.severity.name,
+        str(finding.subject),
+        finding.sentence,
+        finding.evidence,
+        finding.since_ms,
+        finding.held,
+    )
+
+
+def _assessment(found: Assessment) -> AssessmentData:
+    return AssessmentData(
+        found.group_id,
+        found.why_not.name if found.why_not else None,
+        found.current,
+        found.optimal,
+        found.crossing,
+        found.optimal_crossing,
+        found.lower_bound,
+        found.moved,
+    )
+
+
+def _report(cycle: Cycle, *, full: bool) -> ReportData:
+    plan = cycle.plan
+    return ReportData(
+        cycle.number,
+        cycle.limits.mode.value,
+        cycle.planned,
+        full,
+        sentence(cycle),
+        cycle.took_ms,
+        cycle.stages_ms,
+        *world(cycle.snapshot),
+        len(cycle.snapshot.gaps),
+        _counted(finding.reason.name for finding in cycle.detection.findings),
+        cycle.changes.new,
+        cycle.changes.ended,
+        _counted(proposal.kind.value for proposal in cycle.proposals),
+        _counted(reason.name for _, reason in plan.unplanned) if plan else {},
+        limits_digest(cycle.limits),
+    )
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))

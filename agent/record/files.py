@@ -1,0 +1,114 @@
+"""Telemetry in a file: one JSON line per event, to be replayed or looked into. What `observe` mode writes.
+
+A look's lines are on disk when its cycle ends; a line that a crash cut in two is left out when the file is read. A full
+disk is a sentence in the next report, never an error in the loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol, TextIO, TypeVar
+
+from agent.errors import BadInput
+from agent.record.events import Event, from_lines
+from agent.record.typed_json import UnreadableError
+
+
+class HasText(Protocol):
+    """A line of JSON."""
+
+    @property
+    def text(self) -> str:
+        """Without its line break."""
+
+
+Line = TypeVar("Line", bound=HasText)
+
+
+class TelemetryFile:
+    """Appends events; renames the file to ``<file>.1`` and begins anew at its largest size."""
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._file: TextIO | None = None
+        self._problem: str | None = None
+        self.written = 0
+        self.dropped = 0
+
+    def copied(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Pass the lines of one look on, and append the text of each on its way."""
+        self._problem = None
+        count = 0
+        self._open()
+        for line in lines:
+            count += 1
+            self._append(line.text)
+            yield line
+        self._close()
+        if self.problem() is None:
+            self.written += count
+        else:
+            self.dropped += count
+
+    def problem(self) -> str | None:
+        """A sentence when the last events could not be written."""
+        return self._problem
+
+    def _open(self) -> None:
+        try:
+            if self._path.exists() and self._path.stat().st_size >= self._max_bytes:
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+            self._file = os.fdopen(descriptor, "w", encoding="ascii")
+        except OSError as error:
+            self._failed(error)
+
+    def _append(self, text: str) -> None:
+        if self._file is not None:
+            try:
+                self._file.write(f"{text}\n")
+            except OSError as error:
+                self._failed(error)
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        self._problem = f"{self._path}: {error.strerror}"
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # the same error once more, from what is still in the buffer
+                file.close()
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """Events of a telemetry file. Raises BadInput when it cannot be read or holds something else."""
+    try:
+        with path.open("rb") as file:
+            yield from from_lines(_whole_lines(file))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read", why=error.strerror or "") from error
+    except UnreadableError as error:
+        raise BadInput(
+            f"{path} is no telemetry file", why=str(error), todo="Give a file that record.file wrote."
+        ) from error
+
+
+def looks_in(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+    """The events of one look after the other; those of a look lie together in a file."""
+    for _, look in groupby(events, key=lambda event: event.look):
+        yield tuple(look)
+
+
+def _whole_lines(file: Iterable[bytes]) -> Iterator[bytes]:
+    return (line for line in file if line.endswith(b"\n"))

@@ -1,0 +1,125 @@
+"""The JSON Schema of telemetry events, read off the same types as their codec, so that the two cannot differ.
+
+Committed as docs/schemas/telemetry.v1.json; additive changes only within a version.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from agent.record.derived import DERIVED_SHAPES
+from agent.record.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind
+from assignors.problem import TopicPartition
+
+SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_RUNS = {
+    "description": "Partitions in runs of one topic, in order.",
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {"topic": {"type": "string"}, "partitions": {"type": "array", "items": {"type": "integer"}}},
+        "required": ["topic", "partitions"],
+    },
+}
+
+
+def telemetry_schema() -> dict[str, Any]:
+    """The schema of one event: the envelope, and by kind the shape of its data."""
+    shapes: dict[Kind, type] = {**INPUT_SHAPES, **DERIVED_SHAPES, Kind.FRAGMENT: FragmentData}
+    definitions: dict[str, Any] = {}
+    choices = [
+        {
+            "if": {"properties": {"kind": {"const": kind.value}}},
+            "then": {"properties": {"data": schema_of(shape, definitions)}},
+        }
+        for kind, shape in shapes.items()
+    ]
+    properties = {name: {"type": "string"} for name in ("subject", "cluster", "look")}
+    properties |= {name: {"type": "integer"} for name in ("v", "n", "taken_ms")}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        "title": "rackwise telemetry event",
+        "description": _first_line(Event),
+        "type": "object",
+        "properties": {"kind": {"enum": [kind.value for kind in shapes]}, **properties, "data": {"type": "object"}},
+        "required": list(Event._fields),
+        "allOf": choices,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type's JSON; records become definitions that are referred to."""
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind]}
+    if typing.get_origin(kind) is not None:
+        return _generic(typing.get_origin(kind), typing.get_args(kind), definitions)
+    if kind is bytes:
+        return {"type": "string", "contentEncoding": "base64"}
+    if issubclass(kind, Enum):
+        return {"enum": [member.name for member in kind]}
+    return _reference(kind, definitions)
+
+
+def _generic(origin: Any, arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [schema_of(argument, definitions) for argument in arguments]}
+    if origin is tuple:
+        return _tuple(arguments, definitions)
+    if origin is frozenset:
+        return {"type": "array", "items": schema_of(arguments[0], definitions), "uniqueItems": True}
+    return _mapping(arguments[0], arguments[1], definitions)
+
+
+def _tuple(arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
+    if arguments == (TopicPartition, ...):
+        return _RUNS
+    if len(arguments) == 2 and arguments[1] is ...:
+        return {"type": "array", "items": schema_of(arguments[0], definitions)}
+    items = [schema_of(argument, definitions) for argument in arguments]
+    return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+
+
+def _mapping(key: Any, value: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    values = schema_of(value, definitions)
+    if isinstance(key, type) and (key in (str, int) or issubclass(key, Enum)):
+        return {"type": "object", "additionalProperties": values}
+    pair = {"type": "array", "prefixItems": [schema_of(key, definitions), values], "minItems": 2, "maxItems": 2}
+    return {"type": "array", "items": pair}
+
+
+def _reference(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    if kind.__name__ not in definitions:
+        definitions[kind.__name__] = {}  # a type may refer to itself
+        hints = typing.get_type_hints(kind)
+        required, names = _field_names(kind)
+        definitions[kind.__name__] = {
+            "description": _first_line(kind),
+            "type": "object",
+            "properties": {name: schema_of(hints[name], definitions) for name in names},
+            "required": required,
+        }
+    return {"$ref": f"#/$defs/{kind.__name__}"}
+
+
+def _field_names(kind: type) -> tuple[list[str], list[str]]:
+    """Names that every reader may count on (those without default), and all names."""
+    if is_dataclass(kind):
+        kept = [field for field in fields(kind) if field.init and field.compare]
+        required = [f.name for f in kept if f.default is MISSING and f.default_factory is MISSING]
+        return required, [field.name for field in kept]
+    names: tuple[str, ...] = getattr(kind, "_fields", ())
+    defaults: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
+    return [name for name in names if name not in defaults], list(names)
+
+
+def _first_line(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]

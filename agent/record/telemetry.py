@@ -1,0 +1,228 @@
+"""All that must be written down of a look so that it can be lived through again.
+
+The observation, the memory and the limits that went into it, exactly. Pure; `observation_from_events` of
+`observation_to_events` gives equal values.
+
+One event per broker, topic, group and part, each a row that a pipeline can use by itself; the rest is in `events`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agent.limits import Limits
+from agent.memory import Memory, UnreadableMemoryError, memory_from_json, memory_to_json
+from agent.observation import Observation
+from agent.record.events import (
+    INPUT_SHAPES,
+    ApplicationLagsData,
+    BrokerConfigsData,
+    CommittedOffset,
+    CommittedOffsetsData,
+    Event,
+    GapsData,
+    GroupConfigsData,
+    Kind,
+    LimitsData,
+    ListedGroupsData,
+    LookData,
+    MemoryData,
+    PartitionOffset,
+    ReassignmentsData,
+    ReplicaBytes,
+    TopicData,
+)
+from agent.record.typed_json import UnreadableError, from_json, to_json
+from assignors.problem import TopicPartition
+
+
+class IncompleteLookError(ValueError):
+    """Some events of the look are missing; the sentence says which look and how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Everything that a cycle's pure stages were given."""
+
+    look: str
+    observation: Observation
+    memory: Memory
+    limits: Limits
+
+
+class _Row(NamedTuple):
+    kind: Kind
+    subject: str
+    data: Any
+
+
+def observation_to_events(observation: Observation, memory: Memory, limits: Limits, *, look: str) -> Iterator[Event]:
+    """Every event that rebuilds the look, in order; the last says how many there are."""
+    n = 0
+    for row in _rows(observation, memory, limits):
+        yield _event(row, observation, look, n)
+        n += 1
+    yield _event(_look_row(observation, n + 1), observation, look, n)
+
+
+def observation_from_events(events: Iterable[Event]) -> Recorded:
+    """The look that the events tell. They may come in any order, twice, and among events of other kinds.
+
+    Raises IncompleteLookError when some are missing, UnreadableError when one cannot be read.
+    """
+    by_look_and_number = {(event.look, event.n): event for event in events if event.kind in INPUT_SHAPES}
+    looks = {look for look, _ in by_look_and_number}
+    if len(looks) != 1:
+        raise IncompleteLookError(f"the events belong to {len(looks)} looks; give those of one")
+    look = looks.pop()
+    by_number = {n: event for (_, n), event in by_look_and_number.items()}
+    last = by_number[max(by_number)]
+    if last.kind is not Kind.LOOK:
+        raise IncompleteLookError(f"look {look} has no last event, so it is not known how many there were")
+    head = from_json(LookData, last.data)
+    missing = head.events - len(by_number)
+    if missing:
+        raise IncompleteLookError(f"look {look} lacks {missing} of its {head.events} events")
+    data: dict[Kind, list[Any]] = defaultdict(list)
+    for _, event in sorted(by_number.items()):
+        data[event.kind].append(from_json(INPUT_SHAPES[event.kind], event.data))
+    return Recorded(
+        look=look, observation=_observation(last.cluster, head, data), memory=_memory(data), limits=_limits(data)
+    )
+
+
+def limits_digest(limits: Limits) -> str:
+    """Sixteen hex digits that change when any limit changes."""
+    text = json.dumps(to_json(Limits, limits), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# --- writing -------------------------------------------------------------------------------------------------
+
+
+def _event(row: _Row, seen: Observation, look: str, n: int) -> Event:
+    data = to_json(INPUT_SHAPES[row.kind], row.data)
+    return Event(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
+
+
+def _look_row(seen: Observation, events: int) -> _Row:
+    data = LookData(
+        seen.controller,
+        seen.taken_ms,
+        seen.monotonic_ms,
+        seen.took_ms,
+        seen.cordoned,
+        seen.rights,
+        seen.vanished_topics,
+        seen.vanished_groups,
+        seen.ages_ms,
+        events,
+    )
+    return _Row(Kind.LOOK, f"cluster/{seen.cluster_id}", data)
+
+
+def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
+    cluster = f"cluster/{seen.cluster_id}"
+    yield _Row(Kind.LIMITS, cluster, LimitsData(limits_digest(limits), limits))
+    yield _Row(Kind.MEMORY, cluster, MemoryData(memory_to_json(memory)))
+    yield _Row(Kind.GAPS, cluster, GapsData(seen.gaps))
+    yield _Row(Kind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
+    yield _Row(Kind.APPLICATION_LAGS, cluster, ApplicationLagsData(seen.application_lags))
+    yield _Row(Kind.LISTED_GROUPS, cluster, ListedGroupsData(seen.listed_groups))
+    yield from (_Row(Kind.BROKER, f"broker/{broker.id}", broker) for broker in seen.brokers)
+    for broker, configs in seen.broker_configs.items():
+        yield _Row(Kind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
+    yield from _topic_rows(seen)
+    yield from (_Row(Kind.GROUP, f"group/{group.group_id}", group) for group in seen.groups)
+    yield from (_Row(Kind.CONSUMER_GROUP, f"group/{group.group_id}", group) for group in seen.consumer_groups)
+    yield from (_Row(Kind.STREAMS_GROUP, f"group/{group.group_id}", group) for group in seen.streams_groups)
+    for name, configs in seen.group_configs.items():
+        yield _Row(Kind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
+    for name, offsets in seen.committed_offsets.items():
+        rows = tuple(CommittedOffset(*partition, offset) for partition, offset in offsets.items())
+        yield _Row(Kind.COMMITTED_OFFSETS, f"group/{name}", CommittedOffsetsData(name, rows))
+
+
+def _topic_rows(seen: Observation) -> Iterator[_Row]:
+    """A row per topic of the metadata, in its order, then one per topic that only other answers name."""
+    ends: dict[str, list[PartitionOffset]] = defaultdict(list)
+    for partition, offset in seen.end_offsets.items():
+        ends[partition.topic].append(PartitionOffset(partition.partition, offset))
+    sizes: dict[str, list[ReplicaBytes]] = defaultdict(list)
+    for (broker, partition), size in seen.replica_bytes.items():
+        sizes[partition.topic].append(ReplicaBytes(partition.partition, broker, size))
+    configs: dict[str, Mapping[str, str]] = dict(seen.topic_configs)
+    for row in seen.topics:
+        name = row.name
+        beside = configs.pop(name, None), tuple(ends.pop(name, ())), tuple(sizes.pop(name, ()))
+        yield _Row(Kind.TOPIC, f"topic/{name}", TopicData(name, row, *beside))
+    for name in dict.fromkeys((*configs, *ends, *sizes)):
+        beside = configs.get(name), tuple(ends.get(name, ())), tuple(sizes.get(name, ()))
+        yield _Row(Kind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
+
+
+# --- reading -------------------------------------------------------------------------------------------------
+
+
+def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]) -> Observation:
+    topics: list[TopicData] = data[Kind.TOPIC]
+    return Observation(
+        cluster_id=cluster_id,
+        controller=head.controller,
+        brokers=tuple(data[Kind.BROKER]),
+        topics=tuple(topic.row for topic in topics if topic.row is not None),
+        topic_configs={topic.name: topic.configs for topic in topics if topic.configs is not None},
+        broker_configs={row.broker: row.configs for row in data[Kind.BROKER_CONFIGS]},
+        group_configs={row.group: row.configs for row in data[Kind.GROUP_CONFIGS]},
+        committed_offsets={
+            row.group: {TopicPartition(at.topic, at.partition): at.offset for at in row.offsets}
+            for row in data[Kind.COMMITTED_OFFSETS]
+        },
+        end_offsets={
+            TopicPartition(topic.name, at.partition): at.offset for topic in topics for at in topic.end_offsets
+        },
+        listed_groups=_only(data, Kind.LISTED_GROUPS).groups,
+        groups=tuple(data[Kind.GROUP]),
+        consumer_groups=tuple(data[Kind.CONSUMER_GROUP]),
+        streams_groups=tuple(data[Kind.STREAMS_GROUP]),
+        reassignments=_only(data, Kind.REASSIGNMENTS).reassignments,
+        replica_bytes={
+            (at.broker, TopicPartition(topic.name, at.partition)): at.bytes
+            for topic in topics
+            for at in topic.replica_bytes
+        },
+        cordoned=head.cordoned,
+        application_lags=_only(data, Kind.APPLICATION_LAGS).lags,
+        rights=head.rights,
+        vanished_topics=head.vanished_topics,
+        vanished_groups=head.vanished_groups,
+        ages_ms=head.ages_ms,
+        gaps=_only(data, Kind.GAPS).gaps,
+        taken_ms=head.taken_ms,
+        monotonic_ms=head.monotonic_ms,
+        took_ms=head.took_ms,
+    )
+
+
+def _memory(data: Mapping[Kind, list[Any]]) -> Memory:
+    try:
+        return memory_from_json(_only(data, Kind.MEMORY).text)
+    except UnreadableMemoryError as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _limits(data: Mapping[Kind, list[Any]]) -> Limits:
+    limits: Limits = _only(data, Kind.LIMITS).limits
+    return limits
+
+
+def _only(data: Mapping[Kind, list[Any]], kind: Kind) -> Any:
+    found = data.get(kind, [])
+    if len(found) != 1:
+        raise IncompleteLookError(f"the look has {len(found)} events of kind {kind}, where one is written")
+    return found[0]

@@ -1,0 +1,224 @@
+"""Which JSON stands for a value, and which value for JSON? One answer, read off the value's type.
+
+Named tuples and frozen dataclasses are objects with the names of their fields, enums their member's name, bytes are
+base64, partitions are written as runs of one topic. Invariant: `from_json(T, to_json(T, value)) == value`, for every
+type that this project's values are made of, and equal values give equal text. What a reader does not know it leaves
+aside, and what an older writer did not write keeps its default; everything else is `UnreadableError`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar, cast
+
+from assignors.problem import TopicPartition
+
+T = TypeVar("T")
+Json = Any
+_PLAIN = (str, int, float, bool, type(None), object)
+
+
+class UnreadableError(ValueError):
+    """The JSON does not stand for a value of that type; the sentence says where it begins to differ."""
+
+
+class Codec(NamedTuple):
+    """How one type is written and read."""
+
+    write: Callable[[Any], Json]
+    read: Callable[[Json], Any]
+
+
+def to_json(kind: type[T], value: T) -> Json:
+    """The value as JSON-ready data."""
+    return codec(cast("Hashable", kind)).write(value)
+
+
+def from_json(kind: type[T], data: Json) -> T:
+    """The value of that type. Raises UnreadableError."""
+    try:
+        value: T = codec(cast("Hashable", kind)).read(data)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise UnreadableError(f"no {kind.__name__}: {error}") from error
+    return value
+
+
+@cache
+def codec(kind: Any) -> Codec:
+    """The codec of a type annotation, built once."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return _union(arguments)
+    if origin is tuple:
+        return _tuple(arguments)
+    if origin is frozenset:
+        return _frozenset(arguments[0])
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(*arguments)
+    return _class(kind)
+
+
+def _class(kind: type) -> Codec:
+    if kind in _PLAIN:
+        return _plain(kind)
+    if kind is bytes:
+        return Codec(lambda value: base64.b64encode(value).decode("ascii"), _bytes)
+    if issubclass(kind, Enum):
+        return Codec(lambda value: value.name, lambda name: kind[name])
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        return _record(kind)
+    raise TypeError(f"values of {kind} are not written down")
+
+
+def _plain(kind: type) -> Codec:
+    """Plain JSON values; an int is taken for a float, nothing else is taken for something that it is not."""
+    wanted: tuple[type, ...] = (float, int) if kind is float else (kind,)
+
+    def read(data: Json) -> Any:
+        if not isinstance(data, wanted) or (isinstance(data, bool) and kind not in (bool, object)):
+            raise TypeError(f"{kind.__name__} expected, {type(data).__name__} found")
+        return float(cast("float", data)) if kind is float else data
+
+    return Codec(_same, read)
+
+
+def _bytes(data: Json) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"no base64: {error}") from error
+
+
+def _union(arguments: tuple[Any, ...]) -> Codec:
+    """An optional value, or a choice of plain values that JSON itself tells apart."""
+    rest = tuple(argument for argument in arguments if argument is not type(None))
+    if len(rest) == 1:
+        inner = codec(rest[0])
+        return Codec(
+            lambda value: None if value is None else inner.write(value),
+            lambda data: None if data is None else inner.read(data),
+        )
+    lists = [codec(argument) for argument in rest if typing.get_origin(argument) is tuple]
+
+    def read(data: Json) -> Any:
+        if isinstance(data, list) and lists:
+            return lists[0].read(data)
+        if not isinstance(data, (str, int, float, bool, type(None))):
+            raise TypeError(f"{type(data).__name__} found")
+        return data
+
+    return Codec(lambda value: list(value) if isinstance(value, tuple) else value, read)
+
+
+def _tuple(arguments: tuple[Any, ...]) -> Codec:
+    if arguments == (TopicPartition, ...):
+        return Codec(_runs, _from_runs)
+    if len(arguments) == 2 and arguments[1] is ...:
+        inner = codec(arguments[0])
+        write, read = inner.write, inner.read
+        if write is _same:
+            return Codec(list, lambda data: tuple(map(read, _list(data))))
+        return Codec(
+            lambda value: [write(item) for item in value], lambda data: tuple(read(item) for item in _list(data))
+        )
+    inners = tuple(codec(argument) for argument in arguments)
+    return Codec(
+        lambda value: [inner.write(item) for inner, item in zip(inners, value, strict=True)],
+        lambda data: tuple(inner.read(item) for inner, item in zip(inners, _list(data), strict=True)),
+    )
+
+
+def _frozenset(argument: Any) -> Codec:
+    inner = codec(argument)
+    return Codec(
+        lambda value: [inner.write(item) for item in sorted(value)],
+        lambda data: frozenset(inner.read(item) for item in _list(data)),
+    )
+
+
+def _mapping(key: Any, value: Any) -> Codec:
+    """Text, numbers and enums are keys of an object; any other key makes a list of pairs."""
+    keys, values = codec(key), codec(value)
+    if key is str:
+        return Codec(
+            lambda mapping: {name: values.write(item) for name, item in mapping.items()},
+            lambda data: {name: values.read(item) for name, item in data.items()},
+        )
+    if key is int:
+        return Codec(
+            lambda mapping: {str(name): values.write(item) for name, item in mapping.items()},
+            lambda data: {int(name): values.read(item) for name, item in data.items()},
+        )
+    if isinstance(key, type) and issubclass(key, Enum):
+        return Codec(
+            lambda mapping: {name.name: values.write(item) for name, item in mapping.items()},
+            lambda data: {key[name]: values.read(item) for name, item in data.items()},
+        )
+    return Codec(
+        lambda mapping: [[keys.write(name), values.write(item)] for name, item in mapping.items()],
+        lambda data: {keys.read(name): values.read(item) for name, item in _list(data)},
+    )
+
+
+def _record(kind: type) -> Codec:
+    hints = typing.get_type_hints(kind)
+    defaults = _defaults(kind)
+    parts = {name: codec(hint) for name, hint in hints.items() if name in defaults}
+    plain = tuple(name for name, part in parts.items() if part.write is _same)
+    written = tuple((name, part.write) for name, part in parts.items())
+
+    def write(value: Any) -> Json:
+        if len(plain) == len(written):
+            return {name: getattr(value, name) for name in plain}
+        return {name: write_part(getattr(value, name)) for name, write_part in written}
+
+    def read(data: Json) -> Any:
+        missing = [name for name, default in defaults.items() if default is MISSING and name not in data]
+        if missing:
+            raise KeyError(f"{kind.__name__} without {missing[0]}")
+        return kind(**{name: part.read(data[name]) for name, part in parts.items() if name in data})
+
+    return Codec(write, read)
+
+
+def _defaults(kind: type) -> dict[str, Any]:
+    """Field -> default (MISSING where there is none), without fields that are no part of the value."""
+    if is_dataclass(kind):
+        return {
+            field.name: MISSING if field.default is MISSING and field.default_factory is MISSING else None
+            for field in fields(kind)
+            if field.init and field.compare
+        }
+    given: Mapping[str, Any] = getattr(kind, "_field_defaults", {})
+    names: tuple[str, ...] = getattr(kind, "_fields", ())
+    return {name: given.get(name, MISSING) for name in names}
+
+
+def _runs(partitions: tuple[TopicPartition, ...]) -> Json:
+    """Neighbours of one topic in one row; the order stays."""
+    return [
+        {"topic": topic, "partitions": [partition.partition for partition in run]}
+        for topic, run in groupby(partitions, key=lambda partition: partition.topic)
+    ]
+
+
+def _from_runs(data: Json) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(run["topic"], partition) for run in _list(data) for partition in run["partitions"])
+
+
+def _list(data: Json) -> list[Json]:
+    if not isinstance(data, list):
+        raise TypeError(f"a list expected, {type(data).__name__} found")
+    return data
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -1,0 +1,68 @@
+"""Observations of every shape, drawn from the types themselves, so that a new field is never forgotten."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.observation import Observation
+
+TEXT = st.text(max_size=4) | st.sampled_from(["orders", "a.b", "\u2028", "\ud800", "{}", ""])
+_PLAIN: dict[Any, st.SearchStrategy[Any]] = {
+    str: TEXT,
+    int: st.integers(-(2**63), 2**63 - 1),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    bool: st.booleans(),
+    bytes: st.binary(max_size=4),
+    type(None): st.none(),
+}
+
+
+@cache
+def drawn(kind: Any) -> st.SearchStrategy[Any]:
+    """Values of an annotation; collections stay small, as it is their shapes that matter."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    origin = typing.get_origin(kind)
+    if origin is not None:
+        return _collection(origin, typing.get_args(kind))
+    return st.sampled_from(list(kind)) if issubclass(kind, Enum) else _record(kind)
+
+
+def _collection(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[Any]:
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(*map(drawn, arguments))
+    if origin is tuple and arguments[-1] is ...:
+        return st.lists(drawn(arguments[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(drawn, arguments))
+    if origin is frozenset:
+        return st.frozensets(drawn(arguments[0]), max_size=2)
+    assert issubclass(origin, Mapping), origin
+    return st.dictionaries(drawn(arguments[0]), drawn(arguments[1]), max_size=2)
+
+
+def _record(kind: Any) -> st.SearchStrategy[Any]:
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields
+    return st.builds(kind, **{name: drawn(hints[name]) for name in names})
+
+
+OBSERVATIONS: st.SearchStrategy[Observation] = drawn(Observation)
+LIMITS: st.SearchStrategy[Limits] = drawn(Limits)
+MEMORIES: st.SearchStrategy[Memory] = st.builds(
+    Memory,
+    cycle=st.integers(0, 9),
+    taken_ms=st.integers(0, 2**45),
+    first_seen=st.dictionaries(TEXT, st.integers(0, 9), max_size=2),
+    groups=st.tuples(TEXT),
+)

@@ -1,0 +1,201 @@
+"""Telemetry: what is written of a look rebuilds it exactly, whatever was seen."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.limits import Limits, Mode
+from agent.memory import Memory
+from agent.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
+from agent.record.events import MAX_RECORD_CHARS, Event, Kind, from_lines, to_lines
+from agent.record.telemetry import (
+    IncompleteLookError,
+    limits_digest,
+    observation_from_events,
+    observation_to_events,
+)
+from agent.record.typed_json import UnreadableError
+from assignors.problem import TopicPartition
+from tests.record.observations import LIMITS, MEMORIES, OBSERVATIONS
+
+SMALL = Observation(
+    cluster_id="c",
+    controller=1,
+    brokers=(RawBroker(1, "h", 9092, "a", None),),
+    topics=(RawTopic("orders", "id", False, (RawPartition(0, 1, (1,), (1,), ()),), None),),
+    topic_configs={"orders": {"min.insync.replicas": "1"}, "gone": {}},
+    end_offsets={TopicPartition("orders", 0): 5, TopicPartition("other", 3): 7},
+    committed_offsets={"g": {TopicPartition("orders", 0): 4}, "h": {}},
+    groups=(RawGroup("g", "Stable", "consumer", "range", (RawMember("m", None, "c", "/h", b"\x00\xff", b""),), None),),
+    replica_bytes={(1, TopicPartition("orders", 0)): 9},
+    taken_ms=1,
+    monotonic_ms=2,
+    took_ms=3,
+)
+
+
+def lines_of(observation: Observation, memory: Memory | None = None, look: str = "l-1") -> list[str]:
+    events = observation_to_events(observation, memory or Memory(), Limits(), look=look)
+    return [line for event in events for line in to_lines(event)]
+
+
+@settings(max_examples=50, deadline=None)
+@given(OBSERVATIONS, MEMORIES, LIMITS, st.randoms())
+def test_a_look_comes_back_equal_through_text_in_any_order(
+    observation: Observation, memory: Memory, limits: Limits, shuffle: random.Random
+) -> None:
+    events = observation_to_events(observation, memory, limits, look="l-1")
+    lines = [line for event in events for line in to_lines(event)]
+    shuffle.shuffle(lines)
+    recorded = observation_from_events(from_lines([*lines, *lines[:2]]))
+    assert recorded.observation == observation
+    assert recorded.memory == memory
+    assert recorded.limits == limits
+    assert all("\n" not in line and line.isascii() for line in lines)
+
+
+def test_each_subject_has_its_event_and_its_key() -> None:
+    events = list(observation_to_events(SMALL, Memory(), Limits(), look="l-1"))
+    assert [event.n for event in events] == list(range(len(events)))
+    assert [(event.kind.value, event.subject) for event in events] == [
+        ("limits", "cluster/c"),
+        ("memory", "cluster/c"),
+        ("gaps", "cluster/c"),
+        ("reassignments", "cluster/c"),
+        ("application_lags", "cluster/c"),
+        ("listed_groups", "cluster/c"),
+        ("broker", "broker/1"),
+        ("topic", "topic/orders"),
+        ("topic", "topic/gone"),
+        ("topic", "topic/other"),
+        ("group", "group/g"),
+        ("committed_offsets", "group/g"),
+        ("committed_offsets", "group/h"),
+        ("look", "cluster/c"),
+    ]
+
+
+def test_the_golden_lines() -> None:
+    """Readers of telemetry depend on these bytes; a difference here is a decision."""
+    lines = {json.loads(line)["kind"]: line for line in lines_of(SMALL)}
+    assert lines["group"] == (
+        '{"v":1,"kind":"group","subject":"group/g","cluster":"c","look":"l-1","n":10,"taken_ms":1,"data":'
+        '{"group_id":"g","state":"Stable","protocol_type":"consumer","protocol":"range","members":[{"member_id":"m",'
+        '"instance_id":null,"client_id":"c","client_host":"/h","metadata":"AP8=","assignment":""}],"coordinator":null}}'
+    )
+    topics = [line for line in lines_of(SMALL) if '"kind":"topic"' in line]
+    assert topics[0] == (
+        '{"v":1,"kind":"topic","subject":"topic/orders","cluster":"c","look":"l-1","n":7,"taken_ms":1,"data":'
+        '{"name":"orders","row":{"name":"orders","topic_id":"id","internal":false,"partitions":[{"partition":0,'
+        '"leader":1,"replicas":[1],"isr":[1],"offline":[]}],"error":null},"configs":{"min.insync.replicas":"1"},'
+        '"end_offsets":[{"partition":0,"offset":5}],"replica_bytes":[{"partition":0,"broker":1,"bytes":9}]}}'
+    )
+
+
+def test_a_large_event_travels_in_fragments_that_fit_into_a_record() -> None:
+    member = RawMember("m", None, "c", '"\\' * 200_000, b"\x00" * 2_000_000, b"")
+    large = Observation(
+        cluster_id="c", controller=None, brokers=(), topics=(), taken_ms=1, monotonic_ms=1, took_ms=1,
+        groups=(RawGroup("g", "Stable", "consumer", "range", (member,), 1),),
+    )  # fmt: skip
+    lines = lines_of(large)
+    assert max(map(len, lines)) <= MAX_RECORD_CHARS
+    assert sum('"fragment"' in line for line in lines) > 2
+    random.Random(7).shuffle(lines)
+    assert observation_from_events(from_lines(lines)).observation == large
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        pytest.param(lambda lines: lines[1:], "lacks 1 of its 14 events", id="the first event is missing"),
+        pytest.param(lambda lines: lines[:-1], "has no last event", id="the last event is missing"),
+        pytest.param(
+            lambda lines: lines[:5] + lines[6:], "lacks 1 of its 14 events", id="one in the middle is missing"
+        ),
+        pytest.param(lambda lines: [], "belong to 0 looks", id="nothing"),
+        pytest.param(lambda lines: lines + lines_of(SMALL, look="l-2"), "belong to 2 looks", id="two looks at once"),
+    ],
+)
+def test_a_look_that_is_not_whole_is_refused(spoil, sentence: str) -> None:  # type: ignore[no-untyped-def] # a table's lambda
+    with pytest.raises(IncompleteLookError, match=sentence):
+        observation_from_events(from_lines(spoil(lines_of(SMALL))))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("{}", id="no fields"),
+        pytest.param("[1]", id="a list"),
+        pytest.param('{"v":1', id="cut in two"),
+        pytest.param("[" * 100_000, id="nested a hundred thousand times"),
+        pytest.param('{"v":2,"kind":"look"}', id="a newer version"),
+        pytest.param('{"v":1,"kind":"look"}', id="an event without its fields"),
+        pytest.param(b"\xff\xfe", id="bytes that are no text"),
+    ],
+)
+def test_a_line_that_is_no_event_is_refused(line: str | bytes) -> None:
+    with pytest.raises(UnreadableError):
+        list(from_lines([line]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        pytest.param("broker", {"id": "one"}, id="a text for a number"),
+        pytest.param("broker", {"id": True}, id="true for a number"),
+        pytest.param("topic", {"row": {"name": "x"}}, id="a row without its fields"),
+        pytest.param(
+            "gaps", {"gaps": [{"part": "NOWHERE", "cause": "ERROR", "subject": "", "detail": ""}]}, id="an unknown word"
+        ),
+        pytest.param("group", {"members": {}}, id="an object for a list"),
+        pytest.param("memory", {"text": "{}"}, id="a memory of no version"),
+    ],
+)
+def test_data_of_another_shape_is_refused(kind: str, change: dict[str, object]) -> None:
+    events = [
+        event._replace(data={**event.data, **change}) if event.kind == kind else event
+        for event in from_lines(lines_of(SMALL))
+    ]
+    with pytest.raises(UnreadableError):
+        observation_from_events(events)
+
+
+def test_a_reader_leaves_aside_what_it_does_not_know() -> None:
+    lines = lines_of(SMALL)
+    newer = [
+        line.replace('"data":{', '"data":{"a_new_field":1,') if '"kind":"broker"' in line else line for line in lines
+    ]
+    unknown = '{"v":1,"kind":"a_new_kind","subject":"s","cluster":"c","look":"l-1","n":99,"taken_ms":1,"data":{}}'
+    assert observation_from_events(from_lines([unknown, *newer])).observation == SMALL
+
+
+def test_a_reader_fills_in_what_an_older_writer_did_not_write() -> None:
+    events = list(from_lines(lines_of(SMALL)))
+    older = [_without(event, "groups_hidden") if event.kind is Kind.LOOK else event for event in events]
+    assert observation_from_events(older).observation == SMALL
+
+
+def _without(event: Event, name: str) -> Event:
+    rights = {key: value for key, value in event.data["rights"].items() if key != name}
+    return event._replace(data={**event.data, "rights": rights})
+
+
+def test_the_digest_of_the_limits_changes_with_any_of_them_and_with_nothing_else() -> None:
+    assert limits_digest(Limits()) == limits_digest(Limits())
+    assert (
+        len(
+            {
+                limits_digest(Limits()),
+                limits_digest(Limits(mode=Mode.OBSERVE)),
+                limits_digest(Limits(prices={("a", "b"): 1.0})),
+            }
+        )
+        == 3
+    )
