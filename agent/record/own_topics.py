@@ -1,0 +1,113 @@
+"""Are rackwise's own topics there, and as they should be? Creates them rack-aware when they are not.
+
+Creating them is one of the two mutating requests that leave the process in a dry run; writing them is the other. A
+topic that is there already is left as it is: what an administrator made is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from agent.observation import Observation, Part
+from agent.record.placement import place_replicas
+
+RETRY_MS = 30_000
+_NOT_YET = "it is not there yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTopic:
+    """A topic of rackwise's own, as it is created."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    cleanup_policy: str
+    retention_ms: int
+
+
+class OwnTopics:
+    """Creates what is missing, and remembers what is there."""
+
+    def __init__(self, config: Mapping[str, str | int], topics: Sequence[OwnTopic], deadline_ms: int) -> None:
+        self._config: dict[str, str | int | float | bool] = dict(config)
+        self._admin: AdminClient | None = None
+        self._topics = {topic.name: topic for topic in topics}
+        self._timeout_s = deadline_ms / 1_000
+        self._ready: set[str] = set()
+        self._next_try_ms = 0
+        self._problems: dict[str, str] = {}
+
+    def ensure(self, observation: Observation) -> None:
+        """Make sure that each topic is there: shown by the observation, or created now."""
+        self._ready |= {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
+        missing = [topic for name, topic in self._topics.items() if name not in self._ready]
+        self._problems = {topic.name: self._problems.get(topic.name, _NOT_YET) for topic in missing}
+        unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
+        if missing and not unseen and observation.brokers and observation.monotonic_ms >= self._next_try_ms:
+            self._next_try_ms = observation.monotonic_ms + RETRY_MS
+            self._create(missing, observation)
+
+    def is_ready(self, name: str) -> bool:
+        """Whether that topic may be written: writing one that is missing could make a broker create it blindly."""
+        return name in self._ready
+
+    def forget(self, name: str) -> None:
+        """The topic turned out to be gone: it is looked for, and created, anew."""
+        self._ready.discard(name)
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each topic that cannot be had."""
+        return tuple(f"{name}: {problem}" for name, problem in self._problems.items())
+
+    def _create(self, missing: Sequence[OwnTopic], observation: Observation) -> None:
+        if self._admin is None:  # kept: a dropped client fails the calls in flight
+            self._admin = AdminClient(self._config)
+        answers = self._admin.create_topics(
+            [_new_topic(topic, observation) for topic in missing],
+            operation_timeout=self._timeout_s,
+            request_timeout=self._timeout_s,
+        )
+        for name, answer in answers.items():
+            problem = self._outcome(answer)
+            if problem is None:
+                self._ready.add(name)
+                del self._problems[name]
+            else:
+                self._problems[name] = problem
+
+    def _outcome(self, answer: Future[None]) -> str | None:
+        """None when the topic is there now, whoever made it."""
+        try:
+            answer.result(timeout=self._timeout_s + 1)
+        except FutureTimeout:
+            return "it could not be created: no answer in time"
+        except KafkaException as failed:
+            error: KafkaError = failed.args[0]
+            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return None
+            return f"it could not be created: {error.str()}"
+        return None
+
+
+def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
+    placed = place_replicas(observation.brokers, topic.partitions, topic.replication_factor)
+    replicas = len(placed[0])
+    return NewTopic(
+        topic.name,
+        replica_assignment=[list(partition) for partition in placed],
+        config={
+            "cleanup.policy": topic.cleanup_policy,
+            "retention.ms": str(topic.retention_ms),
+            # One replica must be able to fail without stopping the writer.
+            "min.insync.replicas": str(max(1, min(topic.min_insync_replicas, replicas - 1))),
+        },
+    )

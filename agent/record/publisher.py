@@ -1,0 +1,137 @@
+"""Writes records to rackwise's own topics, and counts what became of each.
+
+Invariants: a call never waits longer than its deadline; what does not fit into the bounded queue is dropped and
+counted, never kept in memory; nothing raises because of a broker. acks=all and one request in flight keep the order
+without a producer id, so that writing is the only thing this client asks of a broker.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+_QUEUE_KBYTES = 65_536
+_WAIT_S = 0.05
+_BY_KEY = -1
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+
+
+class Record(NamedTuple):
+    """A record to write."""
+
+    topic: str
+    key: str
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]] = ()
+    partition: int | None = None
+    """None leaves it to the key."""
+
+
+class Counts(NamedTuple):
+    """Records since the start."""
+
+    written: int
+    failed: int
+    dropped: int
+
+
+class Publisher:
+    """One producer for all of rackwise's topics."""
+
+    def __init__(
+        self, config: Mapping[str, str | int], *, queue_records: int, on_gone: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._lock = threading.Lock()
+        self._written = self._failed = self._dropped = 0
+        self._problem: str | None = None
+        self._on_gone = on_gone
+        self._producer = Producer(
+            {
+                **config,
+                "acks": "all",
+                "max.in.flight.requests.per.connection": 1,
+                "compression.type": "lz4",
+                "linger.ms": 20,
+                "queue.buffering.max.messages": queue_records,
+                "queue.buffering.max.kbytes": _QUEUE_KBYTES,
+                "delivery.timeout.ms": 60_000,
+                "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
+                "error_cb": self._on_error,
+            },
+            logger=logging.getLogger("rackwise.librdkafka"),
+        )
+
+    def write(self, records: Iterable[Record], deadline_ms: int) -> None:
+        """Queue the records; wait for room no longer than the deadline and drop, counted, what is left then."""
+        until = time.monotonic() + deadline_ms / 1_000
+        for record in records:
+            while not self._queued(record):
+                left = until - time.monotonic()
+                if left <= 0:
+                    self._count(dropped=1, problem="the queue is full, as the brokers take nothing")
+                    break
+                self._producer.poll(min(_WAIT_S, left))
+        self._producer.poll(0)
+
+    def flush(self, deadline_ms: int) -> int:
+        """Wait until everything is written, no longer than the deadline; how many records are still waiting."""
+        return int(self._producer.flush(deadline_ms / 1_000))
+
+    def close(self, deadline_ms: int) -> int:
+        """Flush, then forget what is left; how many records were lost."""
+        left = self.flush(deadline_ms)
+        if left:
+            self._producer.purge()
+            self._producer.flush(_WAIT_S)
+        return left
+
+    def counts(self) -> Counts:
+        """What became of the records so far."""
+        with self._lock:
+            return Counts(self._written, self._failed, self._dropped)
+
+    def problem(self) -> str | None:
+        """A sentence when the last records were not written; None once they are again."""
+        with self._lock:
+            return self._problem
+
+    def _queued(self, record: Record) -> bool:
+        """False when there is no room; what can never be written counts as failed and is done with."""
+        try:
+            self._producer.produce(
+                record.topic,
+                value=record.value,
+                key=record.key.encode("utf-8", "surrogatepass"),
+                headers=list(record.headers),
+                on_delivery=self._on_delivery,
+                partition=_BY_KEY if record.partition is None else record.partition,
+            )
+        except BufferError:
+            return False
+        except KafkaException as error:
+            self._count(failed=1, problem=f"{record.topic}: {error.args[0].str()}")
+        return True
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._count(written=1)
+            return
+        self._count(failed=1, problem=f"{message.topic()}: {error.str()}")
+        if error.code() in _GONE:
+            self._on_gone(str(message.topic()))
+
+    def _on_error(self, error: KafkaError) -> None:
+        with self._lock:
+            self._problem = error.str()
+
+    def _count(self, *, written: int = 0, failed: int = 0, dropped: int = 0, problem: str | None = None) -> None:
+        with self._lock:
+            self._written += written
+            self._failed += failed
+            self._dropped += dropped
+            self._problem = problem

@@ -1,0 +1,128 @@
+"""Reads rackwise's own topics back, without joining a group and without committing anything.
+
+Every read is bounded in time and in records; what could not be read in that time is missing from the answer, which says
+so. Used after a restart, by `proposals` and by whoever wants to see what was published.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+_POLL_S = 0.5
+_BATCH = 500
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+
+
+class Read(NamedTuple):
+    """A record that was read."""
+
+    partition: int
+    offset: int
+    key: str
+    value: bytes | None
+    headers: Mapping[str, str]
+
+
+class Span(NamedTuple):
+    """The offsets that a partition holds."""
+
+    partition: int
+    first: int
+    end: int
+
+
+class TopicReader:
+    """Reads one topic; make it with `open_reader`."""
+
+    def __init__(self, consumer: Consumer, topic: str, deadline: float) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._deadline = deadline
+
+    def spans(self) -> tuple[Span, ...]:
+        """The partitions with what they hold; none when there is no such topic. Raises KafkaException."""
+        metadata = self._consumer.list_topics(self._topic, timeout=self._left())
+        topic = metadata.topics[self._topic]
+        if topic.error is not None:
+            if topic.error.code() in _MISSING:
+                return ()
+            raise KafkaException(topic.error)
+        return tuple(self._span(partition) for partition in sorted(topic.partitions))
+
+    def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
+        """Records of those offsets, in order within a partition, until all are read or the time is over."""
+        wanted = {span.partition: span.end for span in spans if span.end > span.first}
+        self._consumer.assign([TopicPartition(self._topic, s.partition, s.first) for s in spans if s.end > s.first])
+        while wanted and self._left() > 0:
+            for message in self._consumer.consume(_BATCH, timeout=min(_POLL_S, self._left())):
+                error = message.error()
+                if error is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
+                        # Transaction markers and compacted tails hold offsets that no record has.
+                        wanted.pop(_number(message.partition()), None)
+                        continue
+                    raise KafkaException(error)
+                yield _read(message)
+                partition = _number(message.partition())
+                if _number(message.offset()) + 1 >= wanted.get(partition, 0):
+                    wanted.pop(partition, None)
+
+    @property
+    def in_time(self) -> bool:
+        """False once the time is over: what was read may not be everything."""
+        return self._left() > 0
+
+    def _span(self, partition: int) -> Span:
+        offsets = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=self._left())
+        if offsets is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 as above
+        return Span(partition, *offsets)
+
+    def _left(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
+
+
+@contextmanager
+def open_reader(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> Iterator[TopicReader]:
+    """A reader of one topic for at most that long. Raises KafkaException when the brokers do not answer."""
+    consumer = Consumer(
+        {
+            **config,
+            "group.id": f"{prefix}-reader",  # the library wants one; without subscription and commits none is made
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "allow.auto.create.topics": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    try:
+        yield TopicReader(consumer, topic, time.monotonic() + timeout_ms / 1_000)
+    finally:
+        consumer.close()
+
+
+def _read(message: Message) -> Read:
+    key, value = message.key(), message.value()
+    headers = {str(pair[0]): _text(pair[1]) for pair in message.headers() or ()}
+    return Read(
+        _number(message.partition()),
+        _number(message.offset()),
+        _text(key),
+        value.encode() if isinstance(value, str) else value,
+        headers,
+    )
+
+
+def _text(value: str | bytes | None) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value or ""
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value

@@ -1,0 +1,190 @@
+"""record: every cycle leaves the process as telemetry, proposals leave it when they change. The straight line's end.
+
+Invariants: in mode observe no topic is created or written; recording never raises because of brokers or disks, it
+answers with sentences; it holds the loop no longer than its deadline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+
+from agent.clock import Instant
+from agent.cycle import Cycle
+from agent.memory import Memory
+from agent.propose.codec import BadProposalDocument
+from agent.record.derived import derived_events
+from agent.record.events import Event, Kind, to_lines
+from agent.record.files import TelemetryFile
+from agent.record.own_topics import OwnTopic, OwnTopics
+from agent.record.proposals import Published, standing_in, update
+from agent.record.publisher import Counts, Publisher, Record
+from agent.record.reader import open_reader
+from agent.record.restart import MEMORY_PARTITION, Restored, restore
+from agent.record.telemetry import observation_to_events
+from agent.record.typed_json import UnreadableError
+
+RESTORE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPlan:
+    """Where a cycle is written. A topic that is None is neither created nor written."""
+
+    telemetry: OwnTopic | None = None
+    proposals: OwnTopic | None = None
+    file: Path | None = None
+    file_max_bytes: int = 1_073_741_824
+    full_every_ms: int = 60_000
+    """Least time between two looks that are written in full; one with a planning always is."""
+    queue_records: int = 200_000
+    deadline_ms: int = 3_000
+    prefix: str = "rackwise"
+    agent: str = "rackwise"
+    """Name of this agent among those of the cluster."""
+
+
+class Recording(NamedTuple):
+    """What became of one cycle's records."""
+
+    full: bool
+    counts: Counts
+    """Of all records since the start, the file's included."""
+    waiting: int
+    """Records that the brokers have not confirmed yet."""
+    problems: tuple[str, ...]
+
+
+class _Line(NamedTuple):
+    kind: Kind
+    subject: str
+    text: str
+
+
+class Recorder:
+    """Owns the producer, the file and the knowledge of what stands in the proposals topic."""
+
+    def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
+        self._plan = plan
+        config = {"client.id": "rackwise", **config}
+        self._config = config
+        topics = [topic for topic in (plan.telemetry, plan.proposals) if topic is not None]
+        self._topics = OwnTopics(config, topics, plan.deadline_ms)
+        self._publisher = (
+            Publisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget) if topics else None
+        )
+        self._file = TelemetryFile(plan.file, plan.file_max_bytes) if plan.file else None
+        self._standing: Mapping[str, Published] | None = None
+        self._last_full_ms: int | None = None
+
+    def restore(self, cluster: str, now: Instant) -> Restored:
+        """What an earlier process knew, from the telemetry topic."""
+        if self._plan.telemetry is None:
+            return Restored(Memory(), "nothing is remembered: no telemetry topic is written", found=False)
+        name = self._plan.telemetry.name
+        return restore(self._config, name, cluster, now, prefix=self._plan.prefix, timeout_ms=RESTORE_MS)
+
+    def record(self, cycle: Cycle) -> Recording:
+        """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
+        full = self._is_full(cycle)
+        lines = _lines(cycle, full=full)
+        if self._publisher is None:
+            self._write_file(lines)
+            return Recording(full, self.counts(), 0, self._problems())
+        before = self._publisher.counts()
+        self._topics.ensure(cycle.observation)
+        self._publisher.write(self._telemetry_records(lines), self._plan.deadline_ms)
+        unread = self._publish_proposals(cycle)
+        waiting = self._publisher.flush(self._plan.deadline_ms)
+        if waiting or self._publisher.counts()[1:] != before[1:]:
+            self._standing = None  # what stands in the topic is not certain any more: it is read again
+        return Recording(full, self.counts(), waiting, (*unread, *self._problems()))
+
+    def counts(self) -> Counts:
+        """What became of all records since the start."""
+        topic = self._publisher.counts() if self._publisher else Counts(0, 0, 0)
+        if self._file is None:
+            return topic
+        return Counts(topic.written + self._file.written, topic.failed, topic.dropped + self._file.dropped)
+
+    def close(self, deadline_ms: int) -> int:
+        """Write what is waiting; how many records were lost."""
+        return self._publisher.close(deadline_ms) if self._publisher else 0
+
+    def _is_full(self, cycle: Cycle) -> bool:
+        now_ms, last_ms = cycle.snapshot.monotonic_ms, self._last_full_ms
+        full = cycle.planned or last_ms is None or now_ms - last_ms >= self._plan.full_every_ms
+        if full:
+            self._last_full_ms = now_ms
+        return full
+
+    def _telemetry_records(self, lines: Iterable[_Line]) -> Iterable[Record]:
+        """Records of the lines, which go into the file on their way; all are used up, also when none is written."""
+        topic = self._plan.telemetry
+        writable = topic is not None and self._topics.is_ready(topic.name)
+        for line in self._copied(lines):
+            if topic is not None and writable:
+                partition = MEMORY_PARTITION if line.kind is Kind.MEMORY else None
+                yield Record(topic.name, line.subject, line.text.encode(), (), partition)
+
+    def _write_file(self, lines: Iterable[_Line]) -> None:
+        deque(self._copied(lines), maxlen=0)
+
+    def _copied(self, lines: Iterable[_Line]) -> Iterable[_Line]:
+        return self._file.copied(lines) if self._file is not None else lines
+
+    def _publish_proposals(self, cycle: Cycle) -> tuple[str, ...]:
+        topic = self._plan.proposals
+        if topic is None or self._publisher is None or not cycle.planned or not self._topics.is_ready(topic.name):
+            return ()
+        cluster = cycle.snapshot.cluster_id
+        if self._standing is None:
+            try:
+                self._standing = self._read_standing(topic.name, cluster)
+            except (KafkaException, UnreadableError, BadProposalDocument) as error:
+                # Written all the same: at worst a record is written twice, and one that is void stays until it expires.
+                self._standing = {}
+                return (f"{topic.name}: what stood there before could not be read ({error})",)
+        change = update(
+            self._standing,
+            cycle.proposals,
+            now_ms=cycle.snapshot.taken_ms,
+            topic=topic.name,
+            cluster=cluster,
+            agent=self._plan.agent,
+        )
+        self._publisher.write(change.records, self._plan.deadline_ms)
+        self._standing = change.standing
+        return ()
+
+    def _read_standing(self, topic: str, cluster: str) -> dict[str, Published]:
+        with open_reader(self._config, topic, prefix=self._plan.prefix, timeout_ms=RESTORE_MS) as reader:
+            return standing_in(reader.read(reader.spans()), cluster)
+
+    def _problems(self) -> tuple[str, ...]:
+        found = (
+            *self._topics.problems(),
+            self._publisher.problem() if self._publisher else None,
+            self._file.problem() if self._file else None,
+        )
+        return tuple(problem for problem in found if problem)
+
+
+def _lines(cycle: Cycle, *, full: bool) -> Iterator[_Line]:
+    """What rebuilds the look, when it is written in full, then what was made of it; one event in memory at a time."""
+    number = 0
+    if full:
+        for event in observation_to_events(cycle.observation, cycle.before, cycle.limits, look=cycle.look):
+            number += 1
+            yield from _written(event)
+    for event in derived_events(cycle, number, full=full):
+        yield from _written(event)
+
+
+def _written(event: Event) -> Iterator[_Line]:
+    return (_Line(event.kind, event.subject, text) for text in to_lines(event))

@@ -1,0 +1,76 @@
+"""What did the agent know before it was restarted? The last memory that its telemetry holds.
+
+Memory events always lie in partition 0, so a restart reads one partition from its end, in steps that grow, until a
+whole memory is found or the time is over. Without one the agent starts with an empty memory; `agent.memory` says what
+that forgets. The memory found is the one that went *into* the last look that was recorded in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+
+from agent.clock import Instant
+from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json
+from agent.record.events import Kind, from_lines
+from agent.record.reader import Span, TopicReader, open_reader
+from agent.record.typed_json import UnreadableError
+
+MEMORY_PARTITION = 0
+_FIRST_STEP = 500
+_GROWTH = 8
+
+
+class Restored(NamedTuple):
+    """The memory to begin with, and a sentence that says where it is from."""
+
+    memory: Memory
+    sentence: str
+    found: bool
+
+
+def restore(
+    config: Mapping[str, str | int], topic: str, cluster: str, now: Instant, *, prefix: str, timeout_ms: int
+) -> Restored:
+    """The memory of the telemetry topic on this process's clock; an empty one, with the reason, when there is none."""
+    try:
+        with open_reader(config, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
+            found, whole = _last_memory(reader, cluster)
+    except KafkaException as error:
+        return Restored(
+            Memory(), f"nothing is remembered: {topic} could not be read ({error.args[0].str()})", found=False
+        )
+    except (UnreadableError, UnreadableMemoryError) as error:
+        return Restored(Memory(), f"nothing is remembered: {error}", found=False)
+    if found is None:
+        why = f"{topic} holds no memory" if whole else f"no memory was found in the last records of {topic} in time"
+        return Restored(Memory(), f"nothing is remembered: {why}", found=False)
+    age_s = max(0, now.wall_ms - found.taken_ms) // 1_000
+    memory = after_restart(found, now.wall_ms, now.monotonic_ms)
+    return Restored(memory, f"remembered what was known after look {found.cycle}, {age_s} s ago", found=True)
+
+
+def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool]:
+    """The newest memory of that cluster, and whether everything was looked through."""
+    span = next((span for span in reader.spans() if span.partition == MEMORY_PARTITION), None)
+    if span is None:
+        return None, True
+    step, start = _FIRST_STEP, span.end
+    while start > span.first and reader.in_time:
+        start = max(span.first, span.end - step)
+        tail = Span(MEMORY_PARTITION, start, span.end)
+        text = _newest((read.value for read in reader.read((tail,)) if read.value), cluster)
+        if text is not None:
+            return memory_from_json(text), True
+        step *= _GROWTH
+    return None, start <= span.first
+
+
+def _newest(values: Iterable[bytes], cluster: str) -> str | None:
+    newest = None
+    for event in from_lines(values):
+        if event.kind is Kind.MEMORY and event.cluster == cluster:
+            newest = str(event.data["text"])
+    return newest
