@@ -1,0 +1,154 @@
+"""What came of one cycle: the value that is logged, published, counted and shown, with the sentence that says it.
+
+Pure. A cycle is a look and what was found in it; a planning cycle goes on to proposals and verdicts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent.act import Outcome
+from agent.detect.assessment import Detection
+from agent.detect.finding import Severity
+from agent.guard import Allow, Verdict
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model.snapshot import OtherGroup, Snapshot
+from agent.observation import Gap, Observation
+from agent.plan.plan import Plan
+from agent.propose.proposal import Proposal
+
+_NAMED = 3
+
+
+class World(NamedTuple):
+    """How much there is."""
+
+    brokers: int
+    racks: int
+    topics: int
+    partitions: int
+    groups: int
+    members: int
+
+
+class Changes(NamedTuple):
+    """Findings that were not there at the last look, and those that are gone."""
+
+    new: tuple[str, ...]
+    ended: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One finished cycle with everything that its stages answered. ``plan`` is None when nothing was planned."""
+
+    number: int
+    look: str
+    """Id of the look: the agent's instance and the number of the cycle."""
+    limits: Limits
+    observation: Observation
+    before: Memory
+    """The memory that went into it."""
+    after: Memory
+    snapshot: Snapshot
+    detection: Detection
+    changes: Changes
+    plan: Plan | None = None
+    proposals: tuple[Proposal, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    stages_ms: Mapping[str, int] = field(default_factory=dict)
+    """Stage -> how long it took."""
+
+    @property
+    def planned(self) -> bool:
+        """Whether proposals were worked out."""
+        return self.plan is not None
+
+    @property
+    def took_ms(self) -> int:
+        """How long the whole cycle took, recording not included."""
+        return sum(self.stages_ms.values())
+
+
+def world(snapshot: Snapshot) -> World:
+    """The size of what the snapshot shows."""
+    groups = [group for group in snapshot.groups.values() if not isinstance(group, OtherGroup)]
+    return World(
+        brokers=sum(broker.alive for broker in snapshot.brokers),
+        racks=len({broker.rack.name for broker in snapshot.brokers if broker.alive} - {None}),
+        topics=len(snapshot.topics),
+        partitions=sum(len(topic.partitions) for topic in snapshot.topics.values()),
+        groups=len(snapshot.groups),
+        members=sum(len(group.members) for group in groups),
+    )
+
+
+def changes(before: Memory, detection: Detection) -> Changes:
+    """What is new and what is gone since the look that the memory is of."""
+    now = {finding.id: finding for finding in detection.findings}
+    return Changes(
+        new=tuple(name for name in now if name not in before.first_seen),
+        ended=tuple(name for name in before.first_seen if name not in now),
+    )
+
+
+def sentence(cycle: Cycle) -> str:
+    """What happened, for a person who reads nothing else."""
+    parts = [_seen(world(cycle.snapshot)), _found(cycle)]
+    if cycle.planned:
+        parts.append(_proposed(cycle))
+    if cycle.snapshot.gaps:
+        parts.append(_not_seen(cycle.snapshot.gaps))
+    return "; ".join(parts)
+
+
+def _seen(size: World) -> str:
+    return (
+        f"saw {_count(size.brokers, 'broker')} in {_count(size.racks, 'rack')}, "
+        f"{_count(size.topics, 'topic')} and {_count(size.groups, 'group')}"
+    )
+
+
+def _found(cycle: Cycle) -> str:
+    findings = cycle.detection.findings
+    if not findings:
+        return "found nothing wrong"
+    worst = Counter(finding.severity for finding in findings)
+    critical = f", {worst[Severity.CRITICAL]} critical" if worst[Severity.CRITICAL] else ""
+    news = f" ({len(cycle.changes.new)} new{critical})" if cycle.changes.new or critical else ""
+    return f"{_count(len(findings), 'finding')}{news}"
+
+
+def _proposed(cycle: Cycle) -> str:
+    if not cycle.proposals:
+        return "nothing worth doing"
+    kinds = Counter(proposal.kind.value for proposal in cycle.proposals)
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    done = sum(outcome.done for outcome in cycle.outcomes)
+    acted = f"{done} done" if done else _held(cycle.verdicts)
+    return f"proposed {told}: {acted}"
+
+
+def _held(verdicts: Sequence[Verdict]) -> str:
+    """Why nothing was done: the most frequent reason, and how many others there are."""
+    reasons = Counter(verdict.reason.value for verdict in verdicts if not isinstance(verdict, Allow))
+    if not reasons:
+        return "nothing stood against it, and nothing was done"
+    (first, _), *others = reasons.most_common()
+    return first + (f" (and {_count(len(others), 'other reason')})" if others else "")
+
+
+def _not_seen(gaps: Sequence[Gap]) -> str:
+    parts = Counter(gap.part.value for gap in gaps)
+    named = ", ".join(part for part, _ in parts.most_common(_NAMED))
+    more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+    return f"not seen in full: {named}{more}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,246 @@
+"""The agent as a process: looks on schedule, tells every run, skip and overrun, and ends within five seconds.
+
+Errors are told apart by class: what may go away by itself ends the cycle, what is fatal ends the agent. The one
+catch-all of the product is here, and what it catches is counted and logged with its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import psutil
+import structlog
+
+from agent.clock import Clock, system_clock
+from agent.cycle import Cycle, sentence, world
+from agent.errors import Fatal, RackwiseError
+from agent.loop import Line, Look, run_cycle
+from agent.memory import Memory
+from agent.record.recorder import Recorder, Recording
+from agent.schedule import Schedule
+from agent.state import Failure, LoopWatch
+
+GRACE_S = 4.5
+"""From the signal to the end, so that a supervisor's five seconds suffice."""
+MEMORY_CEILING_EXIT = 7
+_TICK_S = 0.5
+_LATE_LOOKS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often, and within which bounds."""
+
+    poll_ms: int = 10_000
+    plan_ms: int | None = 60_000
+    plan_cron: str | None = None
+    stall_ms: int = 120_000
+    memory_ceiling_bytes: int | None = None
+
+
+class Agent:
+    """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here."""
+
+    def __init__(self, *, look: Look, line: Line, recorder: Recorder, pace: Pace, clock: Clock = system_clock) -> None:
+        self._look = look
+        self._line = line
+        self._recorder = recorder
+        self._pace = pace
+        self._clock = clock
+        self._memory: Memory | None = None
+        self._number = 0
+        self._instance = os.urandom(4).hex()
+        self._busy = threading.Lock()
+        self._stop = threading.Event()
+        self._fatal: RackwiseError | None = None
+        self._log = structlog.get_logger("rackwise")
+        self._schedule = Schedule(
+            self._run, self._skipped, poll_ms=pace.poll_ms, plan_ms=pace.plan_ms, plan_cron=pace.plan_cron
+        )
+        self.watch = LoopWatch(clock())
+
+    def once(self, *, planning: bool = True) -> Cycle:
+        """One cycle, recorded. Raises what stood in its way."""
+        cycle, _ = self._cycle(planning=planning)
+        return cycle
+
+    def run(self) -> int:
+        """Cycle after cycle until a signal, a fatal error or the memory ceiling; the exit code.
+
+        Raises the fatal error after what was seen is written. Call it in the main thread.
+        """
+        with self._signals():
+            self._schedule.start()
+            code = self._wait()
+            began = time.monotonic()
+            self.watch.stopping()
+            self._schedule.stop()
+            self._let_finish(began)
+            self.close(max(0, round((began + GRACE_S - time.monotonic()) * 1_000)))
+        if self._fatal is not None:
+            raise self._fatal
+        return code
+
+    def stop(self) -> None:
+        """End `run` soon; callable from any thread and from a signal handler."""
+        self._stop.set()
+
+    def close(self, deadline_ms: int = 3_000) -> None:
+        """Write what is waiting, and say what could not be written."""
+        lost = self._recorder.close(deadline_ms)
+        if lost:
+            self._log.warning("records_lost", records=lost, sentence=f"{lost} records could not be written in time")
+        self._log.info("stopped", cycles=self._number, sentence=f"stopped after {self._number} cycles")
+
+    def _cycle(self, *, planning: bool) -> tuple[Cycle, Recording]:
+        self._number += 1
+        self.watch.began(self._clock())
+        observation = self._look()
+        if self._memory is None:
+            restored = self._recorder.restore(observation.cluster_id, self._clock())
+            self._memory = restored.memory
+            self._log.info("restored", found=restored.found, sentence=restored.sentence)
+        cycle = run_cycle(
+            self._line,
+            self._look,
+            observation,
+            self._memory,
+            number=self._number,
+            name=f"{self._instance}-{self._number}",
+            planning=planning,
+        )
+        self._memory = cycle.after
+        recording = self._recorder.record(cycle)
+        self.watch.succeeded(cycle, recording, self._clock())
+        self._tell(cycle, recording)
+        return cycle, recording
+
+    def _run(self) -> None:
+        """A scheduled cycle: nothing that it raises ends the schedule, and nothing of it is lost."""
+        if self._stop.is_set():
+            return
+        planning = self._schedule.planning_due()
+        began = time.monotonic()
+        with self._busy:
+            try:
+                self._cycle(planning=planning)
+            except Fatal as error:
+                self._failed(error, str(error), planning=planning)
+                self._fatal = error
+                self._stop.set()
+            except RackwiseError as error:
+                self._failed(error, str(error), planning=planning)
+            except Exception as error:  # noqa: BLE001 a fault of one cycle must not end the agent
+                self._failed(error, f"a fault in rackwise itself: {error!r}", planning=planning)
+        self._note_overrun(began)
+
+    def _failed(self, error: Exception, told: str, *, planning: bool) -> None:
+        if planning:
+            self._schedule.plan_again()
+        now = self._clock()
+        self.watch.failed(Failure(self._number, told, now.wall_ms), now)
+        expected = isinstance(error, RackwiseError)
+        self._log.error(
+            "cycle_failed",
+            cycle=self._number,
+            error=type(error).__name__,
+            sentence=f"cycle {self._number} failed: {told}",
+            exc_info=None if expected else error,
+        )
+
+    def _note_overrun(self, began: float) -> None:
+        took_ms = round((time.monotonic() - began) * 1_000)
+        if took_ms > self._pace.poll_ms:
+            self.watch.overran()
+            self._log.warning(
+                "cycle_overrun",
+                cycle=self._number,
+                took_ms=took_ms,
+                poll_ms=self._pace.poll_ms,
+                sentence=f"cycle {self._number} took {took_ms} ms, longer than the time between two looks",
+            )
+
+    def _skipped(self) -> None:
+        self.watch.skipped()
+        self._log.warning(
+            "look_skipped", cycle=self._number, sentence=f"skipped a look: cycle {self._number} is still running"
+        )
+
+    def _wait(self) -> int:
+        """Until there is a reason to end; meanwhile see that looks come, whatever the wall clock does."""
+        process = psutil.Process()
+        while not self._stop.wait(_TICK_S):
+            state, now = self.watch.state, self._clock()
+            since = state.last_end or state.started
+            idle_ms = now.monotonic_ms - since.monotonic_ms
+            if state.running_since is None and idle_ms > _LATE_LOOKS * self._pace.poll_ms:
+                self._log.warning("clock_jumped", idle_ms=idle_ms, sentence="no look came when it was due: looking now")
+                self._schedule.look_now()
+                self._stop.wait(_TICK_S)
+            ceiling, resident = self._pace.memory_ceiling_bytes, process.memory_info().rss
+            if ceiling is not None and resident > ceiling:
+                self._log.error(
+                    "memory_ceiling",
+                    resident_bytes=resident,
+                    ceiling_bytes=ceiling,
+                    sentence=f"{resident} bytes resident, over the ceiling of {ceiling}: ending, to be started again",
+                )
+                return MEMORY_CEILING_EXIT
+        return 0
+
+    def _let_finish(self, began: float) -> None:
+        """Give the running cycle half of the grace; what it has not recorded by then was never said."""
+        if self._busy.acquire(timeout=max(0.0, began + GRACE_S / 2 - time.monotonic())):
+            self._busy.release()
+        else:
+            self._log.warning(
+                "cycle_abandoned", cycle=self._number, sentence=f"cycle {self._number} did not end in time"
+            )
+
+    def _tell(self, cycle: Cycle, recording: Recording) -> None:
+        """The one wide event of a cycle."""
+        self._log.info(
+            "cycle",
+            sentence=sentence(cycle),
+            cluster=cycle.snapshot.cluster_id,
+            cycle=cycle.number,
+            look=cycle.look,
+            mode=cycle.limits.mode.value,
+            planned=cycle.planned,
+            took_ms=cycle.took_ms,
+            stages_ms=dict(cycle.stages_ms),
+            **world(cycle.snapshot)._asdict(),
+            findings=len(cycle.detection.findings),
+            new_findings=list(cycle.changes.new),
+            ended_findings=list(cycle.changes.ended),
+            proposals=[proposal.id for proposal in cycle.proposals],
+            gaps=[f"{gap.part.value} {gap.subject}: {gap.cause.value}" for gap in cycle.snapshot.gaps],
+            recorded_in_full=recording.full,
+            records_written=recording.counts.written,
+            records_failed=recording.counts.failed,
+            records_dropped=recording.counts.dropped,
+            problems=list(recording.problems),
+        )
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end the run; a second one ends the process at once."""
+
+        def handler(number: int, _frame: FrameType | None) -> None:
+            if self._stop.is_set():
+                os._exit(128 + number)
+            self.stop()
+
+        before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, old in before.items():
+                signal.signal(number, old)

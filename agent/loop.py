@@ -1,0 +1,132 @@
+"""The whole line in one place: look, decide, act only on what the guard allows.
+
+Nothing else sees all stages. What they know of earlier cycles is one frozen `Memory`; what saves them work is one memo
+per stage, which can never change a result. Time comes in with the observation, so a recorded observation gives the same
+cycle again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from agent.act import Hands, NoHands, Outcome, act
+from agent.cycle import Cycle, changes
+from agent.decode import decode_members
+from agent.detect import detect
+from agent.detect.assessment import Detection
+from agent.guard import Verdict, allowed, guard
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory import Memory, remember
+from agent.model import take_snapshot
+from agent.model.snapshot import Snapshot
+from agent.observation import Observation
+from agent.plan import make_plan
+from agent.plan.plan import Plan
+from agent.propose import propose
+from agent.propose.proposal import Proposal
+
+Look = Callable[[], Observation]
+
+
+def run_cycle(
+    line: Line, look: Look, observation: Observation, memory: Memory, *, number: int, name: str, planning: bool
+) -> Cycle:
+    """What came of this observation. Where something is proposed, the guard is shown the cluster once more."""
+    snapshot = line.snapshot(observation, memory)
+    detection = line.detect(snapshot, memory)
+    plan = line.plan(snapshot, detection) if planning else None
+    proposals = line.propose(snapshot, plan, detection) if plan is not None else ()
+    verdicts: tuple[Verdict, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    if proposals:
+        fresh = line.snapshot(line.look(look), memory)  # again, right before touching anything
+        verdicts = line.guard(proposals, fresh, memory)
+        outcomes = line.act(proposals, verdicts)  # nothing is allowed in a dry run
+    return Cycle(
+        number=number,
+        look=name,
+        limits=line.limits,
+        observation=observation,
+        before=memory,
+        after=line.remember(memory, snapshot, detection),
+        snapshot=snapshot,
+        detection=detection,
+        changes=changes(memory, detection),
+        plan=plan,
+        proposals=proposals,
+        verdicts=verdicts,
+        outcomes=outcomes,
+        stages_ms={"look": observation.took_ms, **line.turn()},
+    )
+
+
+class Line:
+    """The stages with their memos, and how long each took in this cycle."""
+
+    def __init__(self, limits: Limits, hands: Hands | None = None) -> None:
+        self.limits = limits
+        self._hands = hands or NoHands()
+        self._memos = {stage: Memo() for stage in ("decode", "model", "detect", "plan", "propose")}
+        self._took_ms: dict[str, int] = {}
+
+    def look(self, look: Look) -> Observation:
+        """The cluster once more."""
+        with self._timed("look_again"):
+            return look()
+
+    def snapshot(self, observation: Observation, memory: Memory) -> Snapshot:
+        """What the observation shows."""
+        with self._timed("decode"):
+            decoded = decode_members(observation, self._memos["decode"])
+        with self._timed("model"):
+            return take_snapshot(observation, decoded, memory, self.limits, self._memos["model"])
+
+    def detect(self, snapshot: Snapshot, memory: Memory) -> Detection:
+        """What is wrong."""
+        with self._timed("detect"):
+            return detect(snapshot, memory, self.limits, self._memos["detect"])
+
+    def plan(self, snapshot: Snapshot, detection: Detection) -> Plan:
+        """What would mend it."""
+        with self._timed("plan"):
+            return make_plan(snapshot, detection, self.limits, self._memos["plan"])
+
+    def propose(self, snapshot: Snapshot, plan: Plan, detection: Detection) -> tuple[Proposal, ...]:
+        """The plan as proposals."""
+        with self._timed("propose"):
+            return propose(snapshot, plan, detection, self.limits, self._memos["propose"])
+
+    def guard(self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory) -> tuple[Verdict, ...]:
+        """What may be done now."""
+        with self._timed("guard"):
+            return guard(proposals, fresh, memory, self.limits)
+
+    def act(self, proposals: Sequence[Proposal], verdicts: Sequence[Verdict]) -> tuple[Outcome, ...]:
+        """Do what may be done."""
+        with self._timed("act"):
+            return act(self._hands, allowed(proposals, verdicts))
+
+    def remember(self, memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory:
+        """What the next cycle is to know."""
+        with self._timed("remember"):
+            return remember(memory, snapshot, detection)
+
+    def turn(self) -> dict[str, int]:
+        """End the cycle: memos forget what no stage asked for; how long each stage took."""
+        for stage, memo in self._memos.items():
+            if stage in self._took_ms:  # a stage that did not run keeps what it has
+                memo.turn()
+        took, self._took_ms = self._took_ms, {}
+        return took
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        began = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            took_ms = (time.monotonic_ns() - began) // 1_000_000
+            self._took_ms[stage] = self._took_ms.get(stage, 0) + took_ms
