@@ -1,0 +1,285 @@
+"""Prometheus metrics, read off the last cycle when somebody asks; nothing is counted twice or kept in between.
+
+Series are bounded: groups and tasks beyond the largest are summed up as ``other``, and no label is ever a member id, a
+client id, a process id or a topic. A series vanishes with its subject. What is unknown has no sample; it is never 0.
+`METRICS` is the table of docs/metrics.md, and the test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from agent.cycle import Cycle
+from agent.detect.assessment import Assessment, Locality
+from agent.model.snapshot import Role, Snapshot, TaskCopy
+from agent.state import LoopState
+from agent.web.top import OTHER, label, split_top, unique_labels
+
+
+class Described(NamedTuple):
+    """A metric as it is documented. The name is the exported one, with its ``_total``."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    sentence: str
+
+
+METRICS: tuple[Described, ...] = (
+    Described("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
+    Described("rackwise_last_success_timestamp_seconds", "gauge", (), "When a cycle last succeeded, as Unix time."),
+    Described("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
+    Described("rackwise_looks_skipped_total", "counter", (), "Looks that were due while one was running."),
+    Described("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
+    Described("rackwise_stage_seconds_total", "counter", ("stage",), "Time spent in each stage."),
+    Described("rackwise_cycle_seconds", "gauge", (), "How long the last cycle took, recording not included."),
+    Described("rackwise_records_total", "counter", ("outcome",), "Records written, failed or dropped."),
+    Described("rackwise_records_waiting", "gauge", (), "Records not yet confirmed at the end of the last cycle."),
+    Described("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
+    Described("rackwise_topics", "gauge", (), "Topics seen."),
+    Described("rackwise_partitions", "gauge", (), "Partitions seen."),
+    Described("rackwise_groups", "gauge", ("kind",), "Groups by kind."),
+    Described("rackwise_gaps", "gauge", ("part", "cause"), "Parts of the cluster that did not answer."),
+    Described("rackwise_findings", "gauge", ("reason", "severity"), "Findings by reason and severity."),
+    Described("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
+    Described("rackwise_unplanned", "gauge", ("reason",), "What the last planning left out, by reason."),
+    Described(
+        "rackwise_group_cross_rack_share", "gauge", ("group", "measure", "unit"),
+        "Share of a group's work that crosses racks now, by a named measure; unknown racks are not counted.",
+    ),
+    Described(
+        "rackwise_group_optimal_cross_rack_share", "gauge", ("group", "measure", "unit"),
+        "The same share under the best possible assignment.",
+    ),
+    Described(
+        "rackwise_group_unknown_rack_share", "gauge", ("group", "measure", "unit"),
+        "Share of a group's work of which nobody knows whether it crosses racks.",
+    ),
+    Described(
+        "rackwise_group_cross_rack_bytes_per_second", "gauge", ("group", "measure"),
+        "Bytes per second that a group reads across racks, where rates are known.",
+    ),
+    Described(
+        "rackwise_task_lag_records", "gauge", ("group", "task", "role"),
+        "Records by which the copy of a task that lags most is behind, by role.",
+    ),
+    Described(
+        "rackwise_task_lag_trend_records_per_second", "gauge", ("group", "task", "role"),
+        "Rate at which that copy closes its lag; negative when it falls behind.",
+    ),
+    Described(
+        "rackwise_task_caught_up_eta_seconds", "gauge", ("group", "task", "role"),
+        "Time until that copy is within acceptable.recovery.lag.",
+    ),
+    Described(
+        "rackwise_task_promotable", "gauge", ("group", "task"),
+        "1 when a warm-up of the task has caught up for certain, 0 when one has not; no sample when it cannot be told.",
+    ),
+    Described(
+        "rackwise_task_copies_lag_unknown", "gauge", ("group",),
+        "Copies of stateful tasks whose lag cannot be told.",
+    ),
+    Described(
+        "rackwise_task_series_left_out", "gauge", (),
+        "Tasks (by group and role) beyond metrics.top_tasks, which have no series.",
+    ),
+)  # fmt: skip
+
+Sample = tuple[tuple[str, ...], float]
+
+
+class Caps(NamedTuple):
+    """How many subjects get series of their own."""
+
+    groups: int = 100
+    tasks: int = 1_000
+
+
+class RackwiseCollector(Collector):
+    """Reads the loop's state at each scrape."""
+
+    def __init__(self, state: Callable[[], LoopState], version: str, caps: Caps) -> None:
+        self._state = state
+        self._version = version
+        self._caps = caps
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are not checked at registration, which would need a cycle."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric that has a sample now."""
+        samples = self.samples()
+        for described in METRICS:
+            found = samples.get(described.name, ())
+            if found:
+                yield _family(described, found)
+
+    def samples(self) -> dict[str, Sequence[Sample]]:
+        """Metric name -> its samples (label values, value)."""
+        state = self._state()
+        found: dict[str, Sequence[Sample]] = {"rackwise_build_info": [((self._version,), 1)], **_loop(state)}
+        if state.cycle is not None:
+            found |= _seen(state.cycle)
+            found |= _groups(state.cycle, self._caps.groups)
+            found |= _tasks(state.cycle.snapshot, self._caps.tasks)
+        if state.planned is not None:
+            found |= _planned(state.planned)
+        return found
+
+
+def _family(described: Described, samples: Iterable[Sample]) -> Metric:
+    kind = CounterMetricFamily if described.kind == "counter" else GaugeMetricFamily
+    family = kind(described.name.removesuffix("_total"), described.sentence, labels=described.labels)
+    for labels, value in samples:
+        family.add_metric(labels, value)
+    return family
+
+
+def _loop(state: LoopState) -> dict[str, Sequence[Sample]]:
+    found: dict[str, Sequence[Sample]] = {
+        "rackwise_cycles_total": [(("succeeded",), state.succeeded), (("failed",), state.failed)],
+        "rackwise_looks_skipped_total": [((), state.skipped)],
+        "rackwise_cycles_overrun_total": [((), state.overran)],
+        "rackwise_stage_seconds_total": [((stage,), spent) for stage, spent in sorted(state.seconds.items())],
+    }
+    if state.last_success is not None:
+        found["rackwise_last_success_timestamp_seconds"] = [((), state.last_success.wall_ms / 1_000)]
+    if state.recording is not None:
+        counts = state.recording.counts._asdict()
+        found["rackwise_records_total"] = [((outcome,), number) for outcome, number in counts.items()]
+        found["rackwise_records_waiting"] = [((), state.recording.waiting)]
+    return found
+
+
+def _seen(cycle: Cycle) -> dict[str, Sequence[Sample]]:
+    snapshot = cycle.snapshot
+    brokers = Counter((broker.rack.name or "", "alive" if broker.alive else "absent") for broker in snapshot.brokers)
+    racks = unique_labels({rack for rack, _ in brokers})
+    groups = Counter(group.kind.value for group in snapshot.groups.values())
+    return {
+        "rackwise_cycle_seconds": [((), cycle.took_ms / 1_000)],
+        "rackwise_brokers": [((racks[rack], state), count) for (rack, state), count in sorted(brokers.items())],
+        "rackwise_topics": [((), len(snapshot.topics))],
+        "rackwise_partitions": [((), sum(len(topic.partitions) for topic in snapshot.topics.values()))],
+        "rackwise_groups": _by_one(groups),
+        "rackwise_gaps": _by_many(Counter((gap.part.value, gap.cause.value) for gap in snapshot.gaps)),
+        "rackwise_findings": _by_many(
+            Counter((finding.reason.value, finding.severity.value) for finding in cycle.detection.findings)
+        ),
+    }
+
+
+def _planned(cycle: Cycle) -> dict[str, Sequence[Sample]]:
+    unplanned = cycle.plan.unplanned if cycle.plan is not None else ()
+    return {
+        "rackwise_proposals": _by_one(Counter(proposal.kind.value for proposal in cycle.proposals)),
+        "rackwise_unplanned": _by_one(Counter(reason.value for _, reason in unplanned)),
+    }
+
+
+def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:
+    judged = {name: found for name, found in cycle.detection.assessments.items() if found.why_not is None}
+    shown, others = split_top(judged, most, _size)
+    labels = unique_labels(shown)
+    found: dict[str, list[Sample]] = {}
+    for name, assessment in shown.items():
+        _add_localities(found, labels[name], assessment.current, assessment.optimal)
+    if others:
+        current = _summed(assessment.current for assessment in others)
+        _add_localities(found, OTHER, current, _summed(assessment.optimal for assessment in others))
+    return dict(found)
+
+
+def _size(assessment: Assessment) -> float:
+    return max((locality.total for locality in assessment.current), default=0.0)
+
+
+def _summed(all_localities: Iterable[Sequence[Locality]]) -> tuple[Locality, ...]:
+    """Localities of many groups as those of one; only equal measures and units are added up."""
+    sums: dict[tuple[str, str], Locality] = {}
+    for localities in all_localities:
+        for one in localities:
+            before = sums.get((one.measure, one.unit), one._replace(local=0, total=0, unknown=0))
+            sums[one.measure, one.unit] = before._replace(
+                local=before.local + one.local, total=before.total + one.total, unknown=before.unknown + one.unknown
+            )
+    return tuple(locality for _, locality in sorted(sums.items()))
+
+
+def _add_localities(
+    found: dict[str, list[Sample]], group: str, current: Sequence[Locality], optimal: Sequence[Locality]
+) -> None:
+    def add(metric: str, labels: tuple[str, ...], value: float) -> None:
+        found.setdefault(metric, []).append(((group, *labels), value))
+
+    for one in current:
+        labels = (one.measure.value, one.unit)
+        known = one.total - one.unknown
+        if known > 0:
+            add("rackwise_group_cross_rack_share", labels, (known - one.local) / known)
+        if one.total > 0:
+            add("rackwise_group_unknown_rack_share", labels, one.unknown / one.total)
+        if one.unit == "bytes_per_s":
+            add("rackwise_group_cross_rack_bytes_per_second", labels[:1], known - one.local)
+    for one in optimal:
+        known = one.total - one.unknown
+        if known > 0:
+            share = (known - one.local) / known
+            add("rackwise_group_optimal_cross_rack_share", (one.measure.value, one.unit), share)
+
+
+def _tasks(snapshot: Snapshot, most: int) -> dict[str, Sequence[Sample]]:
+    """The worst copy by group, task and role; of all tasks the ones that lag most, of all groups the unknown ones."""
+    worst: dict[tuple[str, str, str], TaskCopy] = {}
+    promotable: dict[tuple[str, str], bool] = {}
+    unknown: Counter[str] = Counter()
+    for copy in (copy for copies in snapshot.copies.values() for copy in copies):
+        task = copy.group_id, label(str(copy.task))
+        if copy.lag is None:
+            unknown[copy.group_id] += 1
+        else:
+            key = *task, copy.role.value
+            worst[key] = max(worst.get(key, copy), copy, key=_likely_lag)
+        if copy.role is Role.WARMUP and copy.caught_up is not None:
+            promotable[task] = promotable.get(task, False) or copy.caught_up
+    kept = sorted(worst, key=lambda key: (-_likely_lag(worst[key]), key))[:most]
+    tasks = {key[:2] for key in kept} | set(sorted(promotable)[:most])
+    groups = unique_labels(sorted({group for group, _ in tasks} | set(sorted(unknown)[:most])))
+    found = _task_samples({(groups[key[0]], *key[1:]): worst[key] for key in sorted(kept)})
+    found["rackwise_task_promotable"] = [
+        ((groups[group], task), float(known)) for (group, task), known in sorted(promotable.items())[:most]
+    ]
+    found["rackwise_task_copies_lag_unknown"] = [
+        ((groups[group],), count) for group, count in sorted(unknown.items())[:most]
+    ]
+    found["rackwise_task_series_left_out"] = [((), len(worst) - len(kept))]
+    return found
+
+
+def _task_samples(copies: Mapping[tuple[str, ...], TaskCopy]) -> dict[str, Sequence[Sample]]:
+    lags = [(key, copy.lag.likely) for key, copy in copies.items() if copy.lag is not None]
+    rates = [(key, copy.rate_per_s.likely) for key, copy in copies.items() if copy.rate_per_s is not None]
+    etas = [(key, copy.eta_s.likely) for key, copy in copies.items() if copy.eta_s is not None]
+    return {
+        "rackwise_task_lag_records": lags,
+        "rackwise_task_lag_trend_records_per_second": rates,
+        "rackwise_task_caught_up_eta_seconds": etas,
+    }
+
+
+def _likely_lag(copy: TaskCopy) -> float:
+    return copy.lag.likely if copy.lag is not None else -1.0
+
+
+def _by_one(counts: Counter[str]) -> list[Sample]:
+    return [((name,), count) for name, count in sorted(counts.items())]
+
+
+def _by_many(counts: Counter[tuple[str, str]]) -> list[Sample]:
+    return [(names, count) for names, count in sorted(counts.items())]
