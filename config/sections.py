@@ -176,8 +176,6 @@ class TopicSettings(BaseModel):
     """Name of the topic; the prefix and the section's name when not given."""
     publish: bool = True
     """Whether it is created and written."""
-    partitions: Annotated[int, Field(ge=1)] = 3
-    """Partitions that it is created with."""
     retention_ms: Annotated[Millis, at_least("1m")] = Field(default=604_800_000, alias="retention")
     """How long records are kept."""
 
