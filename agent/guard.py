@@ -112,8 +112,10 @@ def _judge(proposal: Proposal, ground: Ground) -> Verdict:
 def _under_min_isr(proposal: Proposal, ground: Ground) -> Verdict | None:
     for state in _partitions(proposal, ground.fresh):
         minimum = ground.fresh.topics[state.id.topic].min_isr
-        if minimum is not None and len(state.isr) < minimum:
-            sentence = f"held: {state.id} has {len(state.isr)} in-sync replicas and needs {minimum}"
+        in_sync = len([broker for broker in state.isr if broker not in state.offline])
+        # As the broker counts: a partition never needs more in-sync replicas than it has replicas.
+        if state.leader is None or (minimum is not None and in_sync < min(minimum, len(state.replicas))):
+            sentence = f"held: {state.id} has {in_sync} in-sync replicas, and its min ISR is {minimum}"
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
     return None
 

@@ -13,26 +13,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
 from agent.detect.assess_tasks import assess_tasks
 from agent.detect.assessment import Assessment, NotAssessed
 from agent.detect.locality import Ground, RackBits, TopicMasks, rack_bits, topic_masks
-from agent.detect.traffic import topic_rates, with_bytes
-from agent.limits import Limits
+from agent.detect.traffic import Rates, topic_rates, with_bytes
+from agent.limits import GroupLimits, Limits
 from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot, StreamsGroup, TopicState
+from agent.model.reuse import each
+from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot, StreamsGroup
+
+_ID = itemgetter(0)
+_Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...]]
+"""A group, its settings, its topics and their masks: all that its assessment depends on beside the racks."""
 
 
 def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapping[str, Assessment]:
     """Every group of the snapshot against its optimum, in the snapshot's order."""
-    memo = memo or Memo()
-    bits = memo.of(
-        ("bits",),
+    memo = memo if memo is not None else Memo()
+    bits = bits_of(snapshot, memo)
+    groups = snapshot.groups.values()
+    names = each(memo, "assess topics", groups, _ID, topics_of)
+    masks = _masks({topic for of_group in names for topic in of_group}, snapshot, bits, memo)
+    rows = [
+        (group, limits.group(group.id), topics, tuple(map(masks.get, topics)))
+        for group, topics in zip(groups, names, strict=True)
+    ]
+    judged = each(memo, "assess", rows, _row_id, partial(_assess, bits, limits), context=(bits, limits))
+    if snapshot.bytes_per_s:
+        judged = _with_bytes(judged, rows, bits, snapshot, memo)
+    return dict(zip(snapshot.groups, judged, strict=True))
+
+
+def bits_of(snapshot: Snapshot, memo: Memo) -> RackBits:
+    """The snapshot's racks as bits; one object as long as its brokers and selector stay."""
+    return memo.of(
+        ("assess bits",),
         (snapshot.brokers, snapshot.selector_is_rack_aware),
         lambda: rack_bits(snapshot.brokers, selector_is_rack_aware=snapshot.selector_is_rack_aware),
     )
-    return {name: _assess(group, snapshot, bits, limits, memo) for name, group in snapshot.groups.items()}
 
 
 def topics_of(group: Group) -> tuple[str, ...]:
@@ -51,17 +72,25 @@ def topics_of(group: Group) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def ground_of(names: Iterable[str], topics: Mapping[str, TopicState], bits: RackBits, memo: Memo) -> Ground:
+def ground_of(names: Iterable[str], snapshot: Snapshot, memo: Memo) -> Ground:
     """Where those topics have their replicas, as far as the snapshot has them."""
+    bits = bits_of(snapshot, memo)
     masks: dict[str, TopicMasks] = {}
     for name in names:
-        topic = topics.get(name)
+        topic = snapshot.topics.get(name)
         if topic is not None:
-            masks[name] = memo.of(("masks", name), (topic, bits), partial(topic_masks, topic, bits))
+            masks[name] = memo.of(("assess masks", name), (topic, bits), partial(topic_masks, topic, bits))
     return Ground(bits, masks)
 
 
-def _assess(group: Group, snapshot: Snapshot, bits: RackBits, limits: Limits, memo: Memo) -> Assessment:
+def _masks(names: set[str], snapshot: Snapshot, bits: RackBits, memo: Memo) -> dict[str, TopicMasks]:
+    topics = [topic for name, topic in snapshot.topics.items() if name in names]
+    masks = each(memo, "assess masks", topics, _ID, lambda topic: topic_masks(topic, bits), context=(bits,))
+    return {topic.name: of for topic, of in zip(topics, masks, strict=True)}
+
+
+def _assess(bits: RackBits, limits: Limits, row: _Row) -> Assessment:
+    group, settings, topics, masks = row
     if isinstance(group, OtherGroup):
         return Assessment(group_id=group.id, why_not=NotAssessed.OTHER_KIND)
     if limits.excludes_group(group.id):
@@ -69,26 +98,33 @@ def _assess(group: Group, snapshot: Snapshot, bits: RackBits, limits: Limits, me
     if group.hidden or not group.members:
         why = NotAssessed.HIDDEN if group.hidden else NotAssessed.EMPTY
         return Assessment(group_id=group.id, why_not=why)
+    ground = _ground(bits, topics, masks)
+    if isinstance(group, ConsumerGroup):
+        return assess_consumers(group, ground)
+    return assess_tasks(group, ground, settings)
 
-    names = memo.of(("topics", group.id), (group,), lambda: topics_of(group))
-    ground = ground_of(names, snapshot.topics, bits, memo)
-    settings = limits.group(group.id)
-    judged = memo.of(
-        ("group", group.id),
-        (group, bits, settings, *ground.masks.values()),
-        lambda: (
-            assess_consumers(group, ground)
-            if isinstance(group, ConsumerGroup)
-            else assess_tasks(group, ground, settings)
-        ),
-    )
-    if not snapshot.bytes_per_s or judged.why_not is not None:
-        return judged
-    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot.bytes_per_s)
-    if rates is None:
-        return judged
-    return memo.of(
-        ("bytes", group.id),
-        (judged, rates, group, bits, settings, *ground.masks.values()),
-        lambda: with_bytes(judged, group, dict(rates), ground, settings),
-    )
+
+def _with_bytes(
+    judged: Iterable[Assessment], rows: Iterable[_Row], bits: RackBits, snapshot: Snapshot, memo: Memo
+) -> list[Assessment]:
+    """The same assessments with bytes, where every rate of a group's topics is known."""
+    weighed = [
+        (assessment, row, topic_rates([snapshot.topics[name] for name in row[2] if name in snapshot.topics], snapshot))
+        for assessment, row in zip(judged, rows, strict=True)
+    ]
+    return each(memo, "assess bytes", weighed, lambda row: row[0].group_id, partial(_weigh, bits), context=(bits,))
+
+
+def _weigh(bits: RackBits, row: tuple[Assessment, _Row, Rates | None]) -> Assessment:
+    assessment, (group, settings, topics, masks), rates = row
+    if rates is None or assessment.why_not is not None or isinstance(group, OtherGroup):
+        return assessment
+    return with_bytes(assessment, group, dict(rates), _ground(bits, topics, masks), settings)
+
+
+def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> Ground:
+    return Ground(bits, {topic: of for topic, of in zip(topics, masks, strict=True) if of is not None})
+
+
+def _row_id(row: _Row) -> str:
+    return row[0].id

@@ -19,12 +19,14 @@ from agent.detect.assessment import Assessment, Locality, Measure
 from agent.detect.locality import UNKNOWN, Ground, TopicMasks
 from agent.detect.tally import measures_agree
 from agent.limits import GroupLimits
-from agent.model.snapshot import ConsumerGroup, StreamsGroup, TopicState
+from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
 """(bit of the reader's rack, what it reads)."""
+Rates = tuple[tuple[TopicPartition, float], ...]
+"""Bytes per second of each partition of some topics."""
 
 
 class Bytes(NamedTuple):
@@ -35,14 +37,12 @@ class Bytes(NamedTuple):
     unknown: float
 
 
-def topic_rates(
-    topics: Iterable[TopicState], bytes_per_s: Mapping[TopicPartition, float]
-) -> tuple[tuple[TopicPartition, float], ...] | None:
+def topic_rates(topics: Iterable[TopicState], snapshot: Snapshot) -> Rates | None:
     """The rate of every partition of those topics; None when one of them is unknown."""
     rates: list[tuple[TopicPartition, float]] = []
     for topic in topics:
         for state in topic.partitions:
-            rate = bytes_per_s.get(state.id)
+            rate = snapshot.bytes_per_s.get(state.id)
             if rate is None:
                 return None
             rates.append((state.id, rate))

@@ -10,7 +10,8 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 
-from agent.detect.finding import Finding, FindingReason
+from agent.detect.finding import Finding, FindingReason, Severity
+from agent.detect.members import is_too_old
 from agent.model.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
 from agent.plan.advice_assignors import change_assignors
 from agent.plan.found import Scene
@@ -93,8 +94,11 @@ def _throttles(scene: Scene) -> Advised:
     advised: Advised = []
     for finding in scene.found.of(FindingReason.THROTTLE_LEFT_BEHIND):
         plan = _throttle(finding, scene.snapshot)
-        if finding.held or plan is None:
-            advised.append([(finding.id, Unplanned.HELD if finding.held else Unplanned.NO_LEVER)])
+        if finding.held:
+            advised.append([(finding.id, Unplanned.HELD)])
+        elif plan is None or "*" in (plan.now or ""):
+            # A wildcard throttles every replica, which no reassignment asks for: somebody set it by hand.
+            advised.append([(finding.id, Unplanned.NO_LEVER if plan is None else Unplanned.MAY_BE_MEANT)])
         else:
             advised.append(plan)
     return advised
@@ -181,7 +185,7 @@ def _upgrades(scene: Scene) -> Advised:
             findings=ids,
         )
 
-    return _by_group(scene, FindingReason.SUBSCRIPTION_TOO_OLD, _too_old, plan)
+    return _by_group(scene, FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, plan)
 
 
 def _by_group(
@@ -205,12 +209,8 @@ def _by_group(
     return advised
 
 
-def _too_old(member: Member) -> bool:
-    return member.subscription_version is not None and member.subscription_version < 3
-
-
 def _sends_no_rack(member: Member) -> bool:
-    return member.rack.state is RackState.UNKNOWN and not _too_old(member)
+    return member.rack.state is RackState.UNKNOWN and not is_too_old(member)
 
 
 # --- standbys ---------------------------------------------------------------------------------------------------
@@ -227,20 +227,19 @@ def _standbys(scene: Scene) -> Advised:
             # KIP-1071 brokers have no released setting for it; and where tags are set, only the next rebalance tells.
             advised.append([(finding.id, Unplanned.NO_LEVER) for finding in findings])
         else:
-            advised += unless_held(findings, partial(_tags, group, scene.snapshot))
+            # A tag that nobody asked to spread by may be shared on purpose.
+            asked = [finding for finding in findings if finding.severity is not Severity.INFO]
+            advised.append([(f.id, Unplanned.MAY_BE_MEANT) for f in findings if f.severity is Severity.INFO])
+            advised += unless_held(asked, partial(_tags, group, scene.snapshot))
     return advised
 
 
 def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> AdvicePlan:
-    """Tags that tell the processes apart, if they have any; else one made of the rack."""
-    values: dict[str, set[str]] = {}
-    for process in group.processes:
-        for key, value in process.tags:
-            values.setdefault(key, set()).add(value)
-    telling = sorted(key for key, of in values.items() if len(of) > 1)
-    wanted = ",".join(telling) or "rack"
+    """The tag that the processes have and that says the same as their racks, if there is one; else a new one."""
+    telling = _tag_of_racks(group)
+    wanted = telling or "rack"
     line = f"rack.aware.assignment.tags={wanted}"
-    if not telling:
+    if telling is None:
         line += f"\nclient.tag.rack={racks_to_choose(snapshot)}"
     return AdvicePlan(
         subject_kind="group",
@@ -254,3 +253,13 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
         who=tuple(sorted({client for process in group.processes for client in process.client_ids})),
         findings=ids,
     )
+
+
+def _tag_of_racks(group: StreamsGroup) -> str | None:
+    """The first tag by name of which each rack has one value of its own."""
+    for key in sorted({key for process in group.processes for key, _ in process.tags}):
+        pairs = {(process.rack.name, dict(process.tags).get(key)) for process in group.processes}
+        racks, values = {rack for rack, _ in pairs}, {value for _, value in pairs}
+        if None not in racks and None not in values and len(pairs) == len(racks) == len(values) > 1:
+            return key
+    return None

@@ -7,6 +7,7 @@ rack-aware assignor could reach at best.
 from __future__ import annotations
 
 from agent.detect.assessment import Assessment
+from agent.detect.awareness import RACK_BLIND
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, StreamsGroup
 from agent.plan.found import Scene, answered
 from agent.plan.owners import Advised
@@ -45,7 +46,7 @@ def _blind(group: Group, scene: Scene) -> bool:
     if group.kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
         return True
     if isinstance(group, ConsumerGroup):
-        return group.assignor == "roundrobin"
+        return group.assignor in RACK_BLIND
     settings = scene.limits.group(group.id)
     return group.kind is GroupKind.CLASSIC_STREAMS and settings.rack_aware_assignment_strategy == "none"
 

@@ -1,64 +1,93 @@
 """How preferred leaders of some partitions become even over the racks, by as few changes as a chain of racks needs.
 
-Racks are the nodes; a partition led in rack A with a candidate in rack B is an arc from A to B. A shortest chain from a
-fullest rack to an emptiest one hands one leader on at each arc, until no rack leads two more than another that it can
-reach. Deterministic: racks by name, partitions by id.
+Even means: a rack leads as large a part of the partitions as it holds of their replicas. Racks are the nodes; a partition
+led in rack A with a candidate in rack B is an arc from A to B. A shortest chain from the rack with the greatest surplus
+to one with a lesser hands one leader on at each arc, as long as that makes the two more even. Deterministic: racks by
+name, partitions by id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
+from typing import NamedTuple
 
 from assignors.problem import TopicPartition
 
-Racks = Mapping[TopicPartition, tuple[str | None, tuple[str, ...]]]
-"""Partition -> (rack that leads it now, racks that could lead it)."""
+
+class Option(NamedTuple):
+    """Where a partition's preferred leader is, where it could be, and where its replicas are."""
+
+    rack: str | None
+    could: tuple[str, ...]
+    replicas: tuple[str, ...]
+    """Rack of each replica, racks that are not known left out."""
 
 
-def even_racks(partitions: Racks, racks: Iterable[str]) -> dict[TopicPartition, str]:
+Options = Mapping[TopicPartition, Option]
+
+
+def even_racks(options: Options) -> dict[TopicPartition, str]:
     """The partitions whose preferred leader goes to another rack, and to which one."""
-    board = _Board(partitions, racks)
+    board = _Board(options)
     while (chain := board.shortest_chain()) is not None:
         board.hand_on(chain)
     return board.changed()
 
 
-def fewest_changes(partitions: Racks, racks: Iterable[str]) -> int:
-    """A lower bound of the changes: what the racks above the rounded-up share have too much, or others too little."""
-    names = sorted(racks)
-    leads = Counter(rack for rack, _ in partitions.values() if rack is not None)
-    share, rest = divmod(sum(leads.values()), len(names) or 1)
-    too_many = sum(max(0, leads[name] - share - (1 if rest else 0)) for name in names)
-    too_few = sum(max(0, share - leads[name]) for name in names)
+def fewest_changes(options: Options) -> int:
+    """A lower bound of the changes: what racks lead above their rounded-up share, or others below the rounded-down."""
+    shares = _Shares(options)
+    too_many = sum(
+        max(0, leads - -(-shares.replicas[rack] * shares.led // shares.held)) for rack, leads in shares.leads.items()
+    )
+    too_few = sum(
+        max(0, count * shares.led // shares.held - shares.leads[rack]) for rack, count in shares.replicas.items()
+    )
     return max(too_many, too_few)
 
 
+class _Shares:
+    """Leaders and replicas by rack."""
+
+    def __init__(self, options: Options) -> None:
+        self.leads = Counter(option.rack for option in options.values() if option.rack is not None)
+        self.replicas = Counter(rack for option in options.values() for rack in option.replicas)
+        self.led = sum(self.leads.values())
+        self.held = sum(self.replicas.values()) or 1
+
+    def surplus(self, rack: str) -> int:
+        """Leaders above the share, in units of 1 / ``held``: one leader more or less is ``held`` units."""
+        return self.leads[rack] * self.held - self.replicas[rack] * self.led
+
+
 class _Board:
-    def __init__(self, partitions: Racks, racks: Iterable[str]) -> None:
-        self._partitions = partitions
-        self._racks = sorted(racks)
-        self._rack = {partition: rack for partition, (rack, _) in partitions.items()}
-        self._leads = Counter(rack for rack in self._rack.values() if rack is not None)
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._shares = _Shares(options)
+        self._racks = sorted({*self._shares.replicas, *self._shares.leads})
+        self._rack = {partition: option.rack for partition, option in options.items()}
         self._arcs: dict[tuple[str, str], list[TopicPartition]] = {}
-        for partition in sorted(partitions):
+        for partition in sorted(options):
             self._offer(partition)
 
     def shortest_chain(self) -> list[str] | None:
-        """Racks from a fullest to one that leads at least two less; the fullest start and the shortest chain win."""
-        for start in sorted(self._racks, key=lambda rack: (-self._leads[rack], rack)):
+        """Racks from the greatest surplus that can be lowered to one that gets no more than the first then has."""
+        surplus = {rack: self._shares.surplus(rack) for rack in self._racks}
+        for start in sorted(self._racks, key=lambda rack: (-surplus[rack], rack)):
             before: dict[str, str] = {}
             ring = [start]
             while ring:
                 reached: list[str] = []
                 for rack in ring:
-                    reached += [to for to in self._racks if to != start and to not in before and self._arc(rack, to)]
-                    before.update({to: rack for to in reached if to not in before})
-                ends = [to for to in reached if self._leads[start] - self._leads[to] >= 2]
+                    fresh = [to for to in self._racks if to != start and to not in before and self._arc(rack, to)]
+                    before.update((to, rack) for to in fresh)
+                    reached += fresh
+                ends = [to for to in reached if surplus[start] - surplus[to] > self._shares.held]
                 if ends:
-                    return _walk_back(before, min(ends, key=lambda rack: (self._leads[rack], rack)), start)
+                    return _walk_back(before, min(ends, key=lambda rack: (surplus[rack], rack)), start)
                 ring = reached
         return None
 
@@ -68,22 +97,22 @@ class _Board:
         for partition, taker in moved:
             self._rack[partition] = taker
             self._offer(partition)
-        self._leads[chain[0]] -= 1
-        self._leads[chain[-1]] += 1
+        self._shares.leads[chain[0]] -= 1
+        self._shares.leads[chain[-1]] += 1
 
     def changed(self) -> dict[TopicPartition, str]:
         """Partitions that end in another rack than they began, by id."""
         changed: dict[TopicPartition, str] = {}
         for partition in sorted(self._rack):
             rack = self._rack[partition]
-            if rack is not None and rack != self._partitions[partition][0]:
+            if rack is not None and rack != self._options[partition].rack:
                 changed[partition] = rack
         return changed
 
     def _offer(self, partition: TopicPartition) -> None:
         rack = self._rack[partition]
         if rack is not None:
-            for other in self._partitions[partition][1]:
+            for other in self._options[partition].could:
                 if other != rack:
                     heappush(self._arcs.setdefault((rack, other), []), partition)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from agent.detect.assessment import Assessment, Measure
+from agent.detect.awareness import RACK_AWARE
 from agent.detect.locality import UNKNOWN
 from agent.detect.tally import racks_by_partition
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.plan import Plan
-from agent.plan.triggers import COOPERATIVE, RACK_AWARE
+from agent.plan.triggers import COOPERATIVE
 from agent.plan.worth import group_ground, reading, total_reads, worth
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 

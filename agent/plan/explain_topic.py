@@ -91,9 +91,7 @@ def _broker(
     rows = [
         Explained(about, "holds it", yes_or_no(holds), "it has a replica now" if holds else "it has no replica now"),
         Explained(about, "alive", yes_or_no(broker.alive), there),
-        Explained(
-            about, "rack known", yes_or_no(rack is not None), f"rack {broker.rack.name or broker.rack.state.value}"
-        ),
+        Explained(about, "rack known", yes_or_no(rack is not None), f"rack {told}"),
     ]
     if broker.fenced:
         rows.append(Explained(about, "unfenced", Answer.WAIT, "fenced: it may be starting or stopping"))

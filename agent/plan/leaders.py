@@ -9,11 +9,11 @@ reassignments are left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from agent.detect.finding import Finding, FindingReason
-from agent.model.snapshot import PartitionState, Snapshot, TopicState
-from agent.plan.even import even_racks, fewest_changes
+from agent.model.snapshot import PartitionState, TopicState
+from agent.plan.even import Option, even_racks, fewest_changes
 from agent.plan.found import Scene
 from agent.plan.placements import Skipped, left_out
 from agent.plan.plan import PlacementPlan, Unplanned
@@ -38,62 +38,100 @@ def place_leaders(scene: Scene, busy: Iterable[TopicPartition]) -> tuple[list[Pl
 def _make_even(
     scene: Scene, skew: list[Finding], seats: Seats, taken: set[TopicPartition]
 ) -> tuple[list[PlacementPlan], Skipped]:
-    plans: list[PlacementPlan] = []
+    """Topics that are uneven by themselves first, then the cluster as it would be by then."""
     skipped: Skipped = [(finding.id, Unplanned.HELD) for finding in skew if finding.held]
-    for finding in (f for f in skew if not f.held):
-        scope = [
-            state
-            for topic in _scope(finding, scene.snapshot)
-            if not left_out(topic, scene.limits)
-            for state in topic.partitions
-            if state.id not in taken and state.replicas
-        ]
-        if not scope:
+    scopes: list[tuple[Finding, list[PartitionState]]] = []
+    for finding in sorted((f for f in skew if not f.held), key=lambda f: (f.subject.kind != "topic", f.id)):
+        scope = _scope(finding, scene, taken)
+        if scope:
+            scopes.append((finding, scope))
+        else:
             skipped.append((finding.id, Unplanned.EXCLUDED))
-            continue
-        changes, least = _even_changes(scope, seats)
-        if not changes:
+    leaders: dict[TopicPartition, int] = {}
+    answers: dict[str, set[str]] = {}
+    for finding, scope in scopes:
+        changed = _even(scope, leaders, seats)
+        leaders.update(changed)
+        for partition in changed:
+            answers.setdefault(partition.topic, set()).add(finding.id)
+        if not changed:
             skipped.append((finding.id, Unplanned.INFEASIBLE))
-        optimal = len(changes) == least
-        for topic_name, of_topic in _by_topic(changes).items():
-            plan = PlacementPlan(
-                topic=topic_name,
-                reason=ProposalReason.LEADERS_EVEN,
-                changes=tuple(of_topic),
-                leaders_only=True,
-                lower_bound=max(0, least - (len(changes) - len(of_topic))),
-                optimal=optimal,
-                findings=(finding.id,),
-            )
-            plans.append(plan)
-        taken.update(change.id for change in changes)
-    return plans, skipped
+    states = {state.id: state for _, scope in scopes for state in scope}
+    changes = [led_by(states[p], leader) for p, leader in leaders.items() if leader != states[p].replicas[0]]
+    taken.update(change.id for change in changes)
+    return _plans(changes, scopes, answers, seats), skipped
 
 
-def _scope(finding: Finding, snapshot: Snapshot) -> Iterable[TopicState]:
+def _scope(finding: Finding, scene: Scene, taken: set[TopicPartition]) -> list[PartitionState]:
+    topics: Iterable[TopicState] = scene.snapshot.topics.values()
     if finding.subject.kind == "topic":
-        topic = snapshot.topics.get(finding.subject.name)
-        return [topic] if topic is not None else []
-    return snapshot.topics.values()
+        topic = scene.snapshot.topics.get(finding.subject.name)
+        topics = [topic] if topic is not None else []
+    return [
+        state
+        for topic in topics
+        if not left_out(topic, scene.limits)
+        for state in topic.partitions
+        if state.id not in taken and state.replicas
+    ]
 
 
-def _even_changes(scope: list[PartitionState], seats: Seats) -> tuple[list[PlacementChange], int]:
+def _even(
+    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: Seats
+) -> dict[TopicPartition, int]:
+    """Partition -> its new preferred leader, for those that change; ``leaders`` are changes made before."""
     states = {state.id: state for state in scope}
-    racks = sorted({seats.rack_of[broker] for broker in seats.may_lead})
-    options = {
-        state.id: (
-            seats.rack_of.get(state.replicas[0]),
-            tuple(sorted({seats.rack_of[broker] for broker in seats.candidates(state)})),
+    changed: dict[TopicPartition, int] = {}
+    for partition, rack in even_racks(_options(scope, leaders, seats)).items():
+        near = [broker for broker in seats.candidates(states[partition]) if seats.rack_of[broker] == rack]
+        changed[partition] = seats.least_busy(near)
+        seats.give(leaders.get(partition, states[partition].replicas[0]), changed[partition])
+    return changed
+
+
+def _options(
+    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: Seats
+) -> dict[TopicPartition, Option]:
+    racks = seats.rack_of
+    return {
+        state.id: Option(
+            racks.get(leaders.get(state.id, state.replicas[0])),
+            tuple(sorted({racks[broker] for broker in seats.candidates(state)})),
+            tuple(racks[broker] for broker in state.replicas if broker in racks),
         )
         for state in scope
     }
-    changes: list[PlacementChange] = []
-    for partition, rack in even_racks(options, racks).items():
-        state = states[partition]
-        leader = seats.least_busy(broker for broker in seats.candidates(state) if seats.rack_of[broker] == rack)
-        seats.give(state.replicas[0], leader)
-        changes.append(led_by(state, leader))
-    return changes, fewest_changes(options, racks)
+
+
+def _plans(
+    changes: list[PlacementChange],
+    scopes: list[tuple[Finding, list[PartitionState]]],
+    answers: Mapping[str, set[str]],
+    seats: Seats,
+) -> list[PlacementPlan]:
+    """One plan per topic, with the fewest changes that evenness needs of it."""
+    least: dict[str, int] = {}
+    everywhere = 0
+    for finding, scope in scopes:
+        needed = fewest_changes(_options(scope, {}, seats))
+        if finding.subject.kind == "topic":
+            least[finding.subject.name] = needed
+        else:
+            everywhere = max(everywhere, needed)
+    plans: list[PlacementPlan] = []
+    for topic, of_topic in _by_topic(changes).items():
+        bound = max(least.get(topic, 0), everywhere - (len(changes) - len(of_topic)))
+        plan = PlacementPlan(
+            topic=topic,
+            reason=ProposalReason.LEADERS_EVEN,
+            changes=tuple(of_topic),
+            leaders_only=True,
+            lower_bound=bound,
+            optimal=len(of_topic) == bound,
+            findings=tuple(sorted(answers[topic])),
+        )
+        plans.append(plan)
+    return plans
 
 
 def _by_topic(changes: Iterable[PlacementChange]) -> dict[str, list[PlacementChange]]:

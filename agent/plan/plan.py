@@ -24,6 +24,8 @@ class Unplanned(StrEnum):
     UNSTABLE = "the group is rebalancing, rolling or still warming up"
     UNKNOWN_SELECTOR = "the benefit would rest on an unknown replica selector"
     UNEVEN = "it would leave preferred leaders more uneven than the limit"
+    RACKS_OFF = "a rebalance would not help: the group's assignor does not look at racks now"
+    MAY_BE_MEANT = "it may be meant to stay, so nothing is proposed about it"
     NO_LEVER = "no setting or move that is known here changes it"
 
 

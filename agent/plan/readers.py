@@ -115,7 +115,7 @@ def groups_by_topic(snapshot: Snapshot, memo: Memo) -> dict[str, list[ReaderGrou
     for group in snapshot.groups.values():
         if isinstance(group, OtherGroup) or group.hidden:
             continue
-        for name in memo.of(("topics", group.id), (group,), partial(topics_of, group)):
+        for name in memo.of(("group topics", group.id), (group,), partial(topics_of, group)):
             groups.setdefault(name, []).append(group)
     return dict(sorted(groups.items()))
 

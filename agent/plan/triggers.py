@@ -16,6 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment
+from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
 from agent.limits import GroupLimits, Limits
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup, TaskCopy
@@ -30,12 +31,11 @@ COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
 """Protocol names under which a rebalance revokes nothing that does not move (KIP-429)."""
 EAGER = frozenset({"range", "roundrobin", "sticky"})
 """Protocol names under which a rebalance revokes everything first."""
-RACK_AWARE = frozenset({"cooperative-sticky", "sticky", "range"})
-"""Client-side consumer assignors that look at racks (KIP-881)."""
 IMPROVABLE = (
     FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
     FindingReason.GROUP_KIND_IGNORES_RACKS,
     FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+    FindingReason.RACK_AWARENESS_OFF,
 )
 """Findings that say that a group's work could be nearer to its data."""
 
@@ -139,6 +139,8 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
             results.append([(name, Unplanned.HELD) for name in answers.ids])
             continue
         judged = judge(scene, group, assessment)
+        if judged.why_not is None and scene.found.about(FindingReason.RACK_AWARENESS_OFF, Subject("group", group_id)):
+            judged = Judged(Unplanned.RACKS_OFF)
         if judged.why_not is not None:
             results.append([(name, judged.why_not) for name in answers.ids])
             continue
@@ -216,8 +218,8 @@ def _not_triggerable(group: ConsumerGroup | StreamsGroup, limits: Limits) -> Unp
 def _not_rack_aware(group: ConsumerGroup | StreamsGroup, settings: GroupLimits) -> Unplanned | None:
     """An assignor that does not look at racks would only shuffle."""
     if isinstance(group, StreamsGroup):
-        return Unplanned.NO_LEVER if settings.rack_aware_assignment_strategy == "none" else None
-    return None if group.assignor in RACK_AWARE else Unplanned.NO_LEVER
+        return Unplanned.RACKS_OFF if settings.rack_aware_assignment_strategy == "none" else None
+    return None if group.assignor in RACK_AWARE else Unplanned.RACKS_OFF
 
 
 def _racks(group: ConsumerGroup | StreamsGroup) -> list[Rack]:

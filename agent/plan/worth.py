@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent.detect.assess import ground_of, topics_of
 from agent.detect.assessment import Assessment, Measure
-from agent.detect.locality import Ground, RackBits, rack_bits
+from agent.detect.locality import Ground
 from agent.detect.tally import Tally, tally_reads
 from agent.detect.traffic import current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
@@ -28,19 +28,10 @@ def worth(gained: float, total: float, limits: Limits, bytes_per_s: float | None
     return bytes_per_s is None or bytes_per_s >= limits.min_gain_bytes_per_s
 
 
-def bits_of(snapshot: Snapshot, memo: Memo) -> RackBits:
-    """The snapshot's racks as bits; one object as long as its brokers and selector stay."""
-    return memo.of(
-        ("bits",),
-        (snapshot.brokers, snapshot.selector_is_rack_aware),
-        lambda: rack_bits(snapshot.brokers, selector_is_rack_aware=snapshot.selector_is_rack_aware),
-    )
-
-
 def group_ground(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot, memo: Memo) -> Ground:
     """Where a group's topics have their replicas."""
-    names = memo.of(("topics", group.id), (group,), lambda: topics_of(group))
-    return ground_of(names, snapshot.topics, bits_of(snapshot, memo), memo)
+    names = memo.of(("group topics", group.id), (group,), lambda: topics_of(group))
+    return ground_of(names, snapshot, memo)
 
 
 def reading(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground) -> Reading | None:
@@ -55,7 +46,7 @@ def crossing_bytes(
     group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, snapshot: Snapshot
 ) -> tuple[float, float] | None:
     """Bytes per second really read across racks before and after the optimum; None when a rate or rack is unknown."""
-    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot.bytes_per_s)
+    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
     if rates is None or assessment.result is None:
         return None
     now, then = current_reads(group, ground), optimal_reads(group, ground, assessment.result)

@@ -6,16 +6,13 @@ from typing import NamedTuple
 
 from agent.detect.assessment import Locality
 from agent.detect.locality import Ground
-from agent.detect.traffic import Reads, current_reads, topic_rates
+from agent.detect.traffic import Rates, Reads, current_reads, topic_rates
 from agent.model.snapshot import ConsumerGroup, StreamsGroup, TopicState
 from agent.plan.worth import group_ground
 from agent.propose.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Predicted
 from agent.propose.scene import Scene
-from assignors.problem import TopicPartition
-
-Rates = tuple[tuple[TopicPartition, float], ...]
 
 
 class Work(NamedTuple):
@@ -37,7 +34,7 @@ def work_of(group: ConsumerGroup | StreamsGroup, scene: Scene) -> Work:
     """What is known of a group's work."""
     ground = group_ground(group, scene.snapshot, scene.memo)
     topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
-    return Work(group, ground, topics, topic_rates(topics, scene.snapshot.bytes_per_s))
+    return Work(group, ground, topics, topic_rates(topics, scene.snapshot))
 
 
 def forecast(work: Work, then: Reads, *, moves: int, bytes_to_move: int | None, scene: Scene) -> Predicted:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from agent.detect.assess import bits_of
 from agent.detect.assessment import Locality, Measure
 from agent.detect.finding import Evidence, Subject
 from agent.detect.locality import RackBits, topic_masks
@@ -17,7 +18,6 @@ from agent.detect.traffic import Reads
 from agent.model.snapshot import PartitionState, TopicState
 from agent.plan.plan import PlacementPlan
 from agent.plan.readers import Readers, readers_of
-from agent.plan.worth import bits_of
 from agent.propose.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
