@@ -14,10 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
 from agent.cluster.errors import ClusterError
+
+# Quick and the same every time for each change; RACKWISE_TEST_HYPOTHESIS=night looks for more.
+settings.register_profile("quick", derandomize=True, deadline=None)
+settings.register_profile("night", max_examples=5_000, deadline=None)
+settings.load_profile(os.environ.get("RACKWISE_TEST_HYPOTHESIS", "quick"))
 
 BOOTSTRAP = "RACKWISE_TEST_BOOTSTRAP"
 DRIVER = "RACKWISE_TEST_DRIVER"

@@ -21,6 +21,7 @@ from agent.cluster.jars import JarSet, kafka_jars
 from agent.cluster.jmx import ByteCounters, read_counters
 from agent.cluster.launch import Home, home, launch, write_settings
 from agent.cluster.manifest import Manifest, Member, write_manifest
+from agent.cluster.ports import HeldPorts
 from agent.cluster.processes import ProcessId, kill_all, wait_gone
 from agent.cluster.readiness import known_brokers
 from agent.cluster.security import broker_security
@@ -50,6 +51,8 @@ class Members:
         self._jars = jars
         self.manifest = manifest
         self.lock = RLock()
+        self.held: HeldPorts | None = None
+        """Keeps the ports of brokers that are down from others; None in a process that did not start the cluster."""
         # Kept so that ended children are reaped and never stay zombies.
         self._children: dict[int, subprocess.Popen[bytes]] = {}
 

@@ -185,6 +185,8 @@ class EmbeddedCluster:
             self._proxy = None
         clear_cluster(self.directory)
         self._members.reap()
+        if self._members.held is not None:
+            self._members.held.close()
         if self._watchdog is not None and self._watchdog.stdin is not None:
             # The directory is gone, so the watchdog finds nothing to do.
             with suppress(BrokenPipeError):

@@ -7,6 +7,7 @@ again. A cluster that is starting, or whose owner lives, is never called left be
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -103,11 +104,12 @@ def clear_cluster(directory: Path) -> None:
 def tagged(directory: Path) -> tuple[ProcessId, ...]:
     """Processes that carry the cluster's tag: also one that was started right before a crash and is in no manifest."""
     tag = f"{TAG}{directory}"
-    return tuple(
-        ProcessId(process.pid, process.info["create_time"])
-        for process in psutil.process_iter(("cmdline", "create_time"))
-        if tag in (process.info["cmdline"] or ())
-    )
+    found = []
+    for process in psutil.process_iter(("cmdline",)):
+        if tag in (process.info["cmdline"] or ()):
+            with suppress(psutil.NoSuchProcess):
+                found.append(ProcessId.of(process.pid))
+    return tuple(found)
 
 
 def _state(manifest: Manifest) -> tuple[ClusterState, str]:

@@ -21,7 +21,7 @@ from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.launch import format_storage, home, write_shared_files
 from agent.cluster.manifest import Manifest, Member, write_manifest
 from agent.cluster.places import clusters_home
-from agent.cluster.ports import held_ports
+from agent.cluster.ports import hold_ports
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
@@ -76,12 +76,13 @@ def launch_all(members: Members) -> None:
     write_shared_files(members.directory)
     if spec.security is not None:
         security.make_certificate(members.directory, members.jars)
-    with held_ports(_PORTS_PER_BROKER * len(spec.racks)) as ports:
-        nodes = tuple(_node(members.directory, spec, broker_id, ports) for broker_id in spec.broker_ids)
-        members.save(replace(members.manifest, members=tuple(Member(node=node) for node in nodes)))
-        for node in nodes:
-            members.configure(node)
-        _format_all(members)
+    members.held = hold_ports(_PORTS_PER_BROKER * len(spec.racks))
+    nodes = tuple(_node(members.directory, spec, broker_id, members.held.ports) for broker_id in spec.broker_ids)
+    members.save(replace(members.manifest, members=tuple(Member(node=node) for node in nodes)))
+    for node in nodes:
+        members.configure(node)
+    _format_all(members)
+    members.held.lend()
     for broker_id in spec.broker_ids:
         members.launch(broker_id)
 

@@ -6,15 +6,17 @@ never signalled.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-# psutil derives start times from clock ticks of 10 ms.
 _TICK_S = 0.02
+_PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +25,18 @@ class ProcessId:
 
     pid: int
     create_time: float
-    """Seconds since the epoch, as the kernel tells."""
+    """Seconds as the kernel counts them: since the machine was started, where it tells that, else since the epoch."""
 
     @classmethod
     def of(cls, pid: int) -> ProcessId:
         """The id of a process that runs now; psutil.NoSuchProcess when it does not."""
-        return cls(pid, psutil.Process(pid).create_time())
+        return cls(pid, start_time(pid))
 
     def process(self) -> psutil.Process | None:
         """The process while it runs; None once it has ended or its pid is another's."""
         try:
             process = psutil.Process(self.pid)
-            if abs(process.create_time() - self.create_time) > _TICK_S or process.status() == psutil.STATUS_ZOMBIE:
+            if abs(start_time(self.pid) - self.create_time) > _TICK_S or process.status() == psutil.STATUS_ZOMBIE:
                 return None
         except psutil.NoSuchProcess:
             return None
@@ -64,6 +66,22 @@ class ProcessId:
         except psutil.NoSuchProcess:
             return False
         return True
+
+
+def start_time(pid: int) -> float:
+    """When it was started; psutil.NoSuchProcess when it does not run.
+
+    On Linux by the kernel's own count of ticks, which stays true when the clock is set; psutil adds the time of day at
+    which the machine was started, and that moves with the clock.
+    """
+    if not (_PROC / "self" / "stat").exists():
+        return psutil.Process(pid).create_time()
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise psutil.NoSuchProcess(pid) from error
+    # The second field is the command's name in brackets, and may hold anything; the 22nd is the start.
+    return int(text.rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_gone(processes: Iterable[ProcessId], timeout_s: float) -> tuple[ProcessId, ...]:

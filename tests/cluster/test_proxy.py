@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from agent.cluster import ClusterError, EmbeddedCluster, Fault, FaultKind
-from agent.cluster.ports import held_ports
+from agent.cluster.ports import hold_ports
 from agent.cluster.proxy import RecordingProxy
 from tests.cluster.live import QUIET, admin, consume, create_topic, described, produce
 
@@ -122,8 +122,8 @@ def test_a_fault_on_a_broker_that_is_not_there_is_refused(embedded_cluster: Embe
 
 def test_an_overflowing_record_says_how_much_it_lost(embedded_cluster: EmbeddedCluster) -> None:
     routes = embedded_cluster._members.manifest.proxy_routes
-    with held_ports(1) as (port,):
-        pass
+    with hold_ports(1) as held:
+        port = held.ports[0]
     with RecordingProxy({1: routes[1]._replace(listen_port=port)}, kept=3) as small:
         for _ in range(2):
             admin(f"127.0.0.1:{port}").list_topics(timeout=10)
