@@ -13,6 +13,11 @@ import time
 
 import psutil
 
+from agent.limits import Limits
+from agent.loop import Line
+from agent.memory import Memory
+from tests.world import a_world, next_look
+
 SIZES = (1_000, 10_000)
 GOAL_FULL_S = 5.0
 GOAL_RESIDENT_MIB = 512
@@ -46,11 +51,6 @@ def _in_a_fresh_process(size: int) -> str:
 
 
 def one(size: int) -> None:
-    from agent.limits import Limits
-    from agent.loop import Line
-    from agent.memory import Memory
-    from tests.world import a_world, next_look
-
     world = a_world(size)
     line = Line(Limits(max_proposals=size))
 
