@@ -11,7 +11,7 @@ Invariant: bounds, prices and order of priorities are those of ``assignors.optim
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -129,8 +129,9 @@ def _moves(path: Iterable[Hashable]) -> list[tuple[TaskId, str, str]]:
     ]
 
 
-def _owners(processes: Iterable[Process]) -> dict[TaskId, str]:
-    return {task: process.id for process in processes for task in process.active}
+def _owners(processes: Sequence[Process]) -> dict[TaskId, str]:
+    claims = Counter(task for process in processes for task in process.active)
+    return {task: process.id for process in processes for task in process.active if claims[task] == 1}
 
 
 def _count_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: int) -> tuple[int, int]:

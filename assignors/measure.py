@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from assignors.problem import (
     ConsumerProblem,
@@ -21,6 +22,7 @@ from assignors.problem import (
     TopicPartition,
 )
 
+_T = TypeVar("_T")
 Assignment = Mapping[str, Iterable[TopicPartition]]
 Tasks = Mapping[str, Iterable[TaskId]]
 
@@ -65,15 +67,15 @@ def measure_consumer(problem: ConsumerProblem, assignment: Assignment) -> Consum
     return ConsumerMeasure(loads=loads, crossing_partitions=partitions, crossing=weight, kept=kept, moved=moved)
 
 
-def sole_owners(claims: Iterable[tuple[str, Iterable[TopicPartition]]]) -> dict[TopicPartition, str]:
-    """Partition -> the only member that claims it; one claimed by several belongs to nobody."""
-    owner: dict[TopicPartition, str] = {}
-    contested: set[TopicPartition] = set()
-    for member, partitions in claims:
-        for partition in partitions:
-            if owner.setdefault(partition, member) != member:
-                contested.add(partition)
-    return {partition: member for partition, member in owner.items() if partition not in contested}
+def sole_owners(claims: Iterable[tuple[str, Iterable[_T]]]) -> dict[_T, str]:
+    """Partition (or task) -> the only one that claims it; what several claim belongs to nobody."""
+    owner: dict[_T, str] = {}
+    contested: set[_T] = set()
+    for name, claimed in claims:
+        for each in claimed:
+            if owner.setdefault(each, name) != name:
+                contested.add(each)
+    return {each: name for each, name in owner.items() if each not in contested}
 
 
 def _racks(problem: ConsumerProblem, partition: TopicPartition) -> frozenset[str]:
@@ -104,7 +106,7 @@ class TaskMeasure:
     """Changelog partitions of standbys without a replica in the rack of their process."""
     kept: int
     moved: int
-    """Active tasks that are not where they were; one that nobody ran counts as moved (KIP-925's non-overlap)."""
+    """Active tasks that are not where they were; one that nobody or several ran counts as moved."""
     standby_kept: int
     standby_moved: int
     """Standbys on a process that held no copy of the task."""
@@ -136,7 +138,8 @@ def measure_tasks(
     running = [(tasks[task], processes[name]) for name, given in active.items() for task in given]
     helping = [(tasks[task], processes[name]) for name, given in (standby or {}).items() for task in given]
     crossing = {task.id: _misses(task.sources, process) for task, process in running}
-    kept = sum(task.id in process.active for task, process in running)
+    owner = sole_owners((process.id, process.active) for process in problem.processes)
+    kept = sum(owner.get(task.id) == process.id for task, process in running)
     held = sum(task.id in process.standby or task.id in process.active for task, process in helping)
     moved = len(running) - kept
     pairs = Counter((task.id.subtopology, process.id) for task, process in running)

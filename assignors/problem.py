@@ -137,8 +137,8 @@ class StandbyQuality:
     out, summed over the tags. An unknown value counts as shared."""
     shared_bound: int = 0
     imbalance: int = 0
-    """Tasks, active and standby, above the rounded-up or short of the rounded-down share of a process by capacity,
-    summed over the processes."""
+    """How far processes are off their shares of active tasks and standbys by capacity, summed: a task short of the
+    rounded-down share counts 1; above the rounded-up share the first counts 1, the next two 2, the next four 3, …"""
     imbalance_bound: int = 0
     cost: int = 0
     """``traffic_cost`` per changelog partition without a replica in the rack of a standby plus

@@ -94,6 +94,5 @@ def _assignment(model: ConsumerModel, client: Ints) -> dict[str, tuple[TopicPart
     partitions = list(map(TopicPartition, topics, model.number[by_client].tolist()))
     ends = np.cumsum(np.bincount(client, minlength=len(model.ids))).tolist()
     return {
-        member: tuple(partitions[start:end])
-        for member, start, end in zip(model.ids, [0, *ends], ends, strict=False)
+        member: tuple(partitions[start:end]) for member, start, end in zip(model.ids, [0, *ends], ends, strict=False)
     }

@@ -2,11 +2,10 @@
 
     seats of one kind -> profile -> holder or hub (profile, rack) -> process -> sink
 
-Levels of cost: imbalance (a task above the rounded-up share of a process or missing to the rounded-down one), piling
-up far above the share, then the price. A process that holds a copy already is barred: the seats then use a tree of
-ranges over the hub's processes, so that "all but these" takes a handful of arcs. Seats that differ in nothing are one
-node; with several copies at most as many of its units enter a profile as it has seats, so they can be dealt out such
-that no seat gets a profile twice.
+Levels of cost: imbalance as ``off_share`` counts it, then the price. A process that holds a copy already is barred: the
+seats then use a tree of ranges over the hub's processes, so that "all but these" takes a handful of arcs. Seats that
+differ in nothing are one node; with several copies at most as many of its units enter a profile as it has seats, so
+they can be dealt out such that no seat gets a profile twice.
 """
 
 from __future__ import annotations
@@ -84,19 +83,20 @@ class _Wires:
         total = len(case.seats) * case.copies
         steps = total.bit_length() + 2
         highest = max(self.prices, default=0)
-        network = Network([total * 2 * steps, total * highest])
+        network = Network([total * highest])
         network.nodes(self.size)
         network.supply(list(self.supplies), list(self.supplies.values()))
-        carried = network.arcs(self.tails, self.heads, self.capacities, 0, 0, self.prices)
+        carried = network.arcs(self.tails, self.heads, self.capacities, 0, self.prices)
         sink = network.nodes(1)
         network.supply(sink, -total)
         for process, (low, high) in enumerate(zip(case.low, case.high, strict=True)):
-            rounded_down = max(0, low)
-            over = max(0, -high).bit_length()
+            # The unit between floor and ceil costs 1 and units above cost 1 more than they are off, because together
+            # with what is missing elsewhere that adds up to a constant and all that is off.
+            rounded_down, over = max(0, low), max(0, -high)
             network.arcs(process, sink, rounded_down)
             network.arcs(process, sink, max(0, high) - rounded_down, 1)
-            widths = [1, *(1 << step for step in range(steps))]
-            network.arcs(process, sink, widths, 2, [over + step for step in range(len(widths))])
+            widths = [max(0, (2 << step) - 1 - max(over, (1 << step) - 1)) for step in range(steps + over.bit_length())]
+            network.arcs(process, sink, widths, [2 + step for step in range(len(widths))])
         units: list[int] = network.solve().units[carried].tolist()
         return units
 

@@ -111,7 +111,8 @@ def standby_score(
     imbalance = 0
     for each in problem.processes:
         low, high = each.capacity * load.total() // capacity, -(-each.capacity * load.total() // capacity)
-        imbalance += max(0, low - load[each.id], load[each.id] - high)
+        imbalance += max(0, low - load[each.id])
+        imbalance += sum(extra.bit_length() for extra in range(1, load[each.id] - high + 1))
     return shared, imbalance, cost
 
 

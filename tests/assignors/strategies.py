@@ -59,9 +59,17 @@ def consumer_problems(
 
 
 @st.composite
-def task_problems(draw: st.DrawFn, *, fixed: bool | None = None, standbys: int = 0) -> TaskProblem:
+def task_problems(
+    draw: st.DrawFn,
+    *,
+    fixed: bool | None = None,
+    standbys: int = 0,
+    processes: tuple[int, int] = (1, 5),
+    subtopologies: int = 3,
+    partitions: int = 5,
+) -> TaskProblem:
     racks = draw(st.integers(1, 4))
-    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    sizes = draw(st.lists(st.integers(1, partitions), min_size=1, max_size=subtopologies))
     tasks = [
         Task(
             id=TaskId(subtopology, partition),
@@ -73,12 +81,12 @@ def task_problems(draw: st.DrawFn, *, fixed: bool | None = None, standbys: int =
         for partition in range(size)
     ]
     keeps_counts = draw(st.booleans()) if fixed is None else fixed
-    count = draw(st.integers(1, 5))
+    count = draw(st.integers(*processes))
     owners = [draw(st.integers(0 if keeps_counts else -1, count - 1)) for _ in tasks]
     copies = [draw(st.sets(st.integers(0, count - 1), max_size=2 if standbys else 0)) for _ in tasks]
     zones = draw(st.sampled_from(("none", "racks", "zone", "zone and cluster", "some without")))
     tags = {"zone": ("zone",), "zone and cluster": ("zone", "cluster"), "some without": ("zone",)}.get(zones, ())
-    processes = [
+    group = [
         Process(
             id=f"p{number}",
             rack=draw(st.sampled_from((None, *RACKS[:racks], *RACKS[:racks], *RACKS[:racks]))),
@@ -99,7 +107,7 @@ def task_problems(draw: st.DrawFn, *, fixed: bool | None = None, standbys: int =
     ]
     return TaskProblem(
         tasks=tuple(tasks),
-        processes=tuple(processes),
+        processes=tuple(group),
         counts="fixed" if keeps_counts else "free",
         balance=draw(st.sampled_from(("none", "subtopology"))),
         traffic_cost=draw(st.sampled_from((0, 1, 10))),

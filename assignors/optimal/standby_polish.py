@@ -1,0 +1,115 @@
+"""Improve standbys that were placed one after the other, task by task, until no single task can do better.
+
+With several tags and several standbys the second choice depends on the first, and no flow sees both. So each task in
+turn gives its standbys up and takes the best ones for the present loads, out of all combinations of profiles that
+share least. That is a descent: it ends, never makes an earlier priority worse, and proves nothing. A few starts in
+other orders are tried while the loads are still uneven.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from assignors.optimal.standby_case import Case, Standbys, off_share, quality
+
+_MOST_STEPS = 2_000_000
+"""Combinations, and processes, that one pass may look at; larger cases are left as they are."""
+_PASSES = 12
+_STARTS = 8
+
+Score = tuple[int, int, int]
+"""Imbalance, sum of squared loads per capacity (scaled), cost."""
+
+
+def polish(case: Case, found: Standbys) -> Standbys:
+    """Return standbys that share no more and are at least as good."""
+    combinations = _combinations(case)
+    ways = sum(len(combinations.get(case.spread.profile_of[active], ())) for active in case.active)
+    if not ways or ways * case.copies + len(found) * len(case.capacity) > _MOST_STEPS:
+        return found
+    best = _descend(case, found, combinations, range(len(found)))
+    for start in range(1, _STARTS):
+        if not quality(case, best)[1]:
+            break
+        first = start * len(found) // _STARTS
+        order = [*range(first, len(found)), *range(first)]
+        other = _descend(case, [()] * len(found), combinations, order if start % 2 else order[::-1])
+        best = min(best, other, key=lambda each: quality(case, each))
+    return best
+
+
+def _combinations(case: Case) -> dict[int, tuple[tuple[int, ...], ...]]:
+    """Profile of an active task -> combinations of profiles for its standbys that share least."""
+    found = {}
+    for active in sorted(set(case.spread.profile_of)):
+        ways: set[tuple[int, ...]] = {()}
+        for remaining in range(case.copies, 0, -1):
+            ways = {
+                tuple(sorted((*way, profile)))
+                for way in ways
+                for profile in case.spread.next_profiles((active, *way), remaining)
+            }
+            if len(ways) > _MOST_STEPS // max(1, len(case.stateful)):
+                return {}
+        found[active] = tuple(sorted(ways))
+    return found
+
+
+def _descend(
+    case: Case, start: Standbys, combinations: dict[int, tuple[tuple[int, ...], ...]], order: range | list[int]
+) -> Standbys:
+    loads = _Loads(case)
+    standbys = list(start)
+    for each in standbys:
+        loads.count.update(each)
+    for _ in range(_PASSES):
+        changed = False
+        for task in order:
+            now = standbys[task]
+            loads.count.subtract(now)
+            ways = combinations[case.spread.profile_of[case.active[task]]]
+            better = min(loads.taken(task, way) for way in ways)
+            if len(now) == case.copies and loads.score(task, now) <= better[0]:
+                better = loads.score(task, now), now
+            changed |= better[1] != now
+            standbys[task] = better[1]
+            loads.count.update(better[1])
+        if not changed:
+            break
+    return standbys
+
+
+class _Loads:
+    """Loads of processes while standbys are put down and taken up."""
+
+    def __init__(self, case: Case) -> None:
+        self.count = Counter(case.load)
+        self._case = case
+        self._low, self._high = case.shares(case.copies)
+        self._scale = [10**6 // capacity for capacity in case.capacity]
+        self._members: dict[int, list[int]] = {}
+        for process, profile in enumerate(case.spread.profile_of):
+            self._members.setdefault(profile, []).append(process)
+
+    def taken(self, task: int, way: tuple[int, ...]) -> tuple[Score, tuple[int, ...]]:
+        """The best processes of a combination of profiles, one after the other, and what they add."""
+        used = [self._case.active[task]]
+        for profile in way:
+            free = [process for process in self._members[profile] if process not in used]
+            used.append(min(free, key=lambda process: (self._more(task, process), process)))
+        picks = tuple(sorted(used[1:]))
+        return self.score(task, picks), picks
+
+    def score(self, task: int, picks: tuple[int, ...]) -> Score:
+        """What these standbys add; they are on different processes."""
+        imbalance, squares, cost = zip(*(self._more(task, process) for process in picks), strict=True)
+        return sum(imbalance), sum(squares), sum(cost)
+
+    def _more(self, task: int, process: int) -> Score:
+        load, low, high = self.count[process], self._low[process], self._high[process]
+        case = self._case
+        return (
+            off_share(load + 1, low, high) - off_share(load, low, high),
+            (2 * load + 1) * self._scale[process],
+            case.price[task][case.rack[process]] + case.move * (process not in case.holders[task]),
+        )
