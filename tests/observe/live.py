@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.observe import Clients
+from agent.wire import WireClient
 from config.kafka_client import KafkaClientConfig
 
 CLIENT_ID = "rackwise-under-test"
@@ -29,11 +30,20 @@ def topics(admin: AdminClient, **partitions: int) -> Iterator[None]:
     names = {name.replace("_", "-"): count for name, count in partitions.items()}
     for future in admin.create_topics([NewTopic(name, count, 2) for name, count in names.items()]).values():
         future.result(30)
+    wait_for(lambda: all(set(names) <= known for known in _known(admin)), "every broker knows the new topics")
     try:
         yield
     finally:
         for future in admin.delete_topics(list(names)).values():
             future.result(30)
+        wait_for(lambda: not any(set(names) & known for known in _known(admin)), "every broker forgot the topics")
+
+
+def _known(admin: AdminClient) -> Iterator[set[str]]:
+    """Topics that each broker knows: they learn of changes one after the other."""
+    for broker in admin.list_topics(timeout=10).brokers.values():
+        with WireClient({"bootstrap_servers": [f"{broker.host}:{broker.port}"]}) as wire:
+            yield {topic.name for topic in wire.describe_topics(5_000).topics}
 
 
 def produce(bootstrap_servers: str, topic: str, count: int) -> None:

@@ -1,0 +1,158 @@
+"""Looks at a cluster of which brokers hang: what can be had is there in time, and the rest is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaAdminClient
+from kafka import TopicPartition as KafkaPythonPartition
+
+from agent.clock import system_clock
+from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.errors import ClusterUnreachable
+from agent.observation import GapCause, Part, RawReassignment
+from agent.observe import Recall, Scope, observe
+from assignors.problem import TopicPartition
+from tests.hostile import GOOD, HELD
+from tests.observe.live import clients_of, gaps, kinds, produce, wait_for
+from tests.raw_member import RawMember
+
+pytestmark = pytest.mark.harm
+
+CALL_MS = 1_500
+SCOPE = Scope(call_timeout_ms=CALL_MS, refresh_ms={})
+LATEST_S = 3 * (CALL_MS / 1000) + 2.5
+"""Three waves, and what a loaded machine may add."""
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[EmbeddedCluster]:
+    """A cluster of this file's own; brokers keep their session for long, so that a frozen one is still listed."""
+    spec = ClusterSpec(broker_properties={"broker.session.timeout.ms": "60000"})
+    with EmbeddedCluster.start(spec, on_progress=print) as started:
+        admin = AdminClient({"bootstrap.servers": started.bootstrap_servers})
+        placed = NewTopic("placed", replica_assignment=[[1, 2], [2, 3], [3, 1]])
+        for future in admin.create_topics([placed]).values():
+            future.result(30)
+        produce(started.bootstrap_servers, "placed", 30)
+        yield started
+
+
+def test_one_frozen_broker_costs_its_own_answers_only(fragile: EmbeddedCluster) -> None:
+    where = fragile.bootstrap_servers
+    recall = Recall()
+    with ExitStack() as stack:
+        for number in range(9):
+            stack.enter_context(RawMember(where, f"frozen-{number}", metadata=GOOD, assignment=HELD))
+        clients = stack.enter_context(clients_of(where))
+        whole = wait_for(
+            lambda: (seen := observe(clients, system_clock, SCOPE, recall)) and not gaps(seen) and seen, "all is well"
+        )
+        victim = next(broker for broker in (3, 2, 1) if any(group.coordinator == broker for group in whole.groups))
+        fragile.broker(victim).freeze()
+        try:
+            began = time.monotonic()
+            partial = observe(clients, system_clock, SCOPE, recall)
+            took_s = time.monotonic() - began
+        finally:
+            fragile.broker(victim).thaw()
+        healed = wait_for(
+            lambda: (seen := observe(clients, system_clock, SCOPE, recall)) and not gaps(seen) and seen,
+            "all is well again",
+        )
+    assert took_s < LATEST_S
+    assert [topic.name for topic in partial.topics] == [topic.name for topic in whole.topics]
+    led = {tp for tp in whole.end_offsets if _leader(whole.topics, tp) == victim}
+    assert led
+    assert set(whole.end_offsets) - set(partial.end_offsets) == led
+    assert {group.group_id for group in partial.groups} == {
+        group.group_id for group in whole.groups if group.coordinator != victim
+    }
+    assert {broker for broker, _ in partial.replica_bytes} == {1, 2, 3} - {victim}
+    assert set(partial.broker_configs) == {1, 2, 3} - {victim}
+    name = f"broker {victim}"
+    assert {(gap.part, gap.subject) for gap in gaps(partial)} >= {
+        (Part.GROUPS, name),
+        (Part.LOG_DIRS, name),
+        (Part.BROKER_CONFIGS, name),
+        (Part.END_OFFSETS, name),
+    }
+    assert {gap.cause for gap in gaps(partial)} <= {GapCause.TIMED_OUT, GapCause.UNREACHABLE, GapCause.DOUBTED}
+    hidden = sum(group.coordinator == victim for group in whole.groups)
+    assert partial.rights.groups_hidden == hidden
+    assert partial.vanished_groups == ()
+    assert healed.rights.groups_hidden == 0
+    assert {group.group_id for group in healed.groups} == {group.group_id for group in whole.groups}
+
+
+def test_all_brokers_frozen_is_unreachable_in_time(fragile: EmbeddedCluster) -> None:
+    with clients_of(fragile.bootstrap_servers) as clients:
+        assert observe(clients, system_clock, SCOPE).brokers
+        for broker in fragile.brokers:
+            broker.freeze()
+        try:
+            began = time.monotonic()
+            with pytest.raises(ClusterUnreachable) as caught:
+                observe(clients, system_clock, SCOPE)
+            assert time.monotonic() - began < CALL_MS / 1000 + 1
+        finally:
+            for broker in fragile.brokers:
+                broker.thaw()
+        assert caught.value.what == "No broker answered within 1.5 s"
+        assert "did not answer to" in caught.value.why
+        wait_for(lambda: _answers(fragile), "the brokers run on")
+
+
+def test_a_killed_broker_is_named_by_the_replicas_that_are_offline(fragile: EmbeddedCluster) -> None:
+    fragile.broker(2).stop()
+    try:
+        with clients_of(fragile.bootstrap_servers) as clients:
+            seen = wait_for(
+                lambda: (look := observe(clients, system_clock, SCOPE)) and _offline(look.topics) and look,
+                "it is noticed",
+            )
+    finally:
+        fragile.broker(2).start()
+    assert [(broker.id, broker.rack, broker.fenced) for broker in seen.brokers if broker.id == 2] == [(2, "b", True)]
+    placed = next(topic for topic in seen.topics if topic.name == "placed")
+    assert [row.offline for row in placed.partitions] == [(2,), (2,), ()]
+    assert [row.leader for row in placed.partitions] == [1, 3, 3]
+    assert 2 not in seen.broker_configs
+
+
+def test_a_reassignment_that_waits_for_a_broker_is_seen(fragile: EmbeddedCluster) -> None:
+    moved = KafkaPythonPartition("placed", 0)
+    movers = KafkaAdminClient(bootstrap_servers=fragile.broker(1).address)
+    fragile.broker(3).freeze()
+    try:
+        movers.alter_partition_reassignments({moved: [1, 3]})
+        with clients_of(fragile.broker(1).address) as clients:
+            seen = observe(clients, system_clock, SCOPE)
+        movers.alter_partition_reassignments({moved: None})
+    finally:
+        fragile.broker(3).thaw()
+        movers.close()
+    assert seen.reassignments == (RawReassignment(TopicPartition("placed", 0), (1, 3, 2), (3,), (2,)),)
+    assert (Part.REASSIGNMENTS, GapCause.TIMED_OUT, "") not in kinds(gaps(seen))
+
+
+def _leader(topics: tuple[object, ...], tp: TopicPartition) -> int | None:
+    topic = next(row for row in topics if row.name == tp.topic)  # type: ignore[attr-defined] # a RawTopic
+    leader: int | None = topic.partitions[tp.partition].leader  # type: ignore[attr-defined] # a RawTopic
+    return leader
+
+
+def _offline(topics: tuple[object, ...]) -> bool:
+    return any(row.offline for topic in topics for row in topic.partitions)  # type: ignore[attr-defined] # a RawTopic
+
+
+def _answers(cluster: EmbeddedCluster) -> bool:
+    with clients_of(cluster.bootstrap_servers) as clients:
+        try:
+            return not gaps(observe(clients, system_clock, SCOPE))
+        except ClusterUnreachable:
+            return False
