@@ -1,9 +1,9 @@
 """How preferred leaders of some partitions become even over the racks, by as few changes as a chain of racks needs.
 
-Even means: a rack leads as large a part of the partitions as it holds of their replicas. Racks are the nodes; a partition
-led in rack A with a candidate in rack B is an arc from A to B. A shortest chain from the rack with the greatest surplus
-to one with a lesser hands one leader on at each arc, as long as that makes the two more even. Deterministic: racks by
-name, partitions by id.
+Even means: a rack leads as large a part of the partitions as it holds of their replicas. Racks are the nodes; a
+partition led in rack A with a candidate in rack B is an arc from A to B. A shortest chain from the rack with the
+greatest surplus to one with a lesser hands one leader on at each arc, as long as that makes the two more even.
+Deterministic: racks by name, partitions by id.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ def even_racks(options: Options) -> dict[TopicPartition, str]:
 def fewest_changes(options: Options) -> int:
     """A lower bound of the changes: what racks lead above their rounded-up share, or others below the rounded-down."""
     shares = _Shares(options)
-    too_many = sum(
-        max(0, leads - -(-shares.replicas[rack] * shares.led // shares.held)) for rack, leads in shares.leads.items()
-    )
-    too_few = sum(
-        max(0, count * shares.led // shares.held - shares.leads[rack]) for rack, count in shares.replicas.items()
-    )
+    too_many = too_few = 0
+    for rack in {*shares.leads, *shares.replicas}:
+        fair = shares.replicas[rack] * shares.led
+        too_many += max(0, shares.leads[rack] + -fair // shares.held)
+        too_few += max(0, fair // shares.held - shares.leads[rack])
     return max(too_many, too_few)
 
 

@@ -126,7 +126,7 @@ def _plans(
             reason=ProposalReason.LEADERS_EVEN,
             changes=tuple(of_topic),
             leaders_only=True,
-            lower_bound=bound,
+            lower_bound=min(bound, len(of_topic)),  # evenness itself may be out of reach
             optimal=len(of_topic) == bound,
             findings=tuple(sorted(answers[topic])),
         )
