@@ -97,7 +97,7 @@ def next_look(world: Observation, *, share: float = 0.01, seed: int = 2, fresh_r
         topics = tuple(
             topic._replace(
                 partitions=tuple(
-                    RawPartition(row.partition, row.leader, tuple(list(row.replicas)), tuple(list(row.isr)), ())
+                    RawPartition(row.partition, row.leader, (*row.replicas,), (*row.isr,), ())
                     for row in topic.partitions
                 )
             )

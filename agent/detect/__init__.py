@@ -1,1 +1,5 @@
-"""detect: what is wrong with the racks, and by how much."""
+"""What is wrong with the racks, and by how much? Findings with their evidence and age, and an assessment per group."""
+
+from agent.detect.find import detect
+
+__all__ = ["detect"]

@@ -59,6 +59,8 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
     ]
     blind = any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
     touched = {tp.topic for tp in (*memory.reassignments, *snapshot.reassignments)}
+    if snapshot.topics is memory.topic_states and not touched:
+        return changes
     for name, topic in snapshot.topics.items():
         if memory.topic_states.get(name) is not topic or name in touched:
             changes.extend(_changes_of(topic, racks, room, memory, snapshot, blind=blind))

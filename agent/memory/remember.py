@@ -14,7 +14,7 @@ from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases
 from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
 from agent.memory.throttles import idle_throttles
-from agent.memory.values import Memory, RunningReassignment, StreamsMemory, TopicMemory
+from agent.memory.values import SETTLED_STATES, Memory, RunningReassignment, StreamsMemory, TopicMemory
 from agent.model.snapshot import OtherGroup, Snapshot, StreamsGroup
 from agent.observation import Part
 from assignors.problem import TopicPartition
@@ -22,7 +22,6 @@ from assignors.problem import TopicPartition
 GONE_KEPT_MS = 300_000
 """A finding that comes back within this time keeps its age."""
 ACTS_KEPT_MS = 86_400_000
-SETTLED_STATES = frozenset(("Stable", "Empty", "Dead"))
 
 
 def remember(memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory:

@@ -20,7 +20,9 @@ def idle_throttles(snapshot: Snapshot) -> tuple[str, ...]:
         return ()
     moving = {tp.topic for tp in snapshot.reassignments}
     topics = [
-        f"topic/{name}" for name, topic in snapshot.topics.items() if topic_throttles(topic) and name not in moving
+        f"topic/{name}"
+        for name, topic in snapshot.topics.items()
+        if (topic.leader_throttle is not None or topic.follower_throttle is not None) and name not in moving
     ]
     brokers = (
         [] if moving else [f"broker/{broker}" for broker in snapshot.broker_configs if broker_rates(snapshot, broker)]

@@ -1,0 +1,145 @@
+"""Findings about assignors that do not look at racks: by their kind, by a setting, or because something is missing.
+
+Kafka's own conditions, read from outside. KIP-881 (consumers): some member has a rack, some replica has one of these
+racks, and not every partition has a replica everywhere. KIP-925 (Streams): a strategy is set, every thread has a rack
+and all threads of a process the same, every source topic can be described and every replica of it has a rack; with
+standbys also those of the changelogs. Clients know no earlier look: replicas of an absent broker have no rack for them.
+
+One finding per group, with every cause that can be seen. Where all partitions have a replica in every rack and the
+brokers serve reads from the nearest one, rack-aware assignment could gain nothing, and nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent.detect.assessment import Assessment
+from agent.detect.facts import Reading, TopicFacts
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.detect.members import BY_THE_BROKER
+from agent.detect.words import listed
+from agent.limits import GroupLimits
+from agent.model.snapshot import ConsumerGroup, GroupKind, RackState, StreamsGroup
+
+RACK_AWARE = frozenset(("range", "sticky", "cooperative-sticky"))
+RACK_BLIND = frozenset(("roundrobin",))
+
+ALL_EQUAL = (
+    "every partition has a replica in the same racks, so all choices cost the same, although reads go to leaders"
+)
+
+_Group = ConsumerGroup | StreamsGroup
+
+
+def awareness_findings(
+    group: _Group, reading: Reading, assessment: Assessment, settings: GroupLimits, view: View
+) -> list[Finding]:
+    """Why the group's assignor does not look at racks; empty when it does, or when that cannot be told."""
+    if not view.ground.racks_matter or group.hidden or not group.members:
+        return []
+    if group.kind in BY_THE_BROKER:
+        return [_kind_ignores(group, assessment, view)]
+    if _nothing_to_gain(group, reading, view):
+        return []
+    if isinstance(group, StreamsGroup):
+        causes = list(_streams_causes(group, reading, settings, view))
+    else:
+        causes = list(_consumer_causes(group, reading))
+    if not causes and view.ground.selector is False and _all_equal(group, reading):
+        causes = [ALL_EQUAL]
+    return [_off(group, causes, assessment, view)] if causes else []
+
+
+def is_rack_blind(group: _Group, findings: Iterable[Finding]) -> bool:
+    """True when it is certain that the group's next assignment will not look at racks."""
+    off = any(finding.reason is FindingReason.RACK_AWARENESS_OFF for finding in findings)
+    return off or group.kind in BY_THE_BROKER
+
+
+def _kind_ignores(group: _Group, assessment: Assessment, view: View) -> Finding:
+    what = "consumer groups (KIP-848)" if group.kind is GroupKind.CONSUMER else "streams groups (KIP-1071)"
+    return Finding(
+        reason=FindingReason.GROUP_KIND_IGNORES_RACKS,
+        subject=Subject("group", group.id),
+        sentence=f"group {group.id} is assigned by the broker, whose assignors for {what} do not look at racks",
+        evidence=(
+            ("kind", str(group.kind)),
+            ("assignor", group.assignor),
+            ("members with a rack", sum(member.rack.state is RackState.KNOWN for member in group.members)),
+            ("gap", assessment.gap),
+        ),
+        severity=Severity.WARNING if assessment.gap else Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _nothing_to_gain(group: _Group, reading: Reading, view: View) -> bool:
+    return view.ground.selector is True and None not in reading.facts and _all_equal(group, reading)
+
+
+def _all_equal(group: _Group, reading: Reading) -> bool:
+    """True when no choice of the assignor changes its costs; range weighs each topic alone."""
+    shown = reading.shown
+    if not shown or not all(facts.everywhere for facts in shown):
+        return False
+    return group.assignor == "range" or len({facts.racks for facts in shown}) == 1
+
+
+def _consumer_causes(group: ConsumerGroup, reading: Reading) -> Iterable[str]:
+    if group.assignor in RACK_BLIND:
+        yield f"its assignor {group.assignor} does not look at racks"
+    if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
+        return
+    racks = {member.rack.name for member in group.members if member.rack.name is not None}
+    if not racks:
+        yield "no member sends a rack"
+    if None in reading.facts or not reading.facts:
+        return
+    replicas = frozenset().union(*[facts.racks for facts in reading.shown])
+    if not replicas:
+        yield f"no replica of {listed(reading.topics)} shows a rack"
+    elif racks and racks.isdisjoint(replicas):
+        where = f"members in {listed(sorted(racks))}, replicas in {listed(sorted(replicas))}"
+        yield f"no member is in a rack that holds a replica ({where})"
+
+
+def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits, view: View) -> Iterable[str]:
+    if settings.rack_aware_assignment_strategy == "none":
+        told = "" if settings.known else " (Kafka's default; rackwise was not told otherwise)"
+        yield f"rack.aware.assignment.strategy is none{told}"
+    silent = [member.client_id for member in group.members if member.rack.state is RackState.UNKNOWN]
+    if silent:
+        yield f"a member sends no rack ({listed(sorted(silent))})"
+    for process in group.processes:
+        if process.rack.state is RackState.CONFLICTING:
+            yield f"the threads of process {process.id} send different racks ({listed(process.rack.claims)})"
+    if len(group.metadata_versions) > 1:
+        yield f"its members' metadata has versions {listed(group.metadata_versions)}"
+    yield from _topic_causes(reading.topics, reading.facts, view)
+    if settings.num_standby_replicas:
+        yield from _topic_causes(reading.changelogs, reading.changelog_facts, view)
+
+
+def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], view: View) -> Iterable[str]:
+    hidden = [name for name, known in zip(topics, facts, strict=True) if known is None]
+    if hidden:
+        yield f"{listed(hidden)} cannot be described"
+    rackless = {broker: name for name, known in zip(topics, facts, strict=True) if known for broker in known.rackless}
+    alive = {broker.id for broker in view.ground.brokers if broker.alive}
+    for broker in sorted(rackless):
+        if broker in alive:
+            yield f"broker {broker}, with replicas of {rackless[broker]}, tells no rack"
+        elif view.ground.complete:
+            yield f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
+
+
+def _off(group: _Group, causes: Sequence[str], assessment: Assessment, view: View) -> Finding:
+    return Finding(
+        reason=FindingReason.RACK_AWARENESS_OFF,
+        subject=Subject("group", group.id),
+        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(causes)}",
+        evidence=(("because", tuple(causes)), ("assignor", group.assignor), ("gap", assessment.gap)),
+        severity=Severity.WARNING if assessment.gap else Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+    )

@@ -1,0 +1,144 @@
+"""Findings about brokers and their racks: changed, missing, flapping, spelled twice, and reads that ignore them.
+
+A rack that changed is shown at once and held until it has held still; one that changes too often is held down as
+flapping. A missing rack is never called different from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import Ground, View
+from agent.detect.words import count, first, listed
+from agent.memory.sightings import Steadiness, steadiness
+from agent.memory.values import RackSighting
+from agent.model.racks import RACK_AWARE_SELECTOR, SELECTOR_CONFIG
+from agent.model.snapshot import BrokerState, RackState
+from agent.observation import Part
+
+
+def broker_findings(view: View, client_racks: Iterable[str]) -> list[Finding]:
+    """Findings about each broker and about the racks of the cluster."""
+    findings: list[Finding] = []
+    for broker in view.snapshot.brokers:
+        findings += _rack_missing(broker, view)
+    for broker_id, seen in view.sightings.items():
+        findings += _rack_changed(broker_id, seen, view)
+    findings += _spellings(view, client_racks)
+    findings += _selector(view)
+    return findings
+
+
+def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
+    if broker.rack.state is RackState.KNOWN or Part.BROKERS in view.missing:
+        return
+    seen = view.sightings.get(broker.id)
+    if broker.rack.state is RackState.CONFLICTING:
+        sentence = f"broker {broker.id} is said to be in rack {listed(broker.rack.claims)}, so none of them is believed"
+    elif not broker.alive and broker.host is None:
+        sentence = f"broker {broker.id} holds replicas but is absent, and its rack was never seen"
+    elif not view.ground.racks:
+        sentence = f"broker {broker.id} tells no rack, and neither does any other broker: set broker.rack"
+    else:
+        others = listed(view.ground.racks)
+        sentence = f"broker {broker.id} tells no rack, while others are in {others}: set broker.rack and restart it"
+    yield Finding(
+        reason=FindingReason.BROKER_RACK_MISSING,
+        subject=Subject("broker", str(broker.id)),
+        sentence=sentence,
+        evidence=(
+            ("alive", broker.alive),
+            ("claims", broker.rack.claims),
+            ("last known rack", seen.known if seen else None),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Finding]:
+    now_ms, limits = view.snapshot.monotonic_ms, view.limits
+    recent = [at for at in seen.changes if now_ms - at <= limits.rack_flap_window_ms]
+    if not recent:
+        return
+    state = steadiness(seen, now_ms, limits)
+    if state is Steadiness.FLAPPING:
+        minutes = limits.rack_flap_window_ms // 60_000
+        yield Finding(
+            reason=FindingReason.RACK_FLAPPING,
+            subject=Subject("broker", str(broker_id)),
+            sentence=f"the rack of broker {broker_id} keeps changing, {len(recent)} times within {minutes} minutes; "
+            "nothing is planned from it until it holds still",
+            evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
+            severity=Severity.WARNING,
+            since_ms=view.snapshot.taken_ms,
+            held=True,
+        )
+    if seen.rack is None or seen.previous is None or now_ms - seen.since_ms > limits.rack_flap_window_ms:
+        return
+    wait = ""
+    if state is Steadiness.NEW:
+        wait = f"; nothing is planned from it until it has held for {limits.rack_stable_ms // 1000} s"
+        wait += f" and {count(limits.rack_stable_polls, 'look')}"
+    yield Finding(
+        reason=FindingReason.BROKER_RACK_CHANGED,
+        subject=Subject("broker", str(broker_id)),
+        sentence=f"broker {broker_id} is in rack {seen.rack} now and was in rack {seen.previous} before{wait}",
+        evidence=(("rack now", seen.rack), ("rack before", seen.previous), ("changes", len(recent))),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+        held=state is not Steadiness.STEADY,
+    )
+
+
+def _spellings(view: View, client_racks: Iterable[str]) -> Iterable[Finding]:
+    """Racks that differ in case, spaces or separators only: Kafka compares them exactly, people mean one."""
+    users: dict[str, dict[str, set[str]]] = {}
+    for broker in view.ground.brokers:
+        if broker.rack.name is not None:
+            users.setdefault(_folded(broker.rack.name), {}).setdefault(broker.rack.name, set()).add("brokers")
+    for rack in client_racks:
+        users.setdefault(_folded(rack), {}).setdefault(rack, set()).add("clients")
+    for spellings in users.values():
+        if len(spellings) > 1:
+            yield _spelling(spellings, view)
+
+
+def _spelling(spellings: Mapping[str, set[str]], view: View) -> Finding:
+    names = sorted(spellings)
+    told = [f"{name!r} ({' and '.join(sorted(spellings[name]))})" for name in names]
+    return Finding(
+        reason=FindingReason.RACK_SPELLING,
+        subject=Subject("rack", names[0]),
+        sentence=f"one rack seems to be written in {len(names)} ways: {listed(told)}; "
+        "Kafka compares racks letter by letter, so to it these are different ones",
+        evidence=(("spellings", tuple(names)),),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _folded(rack: str) -> str:
+    return "".join(character for character in rack.casefold() if character.isalnum())
+
+
+def _selector(view: View) -> Iterable[Finding]:
+    ground: Ground = view.ground
+    if ground.selector is not False or not ground.racks_matter:
+        return
+    configs = view.snapshot.broker_configs
+    lacking = [
+        broker.id
+        for broker in ground.brokers
+        if broker.alive and broker.id in configs and not configs[broker.id].get(SELECTOR_CONFIG)
+    ]
+    yield Finding(
+        reason=FindingReason.SELECTOR_NOT_RACK_AWARE,
+        subject=Subject("cluster", view.snapshot.cluster_id),
+        sentence=f"{count(len(lacking), 'broker')} ({listed(lacking)}) let consumers read from leaders only, "
+        f"whatever their racks: set {SELECTOR_CONFIG}={RACK_AWARE_SELECTOR}",
+        evidence=(("brokers", first(lacking)), ("count", len(lacking))),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )

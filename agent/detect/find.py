@@ -1,0 +1,71 @@
+"""Everything that one cycle finds, each finding with its age, and every group's assessment.
+
+Granularity: one finding per subject and reason, with counts and the first few names as evidence, so that a cluster with
+a hundred thousand partitions stays readable. Subjects are brokers, racks, topics, groups and the cluster; only warm-ups
+are found one by one. Where one reason has several causes that end apart from each other, ``detail`` tells them apart:
+the cause of a rack change, the tag that copies share, the part that is missing, and what is held.
+
+Invariants: the same snapshot and memory give the same findings in the same order, with a memo or without; a finding's
+age comes from the memory alone; where a part is missing, detectors that need it say nothing and one finding says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from operator import attrgetter
+
+from agent.detect.assess import assess_groups
+from agent.detect.assessment import Detection
+from agent.detect.brokers import broker_findings
+from agent.detect.finding import Finding, Severity
+from agent.detect.ground import view_of
+from agent.detect.groups import group_findings
+from agent.detect.moves import move_findings
+from agent.detect.replicas import replica_findings
+from agent.detect.rights import rights_findings
+from agent.detect.streams import streams_findings
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory.values import Memory
+from agent.model.snapshot import Snapshot
+
+_GRAVEST_FIRST = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
+_ID = attrgetter("id")
+
+
+def detect(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo | None = None) -> Detection:
+    """Findings, gravest first and then by id, and an assessment for every group."""
+    memo = memo if memo is not None else Memo()
+    assessments = assess_groups(snapshot, limits, memo)
+    view = view_of(snapshot, memory, limits, memo)
+    groups = group_findings(view, assessments, memo)
+    findings = [
+        *rights_findings(view),
+        *broker_findings(view, groups.racks),
+        *replica_findings(view, memo),
+        *move_findings(view),
+        *groups.findings,
+        *streams_findings(view),
+    ]
+    aged = _aged(findings, memory, snapshot.taken_ms)
+    return Detection(findings=_gravest_first(aged), assessments=assessments)
+
+
+def _aged(findings: Iterable[Finding], memory: Memory, now_ms: int) -> list[Finding]:
+    """Each finding with the time when it was first seen, as far back as the memory goes."""
+    first_seen, gone = memory.first_seen, memory.gone
+    aged = []
+    for finding in findings:
+        since_ms = first_seen.get(finding.id)
+        if since_ms is None:
+            since_ms = gone[finding.id][0] if finding.id in gone else now_ms
+        aged.append(finding if finding.since_ms == since_ms else replace(finding, since_ms=since_ms))
+    return aged
+
+
+def _gravest_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    by_severity: dict[Severity, list[Finding]] = {severity: [] for severity in _GRAVEST_FIRST}
+    for finding in findings:
+        by_severity[finding.severity].append(finding)
+    return tuple([found for of in by_severity.values() for found in sorted(of, key=_ID)])

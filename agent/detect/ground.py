@@ -1,0 +1,83 @@
+"""What every detector stands on: the racks that may be planned from, and the brokers whose racks do not hold still.
+
+Equal grounds are the same object from cycle to cycle, so that findings about a topic or a group are reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory.sightings import sightings, unsteady
+from agent.memory.values import Memory, RackSighting
+from agent.model.snapshot import BrokerState, RackState, Snapshot
+from agent.model.spread import RackRoom, rack_room
+from agent.observation import Part
+
+
+class Ground(NamedTuple):
+    """The racks of the brokers, in the forms that detectors ask for."""
+
+    brokers: tuple[BrokerState, ...]
+    room: RackRoom
+    """All racks, also of brokers that do not hold still."""
+    steady_room: RackRoom
+    """Room for replicas on brokers that hold still only."""
+    unsteady: frozenset[int]
+    shown: Mapping[int, str]
+    """Rack of each broker as clients see it: an absent broker has none for them, whatever is remembered of it."""
+    racks: tuple[str, ...]
+    """Every known rack, sorted."""
+    selector: bool | None
+    """Whether reads go to the nearest replica; None when that cannot be told."""
+    complete: bool
+    """False when brokers did not answer: then nobody is absent for certain."""
+
+    @property
+    def racks_matter(self) -> bool:
+        """True where the brokers stand in more than one rack."""
+        return len(self.racks) > 1
+
+
+class View(NamedTuple):
+    """All that is looked at in one cycle."""
+
+    snapshot: Snapshot
+    memory: Memory
+    limits: Limits
+    ground: Ground
+    sightings: Mapping[int, RackSighting]
+    missing: frozenset[Part]
+    """Parts that did not answer as a whole."""
+
+
+def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> View:
+    """The snapshot with what earlier looks say about its racks."""
+    seen = sightings(memory, snapshot)
+    wavering = unsteady(seen, snapshot.monotonic_ms, limits)
+    missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
+    complete = Part.BROKERS not in missing
+    ground = memo.of(
+        ("ground",),
+        (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete),
+        lambda: _ground(snapshot, wavering, complete=complete),
+    )
+    return View(snapshot, memory, limits, ground, seen, missing)
+
+
+def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool) -> Ground:
+    room = rack_room(snapshot.brokers)
+    known = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
+    alive = {broker.id for broker in snapshot.brokers if broker.alive or not complete}
+    return Ground(
+        snapshot.brokers,
+        room,
+        rack_room(snapshot.brokers, leave_out=wavering),
+        wavering,
+        {broker: rack for broker, rack in known.items() if broker in alive},
+        tuple(sorted(set(known.values()))),
+        snapshot.selector_is_rack_aware,
+        complete,
+    )

@@ -1,0 +1,134 @@
+"""Findings about each group: what its members tell, how far it is from the optimum, and whether it would get there.
+
+One finding per group and reason. Everything but the time that a rebalance takes depends on the group, its topics' racks
+and its assessment alone, and is reused while these are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.detect.assessment import Assessment, Measure
+from agent.detect.awareness import awareness_findings, is_rack_blind
+from agent.detect.facts import Reading, readings
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.detect.members import member_findings
+from agent.memo import Memo
+from agent.memory.values import SETTLED_STATES
+from agent.model.reuse import each
+from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, StreamsGroup
+
+_Row = tuple[Group, Reading, Assessment]
+
+
+class GroupFindings(NamedTuple):
+    """What the groups contribute."""
+
+    findings: list[Finding]
+    racks: set[str]
+    """Every rack that some member sends."""
+
+
+def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:
+    """Findings about all groups, those that the settings leave out excepted."""
+    groups = view.snapshot.groups
+    rows: Iterable[_Row] = zip(groups.values(), readings(view, memo), map(assessments.__getitem__, groups), strict=True)
+    found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
+    findings = [finding for of_group, _ in found for finding in of_group]
+    return GroupFindings(findings + list(_stuck(view)), set().union(*{racks for _, racks in found}))
+
+
+def _of_one(
+    group: Group, reading: Reading, assessment: Assessment, view: View
+) -> tuple[tuple[Finding, ...], frozenset[str]]:
+    """(findings, racks that members send) of one group."""
+    if isinstance(group, OtherGroup) or view.limits.excludes_group(group.id):
+        return (), frozenset()
+    findings = member_findings(group, view)
+    awareness = awareness_findings(group, reading, assessment, view.limits.group(group.id), view)
+    findings += awareness
+    if assessment.gap > 0:
+        findings.append(_worse(group, assessment, reading, view))
+        if is_rack_blind(group, awareness):
+            findings.append(_not_fixed(group, assessment, awareness, reading, view))
+    racks = frozenset([member.rack.name for member in group.members if member.rack.name is not None])
+    return tuple(findings), racks
+
+
+def _group_id(row: _Row) -> str:
+    return row[0].id
+
+
+def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading: Reading, view: View) -> Finding:
+    """How much more work could be local, in partitions and, where rates are known, in bytes."""
+    limits = view.limits
+    total = max((of.total for of in assessment.current if of.measure is Measure.KAFKA), default=0.0)
+    worth = assessment.gap >= limits.min_gain_partitions and assessment.gap >= limits.min_gain_share * total
+    gained = _bytes_gained(assessment)
+    in_bytes = f" ({gained:.0f} bytes/s by where reads really go)" if gained else ""
+    return Finding(
+        reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
+        subject=Subject("group", group.id),
+        sentence=f"group {group.id} reads {assessment.crossing} partitions across racks, by Kafka's measure, "
+        f"and could read {assessment.optimal_crossing}{in_bytes}",
+        evidence=(
+            ("crossing", assessment.crossing),
+            ("optimal crossing", assessment.optimal_crossing),
+            ("lower bound", assessment.lower_bound),
+            ("measure", str(Measure.KAFKA)),
+            ("bytes/s gained", gained),
+            ("moved by the optimum", assessment.moved),
+        ),
+        severity=Severity.WARNING if worth else Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+        held=reading.unsteady,
+    )
+
+
+def _bytes_gained(assessment: Assessment) -> float | None:
+    pairs = zip(assessment.current, assessment.optimal, strict=True)
+    gains = [
+        best.local - now.local for now, best in pairs if now.unit == "bytes_per_s" and now.measure is Measure.READ_LOCAL
+    ]
+    return gains[0] if gains else None
+
+
+def _not_fixed(
+    group: ConsumerGroup | StreamsGroup,
+    assessment: Assessment,
+    awareness: Iterable[Finding],
+    reading: Reading,
+    view: View,
+) -> Finding:
+    why = next((finding.sentence for finding in awareness), "")
+    return Finding(
+        reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+        subject=Subject("group", group.id),
+        sentence=f"a rebalance of group {group.id} would not bring its {assessment.gap} partitions home: {why}",
+        evidence=(("assignor", group.assignor), ("kind", str(group.kind)), ("gap", assessment.gap)),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+        held=reading.unsteady,
+    )
+
+
+def _stuck(view: View) -> Iterable[Finding]:
+    """Groups that every look found out of Stable for too long."""
+    now_ms = view.snapshot.monotonic_ms
+    for name, since_ms in view.memory.rebalancing.items():
+        group = view.snapshot.groups.get(name)
+        if group is None or isinstance(group, OtherGroup) or view.limits.excludes_group(name):
+            continue
+        if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.stuck_rebalance_ms:
+            continue
+        long = f"{view.limits.stuck_rebalance_ms / 60_000:g} minutes"
+        yield Finding(
+            reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
+            subject=Subject("group", name),
+            sentence=f"group {name} was out of Stable in every look for over {long} and is {group.state} now",
+            evidence=(("state", group.state), ("members", len(group.members))),
+            severity=Severity.WARNING,
+            since_ms=view.snapshot.taken_ms,
+        )

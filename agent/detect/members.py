@@ -1,0 +1,121 @@
+"""Findings about what a group's members tell: their racks, the age of their subscriptions, bytes that cannot be read.
+
+One finding per group and reason, with how many members it concerns and the first few clients. Where the brokers stand
+in one rack only, a member's rack changes nothing, and nothing is said of it. A member whose bytes cannot be read is
+said to be unreadable, not to be without a rack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.detect.words import first, listed, of_all
+from agent.model.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup
+
+FIRST_WITH_RACK = 3
+"""Subscription version that can carry a rack (KIP-881)."""
+BY_THE_BROKER = frozenset((GroupKind.CONSUMER, GroupKind.STREAMS))
+
+_Group = ConsumerGroup | StreamsGroup
+
+
+def member_findings(group: _Group, view: View) -> list[Finding]:
+    """Findings about one group's members; of their racks nothing while the group hides them."""
+    findings: list[Finding] = []
+    broken = [member for member in group.members if member.defects]
+    if broken:
+        findings.append(_undecodable(group, broken, view))
+    if view.ground.racks_matter and not group.hidden:
+        silent = [member for member in group.members if member.rack.state is RackState.UNKNOWN]
+        versions = {member.subscription_version for member in group.members} - {None}
+        if silent:
+            findings += _without_rack(group, silent, view)
+        if any(version < FIRST_WITH_RACK for version in versions if version is not None):
+            findings += _too_old(group, view)
+        if len(versions) > 1 or isinstance(group, StreamsGroup):
+            findings += _mixed_versions(group, view)
+    return findings
+
+
+def is_too_old(member: Member) -> bool:
+    """True for a subscription that has no room for a rack."""
+    return member.subscription_version is not None and member.subscription_version < FIRST_WITH_RACK
+
+
+def _without_rack(group: _Group, unknown: Iterable[Member], view: View) -> Iterable[Finding]:
+    by_broker = group.kind in BY_THE_BROKER
+    silent = [
+        member
+        for member in unknown
+        if (by_broker or member.subscription_version is not None) and not is_too_old(member)
+    ]
+    if silent:
+        who = of_all(len(silent), len(group.members), "member")
+        sentence = f"group {group.id} has {who} that send no rack ({_clients(silent)}): set client.rack"
+        yield _finding(FindingReason.MEMBER_WITHOUT_RACK, group, silent, sentence, view)
+
+
+def _too_old(group: _Group, view: View) -> Iterable[Finding]:
+    old = [member for member in group.members if is_too_old(member)]
+    if old:
+        who = of_all(len(old), len(group.members), "member")
+        newest = max(member.subscription_version or 0 for member in old)
+        sentence = f"group {group.id} has {who} whose subscriptions (version {newest} at most) have no room for a rack "
+        sentence += f"({_clients(old)}): use Kafka clients from 3.5 on, or librdkafka from 2.4 on"
+        yield _finding(FindingReason.SUBSCRIPTION_TOO_OLD, group, old, sentence, view)
+
+
+def _undecodable(group: _Group, broken: Sequence[Member], view: View) -> Finding:
+    member, defect = broken[0], broken[0].defects[0]
+    who = of_all(len(broken), len(group.members), "member")
+    sentence = f"group {group.id} has {who} with bytes that cannot be read: the {defect.what} of {member.id} "
+    sentence += f"from {member.client_host}: {defect.reason}; {defect.sentence}"
+    return _finding(FindingReason.GROUP_UNDECODABLE, group, broken, sentence, view)
+
+
+def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
+    """A roll in progress: the group speaks the oldest version until all members are up."""
+    told = [member.subscription_version for member in group.members if member.subscription_version is not None]
+    subscriptions = sorted(set(told))
+    versions = group.metadata_versions if isinstance(group, StreamsGroup) else ()
+    if len(versions) > 1:
+        sentence = (
+            f"application {group.id} runs mixed versions (its members' metadata has versions {listed(versions)}), "
+        )
+        sentence += "so rack-aware assignment may be off until the roll ends"
+    elif len(subscriptions) > 1 and subscriptions[0] < FIRST_WITH_RACK:
+        sentence = f"group {group.id} runs mixed versions (its members' subscriptions have versions "
+        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack until the roll ends"
+    else:
+        return
+    yield Finding(
+        reason=FindingReason.MIXED_VERSIONS,
+        subject=Subject("group", group.id),
+        sentence=sentence,
+        evidence=(("subscription versions", tuple(subscriptions)), ("metadata versions", tuple(versions))),
+        severity=Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _finding(reason: FindingReason, group: _Group, members: Sequence[Member], sentence: str, view: View) -> Finding:
+    return Finding(
+        reason=reason,
+        subject=Subject("group", group.id),
+        sentence=sentence,
+        evidence=(
+            ("members", len(members)),
+            ("of", len(group.members)),
+            ("first", first([member.id for member in members])),
+            ("clients", first(sorted({member.client_id for member in members}))),
+            ("hosts", first(sorted({member.client_host for member in members}))),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _clients(members: Iterable[Member]) -> str:
+    return listed(sorted({member.client_id for member in members}))

@@ -1,0 +1,148 @@
+"""Findings about replicas that moved or are moving: rack changes with their cause, foreign reassignments, throttles.
+
+A relabelled broker is one finding, however many partitions it holds; every other change is one per topic and cause. A
+throttle counts as left behind once nothing has been moving for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.detect.words import count, first, placed
+from agent.memory.changes import rack_changes
+from agent.memory.throttles import broker_rates, idle_throttles, topic_throttles
+from agent.memory.values import ChangeCause, PartitionChange, RackChange
+from agent.model.snapshot import Reassignment
+
+_BECAUSE = {
+    ChangeCause.REASSIGNED: "because they were reassigned, and not by rackwise",
+    ChangeCause.NEW_PARTITIONS: "because they were added",
+    ChangeCause.CREATED_BLIND: "because the topic was created without regard to racks",
+    ChangeCause.RECREATED: "because the topic was deleted and created again",
+}
+
+
+def move_findings(view: View) -> list[Finding]:
+    """Findings about what moved, what moves, and what moving left behind."""
+    findings = [
+        _relabelled(change, view) if change.cause is ChangeCause.RELABELLED else _changed(change, view)
+        for change in rack_changes(view.memory, view.snapshot)
+        if change.cause is ChangeCause.RELABELLED or not view.limits.excludes_topic(change.subject)
+    ]
+    findings += _foreign(view)
+    findings += _throttles(view)
+    return findings
+
+
+def _relabelled(change: RackChange, view: View) -> Finding:
+    broker = int(change.subject)
+    seen = view.sightings.get(broker)
+    was, now = (seen.previous, seen.known) if seen is not None else (None, None)
+    where = f"{count(change.partitions, 'partition')} in {count(change.topics, 'topic')}"
+    example = change.examples[0].id
+    return Finding(
+        reason=FindingReason.REPLICA_RACKS_CHANGED,
+        subject=Subject("broker", change.subject),
+        sentence=f"the replica racks of {where} changed, {example} among them, "
+        f"because broker {broker} came back in rack {now} instead of {was}",
+        evidence=(
+            ("cause", str(change.cause)),
+            ("partitions", change.partitions),
+            ("topics", change.topics),
+            ("first", first([str(row.id) for row in change.examples])),
+            ("rack now", now),
+            ("rack before", was),
+        ),
+        severity=Severity.WARNING,
+        since_ms=change.at_ms,
+        held=broker in view.ground.unsteady,
+        detail=change.cause.name.lower(),
+    )
+
+
+def _changed(change: RackChange, view: View) -> Finding:
+    rack_of: Mapping[int, str] = view.ground.room.rack_of
+    example = change.examples[0]
+    shares = ", and replicas share a rack now while another is free" if change.shares_rack else ""
+    since = (("running since", change.running_since_ms),) if change.running_since_ms is not None else ()
+    return Finding(
+        reason=FindingReason.REPLICA_RACKS_CHANGED,
+        subject=Subject("topic", change.subject),
+        sentence=f"the replica racks of {count(change.partitions, 'partition')} of {change.subject} changed, "
+        f"{_BECAUSE[change.cause]}: {_went(example, rack_of)}{shares}",
+        evidence=(
+            ("cause", str(change.cause)),
+            ("partitions", change.partitions),
+            ("first", first([_went(row, rack_of) for row in change.examples])),
+            ("shares a rack", change.shares_rack),
+            *since,
+        ),
+        severity=Severity.WARNING if change.shares_rack else Severity.INFO,
+        since_ms=change.at_ms,
+        detail=change.cause.name.lower(),
+    )
+
+
+def _went(change: PartitionChange, rack_of: Mapping[int, str]) -> str:
+    """``orders-0 went from 1 (a), 2 (b) to 1 (a), 4 (a)``."""
+    after = placed(change.after, rack_of)
+    return (
+        f"{change.id} went from {placed(change.before, rack_of)} to {after}"
+        if change.before
+        else f"{change.id} is on {after}"
+    )
+
+
+def _foreign(view: View) -> Iterable[Finding]:
+    by_topic: dict[str, list[Reassignment]] = {}
+    for move in view.snapshot.reassignments.values():
+        if not move.own and not view.limits.excludes_topic(move.id.topic):
+            by_topic.setdefault(move.id.topic, []).append(move)
+    for topic, moves in by_topic.items():
+        move = moves[0]
+        target = tuple(replica for replica in move.replicas if replica not in move.removing)
+        yield Finding(
+            reason=FindingReason.FOREIGN_REASSIGNMENT,
+            subject=Subject("topic", topic),
+            sentence=f"a reassignment of {count(len(moves), 'partition')} of {topic} is running, and not by rackwise: "
+            f"{move.id} goes to {placed(target, view.ground.room.rack_of)}; rackwise leaves it alone",
+            evidence=(
+                ("partitions", len(moves)),
+                ("first", first([str(move.id) for move in moves])),
+                ("adding", move.adding),
+                ("removing", move.removing),
+            ),
+            severity=Severity.INFO,
+            since_ms=view.snapshot.taken_ms,
+        )
+
+
+def _throttles(view: View) -> Iterable[Finding]:
+    now_ms = view.snapshot.monotonic_ms
+    for subject in idle_throttles(view.snapshot):
+        kind, _, name = subject.partition("/")
+        since_ms = view.memory.throttles.get(subject, now_ms)
+        if now_ms - since_ms < view.limits.throttle_grace_ms:
+            continue
+        if kind == "topic":
+            if view.limits.excludes_topic(name):
+                continue
+            what = topic_throttles(view.snapshot.topics[name]) or ""
+        else:
+            what = "; ".join(f"{config}={rate}" for config, rate in broker_rates(view.snapshot, int(name)))
+        standing = " (* throttles every replica and may be meant to stay)" if "*" in what else ""
+        yield Finding(
+            reason=FindingReason.THROTTLE_LEFT_BEHIND,
+            subject=Subject(kind, name),
+            sentence=f"{kind} {name} is throttled although no reassignment needs it: {_short(what)}{standing}",
+            evidence=(("throttle", _short(what)),),
+            severity=Severity.INFO if kind == "broker" or "*" in what else Severity.WARNING,
+            since_ms=view.snapshot.taken_ms,
+        )
+
+
+def _short(text: str) -> str:
+    """A throttle may list every replica of a large topic."""
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,0 +1,248 @@
+"""Findings about a topic's replicas: racks shared, ISR too small, preferred leaders uneven. One per topic and reason.
+
+A partition is judged as it will be when its running reassignment is through. What rests on a rack that does not hold
+still is a finding of its own and held. Unknown racks, min ISR and ISR make no finding.
+
+Preferred leaders are compared with replicas: a rack that holds a third of the replicas shall lead a third of the
+partitions, because that is what an order of replicas can reach without moving data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import Ground, View
+from agent.detect.words import first, listed, of_all, placed
+from agent.memo import Memo
+from agent.model.reuse import each
+from agent.model.snapshot import Reassignment, TopicState
+from agent.model.spread import Crowding, Replicas, crowding, settled
+from assignors.problem import TopicPartition
+
+LEADERS_PER_RACK = 2
+"""A topic is judged by its preferred leaders only with at least this many partitions per rack."""
+
+_Moves = tuple[Reassignment, ...]
+
+
+class Leaders(NamedTuple):
+    """Preferred leaders and replicas by rack, in the order of the ground's racks."""
+
+    leaders: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class TopicFindings(NamedTuple):
+    """What one topic contributes."""
+
+    findings: tuple[Finding, ...]
+    spread: Leaders | None
+    """None for topics that the settings leave out."""
+
+
+def replica_findings(view: View, memo: Memo) -> list[Finding]:
+    """Findings about each topic, and about the preferred leaders of the whole cluster."""
+    snapshot = view.snapshot
+    inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits)
+    return memo.of(("replicas",), inputs, lambda: _findings(view, memo))
+
+
+def _findings(view: View, memo: Memo) -> list[Finding]:
+    moving: dict[str, list[Reassignment]] = {}
+    for move in view.snapshot.reassignments.values():
+        moving.setdefault(move.id.topic, []).append(move)
+    rows = [(topic, tuple(moving.get(name, ()))) for name, topic in view.snapshot.topics.items()]
+    places = _Places(view.ground)
+    found = each(
+        memo,
+        "replicas of",
+        rows,
+        lambda row: row[0].name,
+        lambda row: _topic_findings(row[0], row[1], view, places),
+        context=(view.ground, view.limits),
+    )
+    findings = [finding for topic in found for finding in topic.findings]
+    return findings + _cluster_skew(Counter([topic.spread for topic in found if topic.spread is not None]), view)
+
+
+class _Place(NamedTuple):
+    """What a list of replicas says, whichever partition has it."""
+
+    crowded: Crowding | None
+    """By racks that hold still."""
+    wavering: Crowding | None
+    """By racks of which one does not hold still."""
+    leader: int | None
+    """Index of the rack of the preferred leader."""
+    racks: tuple[int, ...]
+    """Indices of the racks of the replicas."""
+
+
+class _Places(dict[Replicas, _Place]):
+    """Lists of replicas as they come up: a cluster has few different ones."""
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__()
+        self._ground = ground
+        self._index = {rack: number for number, rack in enumerate(ground.racks)}
+
+    def __missing__(self, replicas: Replicas) -> _Place:
+        ground = self._ground
+        steady = crowding(replicas, ground.steady_room) if ground.unsteady.isdisjoint(replicas) else None
+        racks = [self._index[rack] if (rack := ground.room.rack_of.get(r)) is not None else None for r in replicas]
+        self[replicas] = place = _Place(
+            steady,
+            crowding(replicas, ground.room) if steady is None else None,
+            racks[0] if racks else None,
+            tuple([rack for rack in racks if rack is not None]),
+        )
+        return place
+
+
+def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Places) -> TopicFindings:
+    running = {move.id: move for move in moves}
+    if view.limits.excludes_topic(topic.name):
+        return TopicFindings(tuple(_isr(topic, view)) if topic.own else (), None)
+    findings = list(_isr(topic, view))
+    steady: list[tuple[TopicPartition, Crowding]] = []
+    wavering: list[tuple[TopicPartition, Crowding]] = []
+    leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
+    for state in topic.partitions:
+        crowded, unsure, leader, racks = places[settled(state, running.get(state.id)) if running else state.replicas]
+        if crowded is not None:
+            steady.append((state.id, crowded))
+        elif unsure is not None:
+            wavering.append((state.id, unsure))
+        if leader is not None:
+            leaders[leader] += 1
+        for rack in racks:
+            replicas[rack] += 1
+    findings += _shared(topic, steady, view, held=False)
+    findings += _shared(topic, wavering, view, held=True)
+    spread = Leaders(tuple(leaders), tuple(replicas))
+    findings += _topic_skew(topic, spread, view)
+    return TopicFindings(tuple(findings), spread)
+
+
+def _shared(
+    topic: TopicState, crowded: Sequence[tuple[TopicPartition, Crowding]], view: View, *, held: bool
+) -> Iterable[Finding]:
+    if not crowded:
+        return
+    partition, example = crowded[0]
+    names = [str(name) for name, _ in crowded]
+    replicas = next(state.replicas for state in topic.partitions if state.id == partition)
+    wait = "; a rack changed lately, so nothing is planned from this yet" if held else ""
+    yield Finding(
+        reason=FindingReason.REPLICAS_SHARE_RACK,
+        subject=Subject("topic", topic.name),
+        sentence=f"{topic.name} has {of_all(len(names), len(topic.partitions), 'partition')} with replicas that share "
+        f"a rack while another rack is free: {partition} has {len(example.replicas)} in rack {example.rack}, "
+        f"and could have one in {listed(example.free)}{wait}",
+        evidence=(
+            ("partitions", len(crowded)),
+            ("of", len(topic.partitions)),
+            ("first", first(names)),
+            ("example", f"{partition}: {placed(replicas, view.ground.room.rack_of)}"),
+            ("free racks", example.free),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+        held=held,
+        detail="held" if held else "",
+    )
+
+
+def _isr(topic: TopicState, view: View) -> Iterable[Finding]:
+    if topic.min_isr is None:
+        return
+    under: list[str] = []
+    at: list[str] = []
+    leaderless = 0
+    for state in topic.partitions:
+        if len(state.isr) == len(state.replicas) and not state.offline and state.leader is not None:
+            continue
+        in_sync = len(state.isr) if not state.offline else len([b for b in state.isr if b not in state.offline])
+        least = min(topic.min_isr, len(state.replicas))
+        if in_sync < least or state.leader is None:
+            under.append(str(state.id))
+            leaderless += state.leader is None
+        elif in_sync == least < len(state.replicas):  # with all replicas in sync nothing was lost
+            at.append(str(state.id))
+    if under:
+        without = f" ({leaderless} without a leader)" if leaderless else ""
+        yield _isr_finding(FindingReason.UNDER_MIN_ISR, topic, under, f"under min ISR{without}", view)
+    if at:
+        yield _isr_finding(FindingReason.AT_MIN_ISR, topic, at, "at min ISR: one replica less and writes stop", view)
+
+
+def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str], what: str, view: View) -> Finding:
+    gravest = reason is FindingReason.UNDER_MIN_ISR
+    return Finding(
+        reason=reason,
+        subject=Subject("topic", topic.name),
+        sentence=f"{topic.name} has {of_all(len(names), len(topic.partitions), 'partition')} {what}; "
+        f"min.insync.replicas is {topic.min_isr}: {listed(names)}",
+        evidence=(
+            ("partitions", len(names)),
+            ("of", len(topic.partitions)),
+            ("first", first(names)),
+            ("min.insync.replicas", topic.min_isr),
+        ),
+        severity=Severity.CRITICAL if gravest else Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _topic_skew(topic: TopicState, spread: Leaders, view: View) -> Iterable[Finding]:
+    if len(topic.partitions) >= LEADERS_PER_RACK * len(view.ground.racks):
+        wavering = view.ground.unsteady
+        unsteady = bool(wavering) and any(not wavering.isdisjoint(state.replicas) for state in topic.partitions)
+        yield from _skew(Subject("topic", topic.name), topic.name, spread, view, held=unsteady)
+
+
+def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
+    """Of all topics together; many topics have the same spread."""
+    leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
+    for spread, times in spreads.items():
+        for rack in range(len(leaders)):
+            leaders[rack] += times * spread.leaders[rack]
+            replicas[rack] += times * spread.replicas[rack]
+    subject = Subject("cluster", view.snapshot.cluster_id)
+    total = Leaders(tuple(leaders), tuple(replicas))
+    return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady)))
+
+
+def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:
+    led, held_replicas = sum(spread.leaders), sum(spread.replicas)
+    if not view.ground.racks_matter or not led or not held_replicas:
+        return
+    shares = [
+        (leaders / led, replicas / held_replicas, rack)
+        for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
+    ]
+    share, even, rack = max(shares, key=lambda row: (row[0] - row[1], row[2]))
+    if share - even <= view.limits.leader_skew_share:
+        return
+    yield Finding(
+        reason=FindingReason.LEADER_SKEW,
+        subject=subject,
+        sentence=f"rack {rack} is preferred to lead {share:.0%} of the partitions of {name}, "
+        f"with {even:.0%} of their replicas",
+        evidence=(
+            ("rack", rack),
+            ("share of preferred leaders", round(share, 4)),
+            ("share of replicas", round(even, 4)),
+            (
+                "preferred leaders by rack",
+                tuple(f"{r}: {n}" for r, n in zip(view.ground.racks, spread.leaders, strict=True)),
+            ),
+            ("partitions", led),
+        ),
+        severity=Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+        held=held,
+    )

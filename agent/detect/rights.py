@@ -1,0 +1,153 @@
+"""Findings about what could not be seen: rights that are missing, and parts that did not answer.
+
+Detectors that need a missing part stay silent; these findings say so, once per part and cause. What was not asked for
+on purpose, and what vanished between two calls, is no fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from agent.detect.finding import Evidence, Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.detect.words import count, first, listed
+from agent.limits import Mode
+from agent.observation import Gap, GapCause, Part
+
+_HIDES_GROUPS = "groups and moves that it may not describe are hidden without a word"
+_NO_FAULT = frozenset((GapCause.NOT_ASKED, GapCause.VANISHED))
+_WHOLE_WORLD = frozenset((Part.BROKERS, Part.TOPICS, Part.GROUPS))
+
+_SILENT = {
+    Part.BROKERS: "racks are those last seen, and nobody is taken for absent",
+    Part.TOPICS: "nothing is said of the replicas that are not shown",
+    Part.TOPIC_CONFIGS: "min ISR and throttles are unknown there",
+    Part.BROKER_CONFIGS: "it is unknown whether reads go to the nearest replica",
+    Part.GROUP_CONFIGS: "the settings of streams groups are unknown",
+    Part.END_OFFSETS: "lags and byte rates are unknown there",
+    Part.COMMITTED_OFFSETS: "lags are unknown there",
+    Part.GROUPS: "nothing is said of the groups that are not shown",
+    Part.REASSIGNMENTS: "moves in flight are unknown, and so is whether a throttle is still needed",
+    Part.LOG_DIRS: "sizes are unknown there, and so are byte rates",
+    Part.RIGHTS: "it is unknown what else may be hidden",
+    Part.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
+}
+_NEEDS = {
+    Part.BROKERS: "DESCRIBE on the cluster",
+    Part.TOPICS: "DESCRIBE on topics",
+    Part.TOPIC_CONFIGS: "DESCRIBE_CONFIGS on topics",
+    Part.BROKER_CONFIGS: "DESCRIBE_CONFIGS on the cluster",
+    Part.GROUP_CONFIGS: "DESCRIBE_CONFIGS on groups",
+    Part.END_OFFSETS: "DESCRIBE on topics",
+    Part.COMMITTED_OFFSETS: "DESCRIBE on groups and on their topics",
+    Part.GROUPS: "DESCRIBE on groups",
+    Part.REASSIGNMENTS: "DESCRIBE on the cluster",
+    Part.LOG_DIRS: "DESCRIBE on the cluster",
+    Part.RIGHTS: "DESCRIBE on the cluster",
+    Part.APPLICATION_LAGS: "access to the application's endpoint",
+}
+
+
+def rights_findings(view: View) -> list[Finding]:
+    """One finding per part and cause, and one per right that is known to be missing."""
+    by_kind: dict[tuple[Part, GapCause], list[Gap]] = {}
+    for gap in view.snapshot.gaps:
+        if gap.cause not in _NO_FAULT:
+            by_kind.setdefault((gap.part, gap.cause), []).append(gap)
+    findings = [
+        _not_allowed(part, gaps, view) if cause is GapCause.NOT_ALLOWED else _missing(part, cause, gaps, view)
+        for (part, cause), gaps in by_kind.items()
+    ]
+    told = {part for part, cause in by_kind if cause is GapCause.NOT_ALLOWED}
+    return findings + _cluster_rights(view, told)
+
+
+def _not_allowed(part: Part, gaps: Sequence[Gap], view: View) -> Finding:
+    return Finding(
+        reason=FindingReason.RIGHTS_MISSING,
+        subject=Subject("cluster", view.snapshot.cluster_id),
+        sentence=f"rackwise may not see {_what(part, gaps)}, so {_SILENT[part]}: grant {_NEEDS[part]}",
+        evidence=_evidence(part, gaps),
+        severity=_severity(part, gaps, Severity.WARNING),
+        since_ms=view.snapshot.taken_ms,
+        detail=_slug(part),
+    )
+
+
+def _missing(part: Part, cause: GapCause, gaps: Sequence[Gap], view: View) -> Finding:
+    usual = Severity.INFO if cause is GapCause.UNSUPPORTED else Severity.WARNING
+    return Finding(
+        reason=FindingReason.PART_MISSING,
+        subject=Subject("cluster", view.snapshot.cluster_id),
+        sentence=f"{_what(part, gaps)}: {cause}, so {_SILENT[part]} ({gaps[0].detail})",
+        evidence=(("cause", str(cause)), *_evidence(part, gaps)),
+        severity=_severity(part, gaps, usual),
+        since_ms=view.snapshot.taken_ms,
+        detail=f"{_slug(part)}_{cause.name.lower()}",
+    )
+
+
+def _cluster_rights(view: View, told: Collection[Part]) -> list[Finding]:
+    """Rights that the brokers say we lack although nothing was refused for want of them, and names that are hidden."""
+    rights = view.snapshot.rights
+    lacks = (
+        (rights.cluster_describe is False and not told, "cluster_describe", "DESCRIBE on the cluster", _HIDES_GROUPS),
+        (
+            rights.cluster_describe_configs is False and Part.BROKER_CONFIGS not in told,
+            "cluster_describe_configs",
+            "DESCRIBE_CONFIGS on the cluster",
+            _SILENT[Part.BROKER_CONFIGS],
+        ),
+        (
+            rights.cluster_alter is False and view.limits.mode is Mode.EXECUTE,
+            "cluster_alter",
+            "ALTER on the cluster",
+            "no reassignment can be made",
+        ),
+        (
+            bool(rights.topics_hidden) and Part.TOPICS not in told,
+            "topics_hidden",
+            _NEEDS[Part.TOPICS],
+            f"{count(rights.topics_hidden or 0, 'topic')} that were there before are not shown any more",
+        ),
+        (
+            bool(rights.groups_hidden) and Part.GROUPS not in told,
+            "groups_hidden",
+            _NEEDS[Part.GROUPS],
+            f"{count(rights.groups_hidden or 0, 'group')} that were there before are not shown any more",
+        ),
+    )
+    return [
+        Finding(
+            reason=FindingReason.RIGHTS_MISSING,
+            subject=Subject("cluster", view.snapshot.cluster_id),
+            sentence=f"rackwise lacks {right}: {effect}",
+            evidence=(("right", right),),
+            severity=Severity.WARNING,
+            since_ms=view.snapshot.taken_ms,
+            detail=detail,
+        )
+        for lacking, detail, right, effect in lacks
+        if lacking
+    ]
+
+
+def _what(part: Part, gaps: Sequence[Gap]) -> str:
+    """``end offsets``, or ``end offsets of orders and payments``."""
+    subjects = [gap.subject for gap in gaps if gap.subject]
+    return str(part) if len(subjects) < len(gaps) else f"{part} of {listed(subjects)}"
+
+
+def _evidence(part: Part, gaps: Sequence[Gap]) -> Evidence:
+    subjects = [gap.subject for gap in gaps if gap.subject]
+    return (("part", str(part)), ("gaps", len(gaps)), ("first", first(subjects)), ("detail", gaps[0].detail))
+
+
+def _severity(part: Part, gaps: Sequence[Gap], usual: Severity) -> Severity:
+    """Without brokers, topics or groups there is nothing to judge."""
+    whole = any(not gap.subject for gap in gaps)
+    return Severity.CRITICAL if whole and part in _WHOLE_WORLD else usual
+
+
+def _slug(part: Part) -> str:
+    return part.name.lower()

@@ -1,0 +1,234 @@
+"""Findings about Kafka Streams applications: state that cannot be told, warm-ups, standbys that fall behind or crowd.
+
+Warm-ups are few, so each has its own finding; everything else is one per application and reason. Lags move in every
+cycle, so nothing here is reused.
+
+Invariants: a warm-up is promotable only when it has caught up for certain and the group is Stable; "never" and "grows"
+need several readings over some time, never an estimate; copies of unknown rack make no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.detect.words import count, first, listed
+from agent.limits import GroupLimits
+from agent.memory.streams import is_reading
+from agent.model.snapshot import Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
+from agent.model.topology import NO_CHANGELOG_SEEN
+from assignors.problem import TaskId
+
+ENOUGH_SAMPLES = 4
+ENOUGH_MS = 30_000
+"""Readings must span this long before a rate is called lasting."""
+RACK = "rack"
+
+
+def streams_findings(view: View) -> list[Finding]:
+    """Findings about every application, those that the settings leave out excepted."""
+    findings: list[Finding] = []
+    for name, copies in view.snapshot.copies.items():
+        group = view.snapshot.groups.get(name)
+        if isinstance(group, StreamsGroup) and not group.hidden and not view.limits.excludes_group(name):
+            settings = view.limits.group(name)
+            findings += _state_unknown(group, view)
+            for copy in copies:
+                findings += _warmup(group, copy, settings, view)
+            findings += _standbys_grow(group, copies, settings, view)
+            findings += _copies_share(group, copies, settings, view)
+    return findings
+
+
+def _state_unknown(group: StreamsGroup, view: View) -> Iterable[Finding]:
+    if group.topology is None:
+        return
+    open_tasks = [task for task in group.topology.tasks if task.statefulness is Statefulness.UNKNOWN]
+    notes: dict[str, list[str]] = {}
+    for task in open_tasks:
+        subtopologies = notes.setdefault(task.note, [])
+        if str(task.id.subtopology) not in subtopologies:
+            subtopologies.append(str(task.id.subtopology))
+    if not notes:
+        return
+    harmless = all(note == NO_CHANGELOG_SEEN for note in notes)
+    told = [
+        f"{count(len(subs), 'subtopology', 'subtopologies')} ({listed(subs)}): {note}" for note, subs in notes.items()
+    ]
+    yield Finding(
+        reason=FindingReason.STATE_UNKNOWN,
+        subject=Subject("group", group.id),
+        sentence=f"the state of {count(len(open_tasks), 'task')} of {group.id} cannot be told, {'; '.join(told)}; "
+        "a topology hint in the settings of the group settles it",
+        evidence=(
+            ("tasks", len(open_tasks)),
+            ("of", len(group.topology.tasks)),
+            ("first", first([str(task.id) for task in open_tasks])),
+            ("notes", tuple(notes)),
+            ("topology", group.topology.source),
+        ),
+        severity=Severity.INFO if harmless else Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _warmup(group: StreamsGroup, copy: TaskCopy, settings: GroupLimits, view: View) -> Iterable[Finding]:
+    if copy.role is not Role.WARMUP:
+        return
+    where = f"warm-up of task {copy.task} of {group.id} on process {_name(group, copy.process_id)}"
+    if copy.caught_up is True and group.state == "Stable":
+        waits = ""
+        if group.next_rebalance_ms is not None and group.next_rebalance_ms > view.snapshot.taken_ms:
+            left_s = (group.next_rebalance_ms - view.snapshot.taken_ms) // 1000
+            waits = f"; left alone it waits {left_s} s for the next probing rebalance"
+        sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag})"
+        sentence += f" and can be promoted now{waits}"
+        yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, Severity.INFO, view)
+    elif copy.caught_up is False and copy.rate_per_s is not None and copy.rate_per_s.high <= 0 and _lasting(copy, view):
+        sentence = f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or stands still "
+        sentence += f"({_rate(copy.rate_per_s)})"
+        yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, Severity.WARNING, view)
+
+
+def _standbys_grow(
+    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View
+) -> Iterable[Finding]:
+    growing = [
+        copy
+        for copy in copies
+        if copy.role is Role.STANDBY
+        and copy.rate_per_s is not None
+        and copy.rate_per_s.high < 0
+        and copy.lag is not None
+        and copy.lag.low > settings.acceptable_recovery_lag
+        and _lasting(copy, view)
+    ]
+    if not growing:
+        return
+    worst = max(growing, key=lambda copy: copy.lag.likely if copy.lag else 0.0)
+    yield Finding(
+        reason=FindingReason.STANDBY_LAG_GROWS,
+        subject=Subject("group", group.id),
+        sentence=f"{count(len(growing), 'standby', 'standbys')} of {group.id} keep falling behind, the worst of them "
+        f"that of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
+        f"{f', {_rate(worst.rate_per_s)}' if worst.rate_per_s else ''}",
+        evidence=(
+            ("standbys", len(growing)),
+            ("first", first([f"{copy.task} on {_name(group, copy.process_id)}" for copy in growing])),
+            *_lag_evidence(worst),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _copies_share(
+    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View
+) -> Iterable[Finding]:
+    """Active and standby copies of a task in one rack (or under one tag value) while another is free; not warm-ups."""
+    leaving = {(copy.process_id, copy.task) for copy in copies if copy.role is Role.WARMUP}
+    holders: dict[TaskId, list[StreamsProcess]] = {}
+    for process in group.processes:
+        for task in (*process.active, *process.standby):
+            if (process.id, task) not in leaving:
+                holders.setdefault(task, []).append(process)
+    shared = {task: processes for task, processes in holders.items() if len(processes) > 1}
+    if not shared:
+        return
+    told = settings.rack_aware_assignment_tags
+    for key in (RACK, *(told or sorted({key for process in group.processes for key, _ in process.tags}))):
+        yield from _share_of(group, key, shared, view, asked=key in told or key == RACK)
+
+
+def _share_of(
+    group: StreamsGroup, key: str, holders: Mapping[TaskId, Sequence[StreamsProcess]], view: View, *, asked: bool
+) -> Iterable[Finding]:
+    values = {process.id: _value(process, key) for process in group.processes}
+    known = {value for value in values.values() if value is not None}
+    crowded: list[tuple[TaskId, str, list[str]]] = []
+    for task, processes in sorted(holders.items(), key=lambda row: (isinstance(row[0].subtopology, str), row[0])):
+        used = [values[process.id] for process in processes]
+        free = sorted(known.difference(used))
+        twice = sorted({value for value in used if value is not None and used.count(value) > 1})
+        if twice and len(free) > used.count(None):  # a copy of unknown rack may be where it seems free
+            crowded.append((task, twice[0], free))
+    if not crowded:
+        return
+    task, value, free = crowded[0]
+    what = "rack" if key == RACK else f"tag {key}"
+    on = [_name(group, process.id) for process in holders[task] if values[process.id] == value]
+    yield Finding(
+        reason=FindingReason.COPIES_SHARE_RACK,
+        subject=Subject("group", group.id),
+        sentence=f"{count(len(crowded), 'task')} of {group.id} with copies that share a {what} while another is free: "
+        f"{task} is on {listed(on)}, both {value}; {listed(free)} is free",
+        evidence=(
+            ("key", key),
+            ("tasks", len(crowded)),
+            ("of", len(holders)),
+            ("first", first([str(name) for name, _, _ in crowded])),
+            ("free", tuple(free)),
+            ("asked for", asked),
+        ),
+        severity=Severity.WARNING if asked else Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+        detail=key,
+    )
+
+
+def _value(process: StreamsProcess, key: str) -> str | None:
+    return process.rack.name if key == RACK else dict(process.tags).get(key)
+
+
+def _about_copy(reason: FindingReason, copy: TaskCopy, sentence: str, severity: Severity, view: View) -> Finding:
+    return Finding(
+        reason=reason,
+        subject=Subject("task", f"{copy.group_id}/{copy.task}/{copy.process_id}"),
+        sentence=sentence,
+        evidence=_lag_evidence(copy),
+        severity=severity,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def _lasting(copy: TaskCopy, view: View) -> bool:
+    """True when the rate rests on readings, enough of them and over some time."""
+    known = view.memory.streams.get(copy.group_id)
+    before = known.copies.get((copy.process_id, copy.task)) if known is not None else None
+    if before is None or not before.samples or not is_reading(copy) or copy.samples < ENOUGH_SAMPLES:
+        return False
+    return view.snapshot.monotonic_ms - before.samples[0][0] >= ENOUGH_MS
+
+
+def _lag_evidence(copy: TaskCopy) -> tuple[tuple[str, str | float | bool | tuple[int, ...] | None], ...]:
+    def bounds(of: Range | None) -> tuple[int, ...] | None:
+        return None if of is None else (round(of.low), round(of.likely), round(of.high))
+
+    return (
+        ("lag", bounds(copy.lag)),
+        ("source", None if copy.lag_source is None else str(copy.lag_source)),
+        ("age ms", copy.lag_age_ms),
+        ("rate per s", bounds(copy.rate_per_s)),
+        ("eta s", bounds(copy.eta_s)),
+        ("role certain", copy.role_certain),
+    )
+
+
+def _lag(copy: TaskCopy) -> str:
+    if copy.lag is None:
+        return "lag unknown"
+    low, high = round(copy.lag.low), round(copy.lag.high)
+    return f"lag {low}" if low == high else f"lag {low} to {high}"
+
+
+def _rate(rate: Range) -> str:
+    return f"{-rate.likely:+.0f} records/s"
+
+
+def _name(group: StreamsGroup, process_id: str) -> str:
+    """A process by its client id, which people know, without the thread's part."""
+    process = next((process for process in group.processes if process.id == process_id), None)
+    if process is None or not process.client_ids:
+        return process_id
+    return process.client_ids[0].partition("-StreamThread-")[0]
