@@ -1,4 +1,4 @@
-"""Answers found without any flow: by trying every possibility. Slow and plain, so that nothing in them can be clever."""
+"""Answers found without any flow: by trying every possibility, slow and plain, so that nothing in them is clever."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,4 @@ class _RackSets(dict[int, frozenset[str]]):
 
     def rows(self, column: dict[str, list[int]]) -> list[tuple[frozenset[str], ...]]:
         starts = column["ptr"]
-        return [
-            tuple(self[mask] for mask in column["mask"][start:end])
-            for start, end in zip(starts, starts[1:], strict=False)
-        ]
+        return [tuple(self[mask] for mask in column["mask"][start:end]) for start, end in pairwise(starts)]

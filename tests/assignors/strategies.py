@@ -3,6 +3,9 @@ racks unknown, topics that nobody has, subscriptions that changed, brokers that 
 
 from __future__ import annotations
 
+import os
+
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from assignors.problem import (
@@ -138,3 +141,10 @@ def replica_problems(draw: st.DrawFn, *, balance: bool) -> ReplicaProblem:
         for number in range(draw(st.integers(1, 3)))
     )
     return ReplicaProblem(brokers=brokers, partitions=partitions, balance=balance)
+
+
+def examples(count: int) -> settings:
+    """Seeded examples, the same in every run; RACKWISE_EXAMPLES multiplies their number for a longer run."""
+    times = int(os.environ.get("RACKWISE_EXAMPLES", "1"))
+    quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+    return settings(max_examples=count * times, derandomize=True, deadline=None, suppress_health_check=quiet)

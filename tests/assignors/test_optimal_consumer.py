@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from assignors import (
     BadProblem,
@@ -15,18 +16,17 @@ from assignors import (
     ConsumerResult,
     TopicPartition,
     consumer_defects,
-    measure_consumer,
     optimal_consumer,
 )
 from assignors.flow import consumer_cost, consumer_graph, least_cost
 from assignors.optimal.consumer import solve_large
 from assignors.optimal.consumer_small import solve_small
 from tests.assignors.oracles import best_consumer, best_copartitioned
-from tests.assignors.strategies import consumer_problems
+from tests.assignors.strategies import consumer_problems, examples
 
 T = TypeVar("T")
-many = settings(max_examples=400, derandomize=True, deadline=None)
-some = settings(max_examples=150, derandomize=True, deadline=None)
+many = examples(300)
+some = examples(120)
 
 A, B, C = (frozenset(rack) for rack in "abc")
 
@@ -224,3 +224,64 @@ def test_the_order_of_the_input_leaves_no_trace(problem: ConsumerProblem) -> Non
 
 def shuffled(rng: random.Random, values: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(rng.sample(values, len(values)))
+
+
+BAD = {
+    "a member that occurs twice": (
+        ConsumerProblem(members=(member("x", "a"), member("x", "b")), racks={"t": (A,)}),
+        "member x occurs twice; give every member its own id",
+    ),
+    "a negative weight": (
+        ConsumerProblem(members=(member("x", "a"),), racks={"t": (A,)}, weights={TopicPartition("t", 0): -1}),
+        "partition t-0 weighs -1; weights lie between 0 and 2\\*\\*50",
+    ),
+    "a weight beyond any rate": (
+        ConsumerProblem(members=(member("x", "a"),), racks={"t": (A,)}, weights={TopicPartition("t", 0): 1 << 60}),
+        "partition t-0 weighs 1152921504606846976",
+    ),
+}
+
+
+@pytest.mark.parametrize("solve", [optimal_consumer, solve_large], ids=["small way", "large way"])
+@pytest.mark.parametrize(("problem", "sentence"), BAD.values(), ids=BAD.keys())
+def test_bad_problem(problem: ConsumerProblem, sentence: str, solve: Callable[[ConsumerProblem], object]) -> None:
+    with pytest.raises(BadProblem, match=sentence):
+        solve(problem)
+
+
+def random_group(rng: random.Random, members: int, partitions: int, weights: int | None = None) -> ConsumerProblem:
+    racks = {"t": tuple(frozenset(rng.sample("abc", rng.randint(1, 2))) for _ in range(partitions))}
+    everything = [TopicPartition("t", number) for number in range(partitions)]
+    owner = [rng.randrange(members) for _ in everything]
+    return ConsumerProblem(
+        members=tuple(
+            ConsumerMember(
+                id=f"m{number:03}",
+                rack=rng.choice("abc"),
+                topics=("t",),
+                owned=tuple(each for each, holder in zip(everything, owner, strict=True) if holder == number),
+            )
+            for number in range(members)
+        ),
+        racks=racks,
+        weights=None if weights is None else {each: rng.randrange(weights) for each in everything},
+    )
+
+
+@pytest.mark.parametrize("weights", [None, 100, 10**9, 2**50], ids=["unweighted", "small", "gigabytes", "the largest"])
+def test_hundreds_of_members_with_weights_of_any_size_are_solved_exactly(weights: int | None) -> None:
+    problem = random_group(random.Random(5), members=100, partitions=1000, weights=weights)
+    result = optimal_consumer(problem)
+    assert consumer_defects(problem, result) == ()
+    assert result.optimal
+    assert result.lower_bound == result.crossing
+    again = optimal_consumer(with_owned(problem, result))
+    assert (again.assignment, again.moved) == (result.assignment, 0)
+
+
+def test_small_groups_with_the_largest_weights_take_the_large_way_and_stay_exact() -> None:
+    problem = random_group(random.Random(6), members=4, partitions=12, weights=2**50)
+    assert figures(optimal_consumer(problem)) == figures(solve_large(problem))
+    assert optimal_consumer(problem).optimal
+    loads, crossing, moved, _, _ = figures(optimal_consumer(problem))
+    assert consumer_cost(problem, loads, crossing, moved) == least_cost(consumer_graph(problem))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from assignors import (
     Process,
@@ -20,10 +20,10 @@ from assignors import (
     task_defects,
 )
 from tests.assignors.oracles import best_single_standbys, least_shared, shared_copies, standby_score
-from tests.assignors.strategies import task_problems
+from tests.assignors.strategies import examples, task_problems
 
-many = settings(max_examples=400, derandomize=True, deadline=None)
-some = settings(max_examples=200, derandomize=True, deadline=None)
+many = examples(200)
+some = examples(100)
 
 A, B, C = (frozenset(rack) for rack in "abc")
 
@@ -234,7 +234,7 @@ def test_situation(problem: TaskProblem, expected: dict[str, tuple[int, ...]] | 
     result = optimal_tasks(problem)
     assert task_defects(problem, result) == ()
     if expected is None:
-        moved = [task for task in result.active["y"] + result.active["z"]]
+        moved = result.active["y"] + result.active["z"]
         assert moved
         assert all(task in result.standby["x"] for task in moved)
     else:

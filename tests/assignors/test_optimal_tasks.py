@@ -8,15 +8,15 @@ from typing import TypeVar
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from assignors import BadProblem, Process, Task, TaskId, TaskProblem, TaskResult, optimal_tasks, task_defects
 from assignors.flow import least_cost, task_graph
-from tests.assignors.strategies import task_problems
+from tests.assignors.strategies import examples, task_problems
 
 T = TypeVar("T")
-many = settings(max_examples=500, derandomize=True, deadline=None)
-some = settings(max_examples=150, derandomize=True, deadline=None)
+many = examples(300)
+some = examples(100)
 
 A, B, C = (frozenset(rack) for rack in "abc")
 
