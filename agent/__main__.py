@@ -6,6 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
+from agent.collector import walk_seldom
 from agent.errors import RackwiseError
 
 
@@ -14,6 +15,7 @@ def main() -> NoReturn:
     debug = bool(os.environ.get("RACKWISE_DEBUG")) or "--debug" in sys.argv
     if "--debug" in sys.argv:
         sys.argv.remove("--debug")
+    walk_seldom()
     from agent.cli.app import app  # noqa: PLC0415 typer is slow to import, and an error of its own is caught below
 
     try:

@@ -13,6 +13,7 @@ import time
 
 import psutil
 
+from agent.collector import walk_seldom
 from agent.limits import Limits
 from agent.loop import Line
 from agent.memory import Memory
@@ -51,6 +52,7 @@ def _in_a_fresh_process(size: int) -> str:
 
 
 def one(size: int) -> None:
+    walk_seldom()  # as the command does
     world = a_world(size)
     line = Line(Limits(max_proposals=size))
 
