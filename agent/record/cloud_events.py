@@ -23,7 +23,7 @@ def headers(
         "ce_dataschema": schema,
         "content-type": CONTENT_TYPE,
     }
-    return tuple((name, value.encode()) for name, value in attributes.items())
+    return tuple((name, value.encode("utf-8", "backslashreplace")) for name, value in attributes.items())
 
 
 def source(cluster_id: str, agent: str) -> str:

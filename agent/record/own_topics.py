@@ -103,6 +103,7 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
     replicas = len(placed[0])
     return NewTopic(
         topic.name,
+        num_partitions=len(placed),
         replica_assignment=[list(partition) for partition in placed],
         config={
             "cleanup.policy": topic.cleanup_policy,

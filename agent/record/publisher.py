@@ -7,7 +7,6 @@ without a producer id, so that writing is the only thing this client asks of a b
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,8 +61,7 @@ class Publisher:
                 "delivery.timeout.ms": 60_000,
                 "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
                 "error_cb": self._on_error,
-            },
-            logger=logging.getLogger("rackwise.librdkafka"),
+            }
         )
 
     def write(self, records: Iterable[Record], deadline_ms: int) -> None:
@@ -106,7 +104,7 @@ class Publisher:
             self._producer.produce(
                 record.topic,
                 value=record.value,
-                key=record.key.encode("utf-8", "surrogatepass"),
+                key=record.key.encode("utf-8", "backslashreplace"),
                 headers=list(record.headers),
                 on_delivery=self._on_delivery,
                 partition=_BY_KEY if record.partition is None else record.partition,

@@ -1,6 +1,6 @@
 """The JSON Schema of telemetry events, read off the same types as their codec, so that the two cannot differ.
 
-Committed as docs/schemas/telemetry.v1.json; additive changes only within a version.
+Committed in docs/schemas (telemetry.v1.json, proposal-life.v1.json); additive changes only within a version.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 from agent.record.derived import DERIVED_SHAPES
 from agent.record.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind
+from agent.record.proposals import LIFE_SCHEMA, Life
 from assignors.problem import TopicPartition
 
 SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"
@@ -54,6 +55,14 @@ def telemetry_schema() -> dict[str, Any]:
         "allOf": choices,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def life_schema() -> dict[str, Any]:
+    """The schema of a step in the life of a proposal after its creation."""
+    definitions: dict[str, Any] = {}
+    schema_of(Life, definitions)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": LIFE_SCHEMA}
+    return {**head, "title": "A step in the life of a proposal", **definitions[Life.__name__]}
 
 
 def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,187 @@
+"""The proposals topic: what is written when, so that its compacted state is what rackwise would do now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import jsonschema
+import pytest
+from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
+
+from agent.detect.finding import Subject
+from agent.propose.codec import proposal_from_json, proposal_schema, proposal_to_bytes
+from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
+from agent.record.proposals import CREATED, VOID, Life, Published, Update, proposals_in, slot, standing_in, update
+from agent.record.publisher import Record
+from agent.record.reader import Read
+from agent.record.schema import life_schema
+from agent.record.typed_json import UnreadableError
+
+NOW = 1_760_000_000_123
+TTL = 900_000
+
+
+def a_proposal(name: str = "orders", number: int = 1, created_ms: int = NOW, **other: object) -> Proposal:
+    values: dict[str, object] = {
+        "id": f"p-{number:012x}",
+        "kind": ProposalKind.TRIGGER,
+        "reason": ProposalReason.REBALANCE_IMPROVES,
+        "subject": Subject("group", name),
+        "sentence": "one rebalance brings 3 partitions home",
+        "before": (),
+        "after": (),
+        "moves": (),
+        "predicted": Predicted(),
+        "lower_bound": None,
+        "optimal": None,
+        "evidence": (),
+        "findings": (),
+        "snapshot_hash": "h",
+        "created_ms": created_ms,
+        "expires_ms": created_ms + TTL,
+        **other,
+    }
+    return Proposal(**values)  # type: ignore[arg-type] # a builder's keywords
+
+
+def step(standing: dict[str, Published] | None, *proposals: Proposal, now_ms: int = NOW) -> Update:
+    return update(standing or {}, proposals, now_ms=now_ms, topic="t", cluster="c/1", agent="a b")
+
+
+def header(record: Record, name: str) -> str:
+    return dict(record.headers)[name].decode()
+
+
+def told(change: Update) -> list[tuple[str, str]]:
+    return [(header(record, "ce_type"), header(record, "ce_id")) for record in change.records]
+
+
+STANDS = dict(step(None, a_proposal()).standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "proposals", "now_ms", "records"),
+    [
+        pytest.param({}, [a_proposal()], NOW, [(CREATED, "p-000000000001")], id="a new proposal is written"),
+        pytest.param(STANDS, [a_proposal()], NOW + 1, [], id="one that stands is not written again"),
+        pytest.param(
+            STANDS, [a_proposal(created_ms=NOW + TTL // 2)], NOW + TTL // 2, [], id="not at half of its time either"
+        ),
+        pytest.param(
+            STANDS,
+            [a_proposal(created_ms=NOW + TTL // 2 + 1)],
+            NOW + TTL // 2 + 1,
+            [(CREATED, "p-000000000001")],
+            id="but soon after, so that it never looks expired",
+        ),
+        pytest.param(
+            STANDS,
+            [a_proposal(number=2)],
+            NOW,
+            [(VOID, "p-000000000001.void"), (CREATED, "p-000000000002")],
+            id="another answer in its slot makes it void first",
+        ),
+        pytest.param(STANDS, [], NOW, [(VOID, "p-000000000001.void")], id="one that no longer holds is void"),
+        pytest.param(
+            STANDS,
+            [a_proposal(kind=ProposalKind.ADVISE, reason=ProposalReason.SET_CLIENT_RACK, number=3), a_proposal()],
+            NOW,
+            [(CREATED, "p-000000000003")],
+            id="another kind about the same subject has a slot of its own",
+        ),
+        pytest.param({}, [], NOW, [], id="nothing to say"),
+    ],
+)
+def test_what_is_written(
+    standing: dict[str, Published], proposals: list[Proposal], now_ms: int, records: list[tuple[str, str]]
+) -> None:
+    change = step(standing, *proposals, now_ms=now_ms)
+    assert told(change) == records
+    assert {key: one.id for key, one in change.standing.items()} == {slot(one): one.id for one in proposals}
+
+
+@pytest.mark.parametrize(
+    ("proposals", "now_ms", "sentence"),
+    [
+        pytest.param([a_proposal(number=2)], NOW, "another proposal took its place", id="replaced"),
+        pytest.param([], NOW, "what it rested on has changed", id="no longer proposed"),
+        pytest.param([], NOW + TTL + 1, "it expired before anybody used it", id="expired"),
+    ],
+)
+def test_a_void_record_says_why(proposals: list[Proposal], now_ms: int, sentence: str) -> None:
+    record = step(STANDS, *proposals, now_ms=now_ms).records[0]
+    document = json.loads(record.value or b"")
+    assert sentence in document["sentence"]
+    jsonschema.Draft202012Validator(life_schema()).validate(document)
+    assert header(record, "ce_dataschema") == life_schema()["$id"]
+
+
+def test_a_created_record_is_a_cloud_event_whose_value_is_the_canonical_proposal() -> None:
+    proposal = a_proposal("zahlungen/ä")
+    (record,) = step(None, proposal).records
+    event = from_binary_event(KafkaMessage(headers=dict(record.headers), key=record.key, value=record.value or b""))
+    assert event.get_specversion() == "1.0"
+    assert event.get_id() == proposal.id
+    assert event.get_source() == "/clusters/c%2F1/agents/a%20b"
+    assert event.get_type() == "rackwise.proposal.created.v1"
+    assert event.get_subject() == "group/zahlungen/ä"
+    assert event.get_time() == datetime.fromtimestamp(NOW / 1_000, UTC)
+    assert event.get_datacontenttype() == "application/json"
+    assert event.get_dataschema() == proposal_schema()["$id"]
+    assert event.get_extension("partitionkey") == record.key == "group/zahlungen/ä#trigger/rebalance_improves"
+    assert record.value == proposal_to_bytes(proposal)
+    jsonschema.Draft202012Validator(proposal_schema()).validate(event.get_data())
+    assert proposal_from_json(record.value) == proposal
+
+
+def as_read(records: tuple[Record, ...]) -> list[Read]:
+    return [
+        Read(0, offset, record.key, record.value, {name: value.decode() for name, value in record.headers})
+        for offset, record in enumerate(records)
+    ]
+
+
+def test_what_stands_is_read_back_from_the_records() -> None:
+    first = step(None, a_proposal("a", 1), a_proposal("b", 2), a_proposal("c", 3))
+    second = step(dict(first.standing), a_proposal("a", 1), a_proposal("b", 4))
+    read = as_read((*first.records, *second.records))
+    assert standing_in(read, "c/1") == second.standing
+    assert standing_in(read, "c") == {}, "another cluster whose id begins alike"
+    assert [(type(one).__name__, one.id) for one in proposals_in(read)] == [
+        ("Proposal", "p-000000000001"),
+        ("Proposal", "p-000000000004"),
+        ("Life", "p-000000000003"),
+    ]
+
+
+def test_compaction_in_any_state_gives_the_same_standing() -> None:
+    first = step(None, a_proposal("a", 1), a_proposal("b", 2))
+    second = step(dict(first.standing), a_proposal("b", 4))
+    read = as_read((*first.records, *second.records))
+    newest = {one.key: one for one in read}
+    assert standing_in(newest.values(), "c/1") == standing_in(read, "c/1") == second.standing
+    tombstone = Read(0, 9, read[1].key, None, read[1].headers)
+    assert standing_in([*read, tombstone], "c/1") == {}
+
+
+def test_a_void_that_comes_late_does_not_end_what_took_its_place() -> None:
+    old, new = step(None, a_proposal(number=1)), step(None, a_proposal(number=2))
+    void = step(dict(old.standing)).records
+    assert [one.id for one in standing_in(as_read((*old.records, *new.records, *void)), "c/1").values()] == [
+        "p-000000000002"
+    ]
+
+
+@pytest.mark.parametrize("value", [b"", b"{}", b"\xff", b"[]", b'{"id":1}'])
+def test_a_record_that_is_neither_is_refused(value: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        proposals_in([Read(0, 0, "k", value, {"ce_type": VOID})])
+
+
+def test_two_agents_write_the_same_record_but_for_their_names() -> None:
+    one, other = step(None, a_proposal()), update({}, [a_proposal()], now_ms=NOW, topic="t", cluster="c/1", agent="b")
+    assert one.records[0]._replace(headers=()) == other.records[0]._replace(headers=())
+    assert replace(a_proposal(), id="x") != a_proposal()
+    assert isinstance(proposals_in(as_read(step(STANDS).records))[0], Life)
