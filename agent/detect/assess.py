@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import chain
 from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
@@ -36,9 +37,10 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     bits = bits_of(snapshot, memo)
     groups = snapshot.groups.values()
     names = each(memo, "assess topics", groups, _ID, topics_of)
-    masks = _masks({topic for of_group in names for topic in of_group}, snapshot, bits, memo)
+    masks = _masks(set(chain.from_iterable(names)), snapshot, bits, memo).get
+    settings, default = limits.groups, limits.default_group
     rows = [
-        (group, limits.group(group.id), topics, tuple(map(masks.get, topics)))
+        (group, settings.get(group.id, default), topics, tuple(map(masks, topics)))
         for group, topics in zip(groups, names, strict=True)
     ]
     judged = each(memo, "assess", rows, _row_id, partial(_assess, bits, limits), context=(bits, limits))

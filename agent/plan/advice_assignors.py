@@ -9,10 +9,9 @@ from __future__ import annotations
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_BLIND
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, StreamsGroup
-from agent.plan.found import Scene, answered
+from agent.plan.found import Scene
 from agent.plan.owners import Advised
 from agent.plan.plan import AdvicePlan, Unplanned
-from agent.plan.triggers import IMPROVABLE, found_improvable
 from agent.plan.worth import total_reads, worth
 from agent.propose.proposal import ProposalReason
 
@@ -21,17 +20,12 @@ COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssigno
 
 def change_assignors(scene: Scene) -> Advised:
     """Advice for every group with a gap whose assignor, or whole kind, does not look at racks."""
-    if not scene.found.any(*IMPROVABLE):
-        return []
     advised: Advised = []
-    for group_id, assessment in scene.detection.assessments.items():
-        if assessment.gap <= 0:
+    for group_id, answers in scene.improvable.items():
+        assessment, group = scene.detection.assessments.get(group_id), scene.snapshot.groups.get(group_id)
+        if assessment is None or assessment.gap <= 0 or group is None or isinstance(group, OtherGroup):
             continue
-        group = scene.snapshot.groups.get(group_id)
-        if group is None or isinstance(group, OtherGroup) or not _blind(group, scene):
-            continue
-        answers = answered(found_improvable(scene, group_id))
-        if answers is None:
+        if not _blind(group, scene):
             continue
         why_not = _why_not(group, assessment, scene, held=answers.held)
         if why_not is not None:

@@ -5,7 +5,7 @@ The rule of the whole stage is here: no plan without a finding, and none from a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.detect.assessment import Detection
@@ -14,6 +14,13 @@ from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import BrokerState, RackState, Snapshot
 
+IMPROVABLE = (
+    FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
+    FindingReason.GROUP_KIND_IGNORES_RACKS,
+    FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+    FindingReason.RACK_AWARENESS_OFF,
+)
+"""Findings that say that a group's work could be nearer to its data."""
 _RACK_REASONS = (FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
 
 
@@ -39,27 +46,13 @@ class Found:
             return []
         return [finding for subject in subjects for finding in by_subject.get(subject, ())]
 
+    def by_subject(self, reason: FindingReason) -> Iterable[tuple[Subject, list[Finding]]]:
+        """The findings of a reason, subject by subject, in no particular order."""
+        return self._by_reason.get(reason, {}).items()
+
     def any(self, *reasons: FindingReason) -> bool:
         """True when there is at least one finding of one of these reasons."""
         return any(reason in self._by_reason for reason in reasons)
-
-
-class Scene(NamedTuple):
-    """All that planning looks at."""
-
-    snapshot: Snapshot
-    detection: Detection
-    found: Found
-    held: frozenset[int]
-    """Brokers whose rack has not been stable for long enough: nothing may rest on it."""
-    limits: Limits
-    memo: Memo
-
-
-def scene(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Scene:
-    """The findings in order, ready to be asked."""
-    found = Found(detection.findings)
-    return Scene(snapshot, detection, found, held_brokers(found, snapshot), limits, memo or Memo())
 
 
 class Answered(NamedTuple):
@@ -69,12 +62,45 @@ class Answered(NamedTuple):
     held: bool
 
 
+class Scene(NamedTuple):
+    """All that planning looks at."""
+
+    snapshot: Snapshot
+    detection: Detection
+    found: Found
+    improvable: Mapping[str, Answered]
+    """Group -> the findings that say that its work could be nearer to its data."""
+    held: frozenset[int]
+    """Brokers whose rack has not been stable for long enough: nothing may rest on it."""
+    limits: Limits
+    memo: Memo
+
+
+def scene(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Scene:
+    """The findings in order, ready to be asked."""
+    found = Found(detection.findings)
+    held = held_brokers(found, snapshot)
+    return Scene(snapshot, detection, found, _improvable(found), held, limits, memo if memo is not None else Memo())
+
+
 def answered(findings: Iterable[Finding]) -> Answered | None:
     """Their ids, sorted; None when there is no finding and thus nothing to plan."""
     found = list(findings)
     if not found:
         return None
     return Answered(tuple(sorted({f.id for f in found})), any(f.held for f in found))
+
+
+def _improvable(found: Found) -> dict[str, Answered]:
+    by_group: dict[str, list[Finding]] = {}
+    for reason in IMPROVABLE:
+        for subject, findings in found.by_subject(reason):
+            if subject.kind == "group":
+                by_group.setdefault(subject.name, []).extend(findings)
+    return {
+        group: Answered(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
+        for group, findings in by_group.items()
+    }
 
 
 def held_brokers(found: Found, snapshot: Snapshot) -> frozenset[int]:

@@ -11,19 +11,20 @@ assignor's own answer, so the gain is what is possible at best; the sentence say
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-from typing import NamedTuple
+from operator import itemgetter
 
+from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
-from agent.limits import GroupLimits, Limits
-from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup, TaskCopy
-from agent.plan.found import Scene, answered
+from agent.limits import Limits
+from agent.model.reuse import each
+from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup, TaskCopy, TopicState
+from agent.plan.found import Answered, Scene, answered
 from agent.plan.placements import Skipped
 from agent.plan.plan import TriggerPlan, Unplanned
-from agent.plan.worth import Reading, crossing_bytes, group_ground, reading, total_reads, worth
+from agent.plan.worth import crossing_bytes, group_ground, reading, total_reads, worth
 from agent.propose.proposal import ProposalReason
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -31,23 +32,12 @@ COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
 """Protocol names under which a rebalance revokes nothing that does not move (KIP-429)."""
 EAGER = frozenset({"range", "roundrobin", "sticky"})
 """Protocol names under which a rebalance revokes everything first."""
-IMPROVABLE = (
-    FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
-    FindingReason.GROUP_KIND_IGNORES_RACKS,
-    FindingReason.ASSIGNOR_WOULD_NOT_FIX,
-    FindingReason.RACK_AWARENESS_OFF,
-)
-"""Findings that say that a group's work could be nearer to its data."""
+CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
+ReaderGroup = ConsumerGroup | StreamsGroup
 Moves = tuple[tuple[TopicPartition, str, str], ...]
-
-
-class Judged(NamedTuple):
-    """What a rebalance could do for a group: moves and reads, or why none is proposed."""
-
-    why_not: Unplanned | None
-    moves: Moves = ()
-    reading: Reading | None = None
+_Row = tuple[ReaderGroup, Assessment, Answered, tuple[TaskCopy, ...] | None, tuple[TopicState | None, ...]]
+_ID = itemgetter(0)
 
 
 def plan_triggers(scene: Scene) -> tuple[list[TriggerPlan], Skipped]:
@@ -121,87 +111,82 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
 
 
 def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
-    if not scene.found.any(*IMPROVABLE):
-        return []
-    results: list[TriggerPlan | Skipped] = []
-    for group_id, assessment in scene.detection.assessments.items():
-        if assessment.gap <= 0:
+    snapshot, assessments = scene.snapshot, scene.detection.assessments
+    wanted: list[tuple[ReaderGroup, Assessment, Answered]] = []
+    for group_id, answers in scene.improvable.items():
+        group, assessment = snapshot.groups.get(group_id), assessments.get(group_id)
+        if assessment is None or assessment.gap <= 0:
             continue
-        group = scene.snapshot.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup | StreamsGroup):
-            continue
-        if group.kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
-            continue  # the owner can be advised, nobody can trigger
-        answers = answered(found_improvable(scene, group_id))
-        if answers is None:
-            continue
-        if answers.held:
-            results.append([(name, Unplanned.HELD) for name in answers.ids])
-            continue
-        judged = judge(scene, group, assessment)
-        if judged.why_not is None and scene.found.about(FindingReason.RACK_AWARENESS_OFF, Subject("group", group_id)):
-            judged = Judged(Unplanned.RACKS_OFF)
-        if judged.why_not is not None:
-            results.append([(name, judged.why_not) for name in answers.ids])
-            continue
-        plan = TriggerPlan(
-            group_id=group_id, reason=ProposalReason.REBALANCE_IMPROVES, moves=judged.moves, findings=answers.ids
-        )
-        results.append(plan)
-    return results
+        # The owners of groups that brokers assign can be advised, but nobody can trigger them.
+        if isinstance(group, ConsumerGroup | StreamsGroup) and group.kind in CLASSIC:
+            wanted.append((group, assessment, answers))
+    names = each(scene.memo, "trigger topics", [group for group, _, _ in wanted], _ID, topics_of)
+    topics, copies = snapshot.topics.get, snapshot.copies.get
+    rows = [
+        (group, assessment, answers, copies(group.id), tuple(map(topics, of)))
+        for (group, assessment, answers), of in zip(wanted, names, strict=True)
+    ]
+    context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
+    judged = each(scene.memo, "triggers", rows, _row_id, partial(_judge_row, scene), context=context)
+    return _above_bytes(judged, scene)
 
 
-def found_improvable(scene: Scene, group_id: str) -> list[Finding]:
-    """The findings that say that this group's work could be nearer to its data."""
-    subject = Subject("group", group_id)
-    return [finding for reason in IMPROVABLE for finding in scene.found.about(reason, subject)]
+def judge(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
+    """Why no rebalance is proposed for a group with a gap; None when one is."""
+    if scene.held and scene.held.intersection(_brokers_of(group, scene)):
+        return Unplanned.HELD
+    why = _not_triggerable(group, scene.limits) or _not_rack_aware(group, scene)
+    if why is None and any(copy.role is Role.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
+        why = Unplanned.UNSTABLE
+    return why or _not_worth(group, assessment, scene)
 
 
-def judge(scene: Scene, group: ConsumerGroup | StreamsGroup, assessment: Assessment) -> Judged:
-    """Whether a rebalance may be proposed for a group with a gap, and what it could move."""
-    snapshot, limits = scene.snapshot, scene.limits
-    ground = group_ground(group, snapshot, scene.memo)
-    if scene.held and any(broker in scene.held for broker in _brokers_of(scene, ground.masks)):
-        return Judged(Unplanned.HELD)
-    settings = limits.group(group.id)
-    judged = scene.memo.of(
-        ("judge", group.id),
-        (group, assessment, ground.bits, limits, scene.snapshot.copies.get(group.id), *ground.masks.values()),
-        partial(_judge, group, assessment, scene, settings),
-    )
-    if judged.why_not is None and limits.min_gain_bytes_per_s > 0:
-        weighed = crossing_bytes(group, assessment, ground, snapshot)
-        if weighed is not None and weighed[0] - weighed[1] < limits.min_gain_bytes_per_s:
-            return Judged(Unplanned.BELOW_THRESHOLD)
-    return judged
-
-
-def _judge(group: ConsumerGroup | StreamsGroup, assessment: Assessment, scene: Scene, settings: GroupLimits) -> Judged:
-    why = _not_triggerable(group, scene.limits) or _not_rack_aware(group, settings)
-    if why is None and group.id in scene.snapshot.copies:
-        warming = any(copy.role is Role.WARMUP for copy in scene.snapshot.copies[group.id])
-        why = Unplanned.UNSTABLE if warming else None
-    if why is not None:
-        return Judged(why)
+def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
     if not worth(assessment.gap, total_reads(assessment), scene.limits):
-        return Judged(Unplanned.BELOW_THRESHOLD)
+        return Unplanned.BELOW_THRESHOLD
     if any(rack.state is not RackState.KNOWN for rack in _racks(group)):
-        return Judged(Unplanned.UNKNOWN_RACK)
-    return _judge_reads(group, assessment, scene)
-
-
-def _judge_reads(group: ConsumerGroup | StreamsGroup, assessment: Assessment, scene: Scene) -> Judged:
-    """What Kafka's measure calls local saves nothing unless somebody near really serves the read."""
+        return Unplanned.UNKNOWN_RACK
+    # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
     read = reading(group, assessment, group_ground(group, scene.snapshot, scene.memo))
-    if read is None:
-        return Judged(Unplanned.BELOW_THRESHOLD)
-    if not worth(read.after.local - read.before.local, read.after.total, scene.limits):
-        unsure = scene.snapshot.selector_is_rack_aware is None
-        return Judged(Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD)
-    return Judged(None, _moves(group, assessment.result), read)
+    if read is not None and worth(read.after.local - read.before.local, read.after.total, scene.limits):
+        return None
+    unsure = scene.snapshot.selector_is_rack_aware is None
+    return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD
 
 
-def _not_triggerable(group: ConsumerGroup | StreamsGroup, limits: Limits) -> Unplanned | None:
+def _judge_row(scene: Scene, row: _Row) -> TriggerPlan | Skipped:
+    group, assessment, answers, _, _ = row
+    why = Unplanned.HELD if answers.held else judge(group, assessment, scene)
+    if why is not None:
+        return [(name, why) for name in answers.ids]
+    return TriggerPlan(
+        group_id=group.id,
+        reason=ProposalReason.REBALANCE_IMPROVES,
+        moves=_moves(group, assessment.result),
+        findings=answers.ids,
+    )
+
+
+def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[TriggerPlan | Skipped]:
+    """The same, without the plans that save fewer bytes than asked for; rates change too often to be reused."""
+    least = scene.limits.min_gain_bytes_per_s
+    if least <= 0 or not scene.snapshot.bytes_per_s:
+        return judged
+    kept: list[TriggerPlan | Skipped] = []
+    for plan in judged:
+        if isinstance(plan, TriggerPlan):
+            group, assessment = scene.snapshot.groups[plan.group_id], scene.detection.assessments[plan.group_id]
+            if isinstance(group, ConsumerGroup | StreamsGroup):
+                ground = group_ground(group, scene.snapshot, scene.memo)
+                weighed = crossing_bytes(group, assessment, ground, scene.snapshot)
+                if weighed is not None and weighed[0] - weighed[1] < least:
+                    kept.append([(name, Unplanned.BELOW_THRESHOLD) for name in plan.findings])
+                    continue
+        kept.append(plan)
+    return kept
+
+
+def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
     if limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
     if group.hidden or group.state != "Stable":
@@ -215,19 +200,22 @@ def _not_triggerable(group: ConsumerGroup | StreamsGroup, limits: Limits) -> Unp
     return None
 
 
-def _not_rack_aware(group: ConsumerGroup | StreamsGroup, settings: GroupLimits) -> Unplanned | None:
+def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
     """An assignor that does not look at racks would only shuffle."""
+    if scene.found.about(FindingReason.RACK_AWARENESS_OFF, Subject("group", group.id)):
+        return Unplanned.RACKS_OFF
     if isinstance(group, StreamsGroup):
-        return Unplanned.RACKS_OFF if settings.rack_aware_assignment_strategy == "none" else None
+        off = scene.limits.group(group.id).rack_aware_assignment_strategy == "none"
+        return Unplanned.RACKS_OFF if off else None
     return None if group.assignor in RACK_AWARE else Unplanned.RACKS_OFF
 
 
-def _racks(group: ConsumerGroup | StreamsGroup) -> list[Rack]:
+def _racks(group: ReaderGroup) -> list[Rack]:
     readers = group.members if isinstance(group, ConsumerGroup) else group.processes
     return [reader.rack for reader in readers]
 
 
-def _moves(group: ConsumerGroup | StreamsGroup, result: ConsumerResult | TaskResult | None) -> Moves:
+def _moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:
     """(partition, from, to) for everything that the optimum gives to somebody else; members, or Streams processes."""
     moves: list[tuple[TopicPartition, str, str]] = []
     if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
@@ -244,6 +232,10 @@ def _moves(group: ConsumerGroup | StreamsGroup, result: ConsumerResult | TaskRes
     return tuple(sorted(moves))
 
 
-def _brokers_of(scene: Scene, topics: Iterable[str]) -> set[int]:
-    states = [state for name in topics for state in scene.snapshot.topics[name].partitions]
-    return {broker for state in states for broker in state.replicas}
+def _brokers_of(group: ReaderGroup, scene: Scene) -> set[int]:
+    topics = [scene.snapshot.topics[name] for name in topics_of(group) if name in scene.snapshot.topics]
+    return {broker for topic in topics for state in topic.partitions for broker in state.replicas}
+
+
+def _row_id(row: _Row) -> str:
+    return row[0].id

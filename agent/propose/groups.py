@@ -7,43 +7,60 @@ warm-ups, which are certain, are in `warmups`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 
+from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.finding import Subject
-from agent.detect.traffic import optimal_reads
-from agent.model.snapshot import ConsumerGroup, StreamsGroup
+from agent.detect.traffic import Rates, optimal_reads, topic_rates
+from agent.model.reuse import each
+from agent.model.snapshot import ConsumerGroup, Group, StreamsGroup, TaskCopy, TopicState
 from agent.plan.plan import TriggerPlan
-from agent.propose.forecast import Work, forecast, work_of
+from agent.plan.worth import group_ground
+from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Scene, finished
 from agent.propose.warmups import promotion
 from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskResult
 
+_ID = itemgetter(0)
+_Row = tuple[TriggerPlan, Group, Assessment | None, tuple[TaskCopy, ...], tuple[TopicState, ...], Rates | None]
+"""All that a proposal depends on beside brokers and settings."""
 
-def rebalance(plan: TriggerPlan, scene: Scene) -> Proposal:
-    """The proposal that carries out a trigger plan."""
-    group = scene.snapshot.groups[plan.group_id]
+
+def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
+    """The proposals that carry out trigger plans, in their order."""
+    snapshot = scene.snapshot
+    groups = [snapshot.groups[plan.group_id] for plan in plans]
+    names = each(scene.memo, "rebalance topics", groups, _ID, topics_of)
+    rows: list[_Row] = []
+    for plan, group, of_group in zip(plans, groups, names, strict=True):
+        topics = tuple([snapshot.topics[name] for name in of_group if name in snapshot.topics])
+        assessment = scene.detection.assessments.get(plan.group_id)
+        copies = snapshot.copies.get(plan.group_id, ())
+        rows.append((plan, group, assessment, copies, topics, topic_rates(topics, snapshot)))
+    context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits)
+    drafts = each(scene.memo, "rebalances", rows, _row_id, partial(_draft, scene), context=context)
+    return [finished(draft, rests_on, snapshot, scene.limits) for draft, rests_on in drafts]
+
+
+def _draft(scene: Scene, row: _Row) -> tuple[Draft, str]:
+    plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
-    work = work_of(group, scene)
-    assessment = scene.detection.assessments.get(plan.group_id) or Assessment(group_id=plan.group_id)
-    copies = scene.snapshot.copies.get(plan.group_id, ())
-    draft, rests_on = scene.memo.of(
-        ("rebalance", plan.group_id),
-        (plan, group, assessment, work.ground.bits, work.rates, scene.limits, copies, *work.topics),
-        partial(_draft, plan, assessment, work, scene),
-    )
-    return finished(draft, rests_on, scene.snapshot, scene.limits)
-
-
-def _draft(plan: TriggerPlan, assessment: Assessment, work: Work, scene: Scene) -> tuple[Draft, str]:
-    if plan.reason is ProposalReason.WARMUP_PROMOTABLE and isinstance(work.group, StreamsGroup):
-        draft = promotion(plan, work.group, work, scene)
+    work = Work(group, group_ground(group, scene.snapshot, scene.memo), topics, rates)
+    if plan.reason is ProposalReason.WARMUP_PROMOTABLE and isinstance(group, StreamsGroup):
+        draft = promotion(plan, group, work, scene)
     else:
-        draft = _improvement(plan, assessment, work, scene)
+        draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
     return draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after)
+
+
+def _row_id(row: _Row) -> str:
+    return row[0].group_id
 
 
 def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: Scene) -> Draft:

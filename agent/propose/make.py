@@ -11,7 +11,7 @@ from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import Snapshot
 from agent.plan.plan import Plan
-from agent.propose.groups import rebalance
+from agent.propose.groups import rebalances
 from agent.propose.proposal import Proposal
 from agent.propose.replicas import placement
 from agent.propose.scene import proposing
@@ -24,6 +24,6 @@ def propose(
     """All proposals of a cycle, sorted by kind, subject and reason."""
     scene = proposing(snapshot, detection, limits, memo)
     proposals = [placement(part, scene) for part in plan.placements]
-    proposals += [rebalance(part, scene) for part in plan.triggers]
+    proposals += rebalances(plan.triggers, scene)
     proposals += [advice(part, scene) for part in plan.advice]
     return tuple(sorted(proposals, key=lambda p: (p.kind.value, p.subject, p.reason.name, p.id)))
