@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -46,9 +46,12 @@ KEEP: Final = Keep.KEEP
 class Members:
     """The brokers of one cluster as processes; shared by its handles, safe to use from several threads."""
 
-    def __init__(self, directory: Path, manifest: Manifest, jars: JarSet | None = None) -> None:
+    def __init__(
+        self, directory: Path, manifest: Manifest, jars: JarSet | None = None, options: Sequence[str] = ()
+    ) -> None:
         self.directory = directory
         self._jars = jars
+        self._options = tuple(options)
         self.manifest = manifest
         self.lock = RLock()
         self.held: HeldPorts | None = None
@@ -88,7 +91,7 @@ class Members:
         """Start its JVM and note the process; returns at once."""
         with self.lock:
             member = self.member(broker_id)
-            child = launch(self.directory, self.jars, self.manifest.spec, member.node)
+            child = launch(self.directory, self.jars, self.manifest.spec, member.node, self._options)
             self._children[broker_id] = child
             self.save(self.manifest.with_member(replace(member, process=ProcessId.of(child.pid))))
 
@@ -213,7 +216,8 @@ class Broker:
                 raise ClusterError(f"Broker {self.id} ended while it was starting", why=why)
             if time.monotonic() > until:
                 raise ClusterError(
-                    f"Broker {self.id} did not serve within {timeout_s:.0f} s", todo=f"Look into {self.log_path}."
+                    f"Broker {self.id} did not serve within {timeout_s:.0f} s",
+                    why="its log ends with: " + "\n".join(_tail(self.log_path)),
                 )
             time.sleep(_PAUSE_S)
 

@@ -11,7 +11,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from agent.cluster import security
+from agent.cluster.archive import do_without_archive, keep_archive, needs_archive, recording
 from agent.cluster.broker import Broker, Members
 from agent.cluster.errors import ClusterError
 from agent.cluster.jars import JarSet, Progress, kafka_jars
@@ -31,6 +32,10 @@ from agent.cluster.proxy_process import read_faults, start_proxy_process, wait_f
 from agent.cluster.spec import ClusterSpec
 
 _READY_TIMEOUT_S = 90.0
+
+
+def _silent(_line: str) -> None:
+    return
 
 
 class EmbeddedCluster:
@@ -56,13 +61,39 @@ class EmbeddedCluster:
         A detached cluster runs on after this process; any other ends with it. ClusterError when something is missing
         or a broker does not come up; then nothing is left behind.
         """
-        say = on_progress or _silent
         spec = spec or ClusterSpec()
-        began = time.monotonic()
+        say = on_progress or _silent
         jars = kafka_jars(spec.version, on_progress)
+        if needs_archive(jars):
+            say(f"getting Kafka {spec.version} ready for quick starts; this happens once")
+            cls._make_archive(spec.version, jars)
+        return cls._begin(spec, jars, name=name, detached=detached, say=say, timeout_s=timeout_s)
+
+    @classmethod
+    def _make_archive(cls, version: str, jars: JarSet) -> None:
+        try:
+            with cls._begin(ClusterSpec(version=version, racks=("a",)), jars, options=recording(jars)) as one:
+                keep_archive(jars, one.broker(1))
+        except ClusterError:
+            # What is wrong with this machine is told by the start that was asked for; Java may only lack archives.
+            do_without_archive(jars)
+
+    @classmethod
+    def _begin(
+        cls,
+        spec: ClusterSpec,
+        jars: JarSet,
+        *,
+        options: Sequence[str] = (),
+        name: str | None = None,
+        detached: bool = False,
+        say: Progress = _silent,
+        timeout_s: float = _READY_TIMEOUT_S,
+    ) -> Self:
+        began = time.monotonic()
         manifest = new_manifest(name or f"run-{os.getpid()}-{secrets.token_hex(3)}", spec, detached=detached)
         directory = new_directory(manifest)
-        members = Members(directory, manifest, jars)
+        members = Members(directory, manifest, jars, options)
         cluster = cls(members)
         try:
             if not detached:
@@ -229,7 +260,3 @@ def _not_proxied() -> ClusterError:
     return ClusterError(
         "This cluster has no recording proxy here", todo="Start it in this process with ClusterSpec(proxied=True)."
     )
-
-
-def _silent(_line: str) -> None:
-    return

@@ -48,6 +48,11 @@ class JarSet:
         return tuple(sorted(self.directory.glob("*.jar")))
 
     @property
+    def class_archive(self) -> Path:
+        """Where a broker's classes are kept ready for Java to map; `agent.cluster.archive` makes it."""
+        return self.directory / "broker.jsa"
+
+    @property
     def jmx_agent(self) -> Path:
         """Jar of the JMX exporter; ClusterError when this set has none."""
         found = sorted((self.directory / "agents").glob(f"{_AGENT_PREFIX}*.jar"))

@@ -7,7 +7,7 @@ before a crash, and is in no manifest yet, is found all the same.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +17,11 @@ from agent.cluster.settings import Node, as_properties
 from agent.cluster.spec import ClusterSpec
 
 TAG = "-Drackwise.cluster="
-_FORMAT_TIMEOUT_S = 60
+_FORMAT_TIMEOUT_S = 120
 # Serial collector and first compiler only: three brokers share a laptop with whatever they are wanted for.
 _SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+# An archive that another Java made, or that misses a class, is passed over in silence.
+_QUIET_ARCHIVE = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 
 _LOG4J2 = """\
 status = warn
@@ -120,21 +122,33 @@ def format_storage(
     users = [part for one in scram for part in ("--add-scram", one)]
     tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(where.properties), *users]
     command = [*_java(cluster_directory, jars, where, "128m"), *tool]
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"Broker {broker_id} could not format its directory", why=str(error)) from error
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise ClusterError(f"Broker {broker_id} could not format its directory", why=said[-1] if said else "no words")
 
 
-def launch(cluster_directory: Path, jars: JarSet, spec: ClusterSpec, node: Node) -> subprocess.Popen[bytes]:
-    """Start the broker; returns at once, in a session of its own so that Ctrl-C reaches the owner alone."""
+def launch(
+    cluster_directory: Path, jars: JarSet, spec: ClusterSpec, node: Node, options: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    """Start the broker; returns at once, in a session of its own so that Ctrl-C reaches the owner alone.
+
+    `options` are further options of the JVM.
+    """
     where = home(cluster_directory, node.id)
     agent = []
     if node.jmx_port is not None:
         agent = [f"-javaagent:{jars.jmx_agent}=127.0.0.1:{node.jmx_port}:{cluster_directory / 'jmx.yaml'}"]
-    command = [*_java(cluster_directory, jars, where, spec.heap, *agent), "kafka.Kafka", str(where.properties)]
+    command = [
+        *_java(cluster_directory, jars, where, spec.heap, *agent, *options),
+        "kafka.Kafka",
+        str(where.properties),
+    ]
     with where.output.open("ab") as output:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
@@ -143,10 +157,13 @@ def launch(cluster_directory: Path, jars: JarSet, spec: ClusterSpec, node: Node)
 
 
 def _java(cluster_directory: Path, jars: JarSet, where: Home, heap: str, *more: str) -> tuple[str, ...]:
+    archive = (f"-XX:SharedArchiveFile={jars.class_archive}",) if jars.class_archive.exists() else ()
     return (
         str(jars.java),
         f"-Xmx{heap}",
         *_SMALL,
+        *_QUIET_ARCHIVE,
+        *archive,
         *more,
         f"{TAG}{cluster_directory}",
         f"-Drackwise.log={where.log}",

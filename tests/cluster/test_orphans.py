@@ -67,18 +67,24 @@ def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parent]:
     clear_cluster(tmp_path / "clusters" / "orphaned")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
-def test_brokers_and_data_go_with_the_process_that_started_them(parent: Parent, number: signal.Signals) -> None:
+def test_brokers_and_data_go_with_the_process_that_started_them(parent: Parent) -> None:
     brokers, directory = parent.brokers, parent.directory
     assert len(brokers) == 1
-    parent.end(number)
+    parent.end(signal.SIGKILL)
     assert wait_gone(brokers, 20) == ()
     assert eventually(lambda: not directory.exists())
     assert find_clusters() == ()
 
 
-def test_ctrl_c_ends_the_cluster_in_order(parent: Parent) -> None:
+def test_a_cluster_whose_owner_lives_is_never_cleared_and_ends_with_ctrl_c(parent: Parent) -> None:
     brokers = parent.brokers
+    found = find_cluster("orphaned")
+    assert found is not None
+    assert (found.held, found.state) == (True, ClusterState.RUNNING)
+    assert "is cleared" not in rackwise_cluster("status", "--clear").stderr
+    assert "is gone" not in rackwise_cluster("down", "--all").stderr
+    assert [one for one in brokers if not one.alive] == []
+
     parent.end(signal.SIGINT)
     assert wait_gone(brokers, 20) == ()
     assert find_clusters() == ()
@@ -101,16 +107,6 @@ def test_what_outlives_even_the_watchdog_is_found_and_cleared_when_asked(parent:
     assert "cluster orphaned is cleared" in cleared.stderr
     assert wait_gone(brokers, 20) == ()
     assert find_clusters() == ()
-
-
-def test_a_cluster_that_is_held_is_not_offered_for_clearing(parent: Parent) -> None:
-    found = find_cluster("orphaned")
-    assert found is not None
-    assert found.held
-    assert found.state is ClusterState.RUNNING
-    assert "is cleared" not in rackwise_cluster("status", "--clear").stderr
-    assert "is gone" not in rackwise_cluster("down", "--all").stderr
-    assert [one for one in parent.brokers if not one.alive] == []
 
 
 def rackwise_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
