@@ -1,0 +1,113 @@
+"""How the demo ends: what was read back from the proposals topic, what it would be worth, and whether all was seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from agent.cycle import Cycle
+from agent.demo.news import with_line
+from agent.demo.shares import Share, shares
+from agent.detect.assessment import Measure
+from agent.propose.codec import proposal_from_json
+from agent.propose.proposal import Proposal, ProposalKind
+from agent.record.proposals import CREATED
+from agent.record.reader import Read, open_reader
+from config.settings import Settings
+
+WANTED = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE)
+"""Kinds that the demo must have published to end well."""
+_READ_MS = 15_000
+_RULES = {
+    Measure.KAFKA: "by Kafka's measure (any replica in the reader's rack)",
+    Measure.READ_LOCAL: "read-local (the leader, or a near replica where brokers and client allow it)",
+}
+
+
+class Published(NamedTuple):
+    """What a plain consumer found in the topic."""
+
+    records: int
+    proposals: tuple[Proposal, ...]
+    """Every proposal once, in the order in which they were first written."""
+
+
+def read_back(settings: Settings) -> Published:
+    """Everything in the proposals topic, read with a plain consumer. Raises KafkaException."""
+    with open_reader(
+        settings.kafka.confluent(), settings.proposals_topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
+    ) as reader:
+        return published(reader.read(reader.spans()))
+
+
+def published(records: Iterable[Read]) -> Published:
+    """The proposals among these records."""
+    found: dict[str, Proposal] = {}
+    count = 0
+    for record in records:
+        count += 1
+        if record.headers.get("ce_type") == CREATED and record.value is not None:
+            proposal = proposal_from_json(record.value)
+            found.setdefault(proposal.id, proposal)
+    return Published(count, tuple(found.values()))
+
+
+def missing(found: Published) -> tuple[str, ...]:
+    """One sentence for each wanted kind of which no proposal was read back."""
+    kinds = {proposal.kind for proposal in found.proposals}
+    return tuple(
+        f"no {kind.value} proposal was read back from the topic, and the demo promises at least one"
+        for kind in WANTED
+        if kind not in kinds
+    )
+
+
+def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
+    """The closing lines."""
+    kinds = Counter(proposal.kind.value for proposal in found.proposals)
+    slots = {(proposal.kind, proposal.subject, proposal.reason) for proposal in found.proposals}
+    head = f"Read back from topic {topic} with a plain consumer: {found.records} records, "
+    return (
+        head + f"{len(found.proposals)} proposals about {len(slots)} questions",
+        *(f"  {kind:<9} {kinds[kind]}" for kind in (kind.value for kind in ProposalKind)),
+        "",
+        "Reads across racks now, and after what is proposed now (at best)",
+        *(f"  {line}" for line in _share_lines(shares(last))),
+        "",
+        "What to do first",
+        *(f"  {number}. {sentence}" for number, sentence in enumerate(_first_steps(last.proposals), 1)),
+        "",
+        "Look further",
+        "  rackwise cluster up && rackwise doctor -b HOST:PORT   the same questions, on a cluster that stays",
+        "  rackwise run -b HOST:PORT                             the agent beside your own cluster, in dry run",
+        "  README.md, docs/                                      what each finding and proposal means",
+    )
+
+
+def _share_lines(found: Sequence[Share]) -> list[str]:
+    lines: list[str] = []
+    for share in found:
+        then = f"{_percent(share.crossing_now, share.total)} -> {_percent(share.crossing_after, share.total)}"
+        unit = "partitions" if share.unit == "partitions" else "bytes/s"
+        lines.append(
+            f"{then:<16} of {share.total:,.0f} {unit} {_RULES[share.measure]}"
+            + (f"; {share.unknown:,.0f} more cannot be told" if share.unknown else "")
+        )
+    return lines or ["nothing can be told: no group has members whose racks are known"]
+
+
+def _percent(part: float, total: float) -> str:
+    return f"{100 * part / total:.0f} %"
+
+
+def _first_steps(proposals: Sequence[Proposal]) -> list[str]:
+    """One proposal of each kind, in the order in which they pay: placement, rebalance, advice, leaders."""
+    order = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE, ProposalKind.LEADERS)
+    found = (max((p for p in proposals if p.kind is kind), key=_weight, default=None) for kind in order)
+    return [with_line(proposal) for proposal in found if proposal is not None] or ["nothing is worth doing"]
+
+
+def _weight(proposal: Proposal) -> tuple[bool, int]:
+    """The application's own topics before Kafka's, and what changes most first."""
+    return not proposal.subject.name.startswith("__"), len(proposal.after)
