@@ -14,11 +14,11 @@ from kafka import TopicPartition as KafkaPythonPartition
 from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.errors import ClusterUnreachable
-from agent.observation import GapCause, Part, RawReassignment
+from agent.observation import GapCause, Observation, Part, RawReassignment
 from agent.observe import Recall, Scope, observe
 from assignors.problem import TopicPartition
 from tests.hostile import GOOD, HELD
-from tests.observe.live import clients_of, gaps, kinds, produce, wait_for
+from tests.observe.live import clients_of, gaps, produce, wait_for
 from tests.raw_member import RawMember
 
 pytestmark = pytest.mark.harm
@@ -31,11 +31,11 @@ LATEST_S = 3 * (CALL_MS / 1000) + 2.5
 
 @pytest.fixture(scope="module")
 def fragile() -> Iterator[EmbeddedCluster]:
-    """A cluster of this file's own; brokers keep their session for long, so that a frozen one is still listed."""
-    spec = ClusterSpec(broker_properties={"broker.session.timeout.ms": "60000"})
+    """A cluster of this file's own; brokers keep their session long enough for a frozen one to be listed still."""
+    spec = ClusterSpec(broker_properties={"broker.session.timeout.ms": "15000"})
     with EmbeddedCluster.start(spec, on_progress=print) as started:
         admin = AdminClient({"bootstrap.servers": started.bootstrap_servers})
-        placed = NewTopic("placed", replica_assignment=[[1, 2], [2, 3], [3, 1]])
+        placed = NewTopic("placed", num_partitions=3, replica_assignment=[[1, 2], [2, 3], [3, 1]])
         for future in admin.create_topics([placed]).values():
             future.result(30)
         produce(started.bootstrap_servers, "placed", 30)
@@ -49,9 +49,7 @@ def test_one_frozen_broker_costs_its_own_answers_only(fragile: EmbeddedCluster) 
         for number in range(9):
             stack.enter_context(RawMember(where, f"frozen-{number}", metadata=GOOD, assignment=HELD))
         clients = stack.enter_context(clients_of(where))
-        whole = wait_for(
-            lambda: (seen := observe(clients, system_clock, SCOPE, recall)) and not gaps(seen) and seen, "all is well"
-        )
+        whole = wait_for(lambda: _whole(observe(clients, system_clock, SCOPE, recall)), "all is well")
         victim = next(broker for broker in (3, 2, 1) if any(group.coordinator == broker for group in whole.groups))
         fragile.broker(victim).freeze()
         try:
@@ -60,13 +58,10 @@ def test_one_frozen_broker_costs_its_own_answers_only(fragile: EmbeddedCluster) 
             took_s = time.monotonic() - began
         finally:
             fragile.broker(victim).thaw()
-        healed = wait_for(
-            lambda: (seen := observe(clients, system_clock, SCOPE, recall)) and not gaps(seen) and seen,
-            "all is well again",
-        )
+        healed = wait_for(lambda: _whole(observe(clients, system_clock, SCOPE, recall)), "all is well again")
     assert took_s < LATEST_S
     assert [topic.name for topic in partial.topics] == [topic.name for topic in whole.topics]
-    led = {tp for tp in whole.end_offsets if _leader(whole.topics, tp) == victim}
+    led = {tp for tp in whole.end_offsets if _leader(whole, tp) == victim}
     assert led
     assert set(whole.end_offsets) - set(partial.end_offsets) == led
     assert {group.group_id for group in partial.groups} == {
@@ -107,47 +102,39 @@ def test_all_brokers_frozen_is_unreachable_in_time(fragile: EmbeddedCluster) -> 
         wait_for(lambda: _answers(fragile), "the brokers run on")
 
 
-def test_a_killed_broker_is_named_by_the_replicas_that_are_offline(fragile: EmbeddedCluster) -> None:
+def test_a_broker_that_is_down_shows_as_offline_replicas_and_what_waits_for_it_as_reassignments(
+    fragile: EmbeddedCluster,
+) -> None:
+    waits = KafkaPythonPartition("placed", 2)
     fragile.broker(2).stop()
+    mover = KafkaAdminClient(bootstrap_servers=fragile.broker(1).address)
     try:
+        mover.alter_partition_reassignments({waits: [2, 3]})
         with clients_of(fragile.bootstrap_servers) as clients:
-            seen = wait_for(
-                lambda: (look := observe(clients, system_clock, SCOPE)) and _offline(look.topics) and look,
-                "it is noticed",
-            )
+            seen = wait_for(lambda: _whole_with_offline(observe(clients, system_clock, SCOPE)), "it is noticed")
+        mover.alter_partition_reassignments({waits: None})
     finally:
+        mover.close()
         fragile.broker(2).start()
     assert [(broker.id, broker.rack, broker.fenced) for broker in seen.brokers if broker.id == 2] == [(2, "b", True)]
     placed = next(topic for topic in seen.topics if topic.name == "placed")
-    assert [row.offline for row in placed.partitions] == [(2,), (2,), ()]
+    assert [row.offline for row in placed.partitions] == [(2,), (2,), (2,)]
     assert [row.leader for row in placed.partitions] == [1, 3, 3]
-    assert 2 not in seen.broker_configs
+    assert set(seen.broker_configs) == {1, 3}
+    assert seen.reassignments == (RawReassignment(TopicPartition("placed", 2), (2, 3, 1), (2,), (1,)),)
 
 
-def test_a_reassignment_that_waits_for_a_broker_is_seen(fragile: EmbeddedCluster) -> None:
-    moved = KafkaPythonPartition("placed", 0)
-    movers = KafkaAdminClient(bootstrap_servers=fragile.broker(1).address)
-    fragile.broker(3).freeze()
-    try:
-        movers.alter_partition_reassignments({moved: [1, 3]})
-        with clients_of(fragile.broker(1).address) as clients:
-            seen = observe(clients, system_clock, SCOPE)
-        movers.alter_partition_reassignments({moved: None})
-    finally:
-        fragile.broker(3).thaw()
-        movers.close()
-    assert seen.reassignments == (RawReassignment(TopicPartition("placed", 0), (1, 3, 2), (3,), (2,)),)
-    assert (Part.REASSIGNMENTS, GapCause.TIMED_OUT, "") not in kinds(gaps(seen))
+def _whole(seen: Observation) -> Observation | None:
+    return None if gaps(seen) else seen
 
 
-def _leader(topics: tuple[object, ...], tp: TopicPartition) -> int | None:
-    topic = next(row for row in topics if row.name == tp.topic)  # type: ignore[attr-defined] # a RawTopic
-    leader: int | None = topic.partitions[tp.partition].leader  # type: ignore[attr-defined] # a RawTopic
-    return leader
+def _leader(seen: Observation, tp: TopicPartition) -> int | None:
+    return next(topic.partitions[tp.partition].leader for topic in seen.topics if topic.name == tp.topic)
 
 
-def _offline(topics: tuple[object, ...]) -> bool:
-    return any(row.offline for topic in topics for row in topic.partitions)  # type: ignore[attr-defined] # a RawTopic
+def _whole_with_offline(seen: Observation) -> Observation | None:
+    offline = all(row.offline for topic in seen.topics if topic.name == "placed" for row in topic.partitions)
+    return seen if offline and seen.reassignments else None
 
 
 def _answers(cluster: EmbeddedCluster) -> bool:
