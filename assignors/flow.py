@@ -109,6 +109,7 @@ def _residual(graph: nx.MultiDiGraph[Any], now: Mapping[TaskId, str], without: H
         used[share, node] += 1
         used[node, _SINK] += 1
     residual: nx.DiGraph[Any] = nx.DiGraph()
+    residual.add_nodes_from(graph)
     for start, end, data in graph.edges(data=True):
         if without in (start, end):
             continue
