@@ -97,7 +97,8 @@ class Agent:
         lost = self._recorder.close(deadline_ms)
         if lost:
             self._log.warning("records_lost", records=lost, sentence=f"{lost} records could not be written in time")
-        self._log.info("stopped", cycles=self._number, sentence=f"stopped after {self._number} cycles")
+        cycles = "1 cycle" if self._number == 1 else f"{self._number} cycles"
+        self._log.info("stopped", cycles=self._number, sentence=f"stopped after {cycles}")
 
     def _cycle(self, *, planning: bool) -> tuple[Cycle, Recording]:
         self._number += 1
