@@ -1,0 +1,180 @@
+"""Advice: who should change which setting, with the exact line."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.detect import detect
+from agent.detect.assessment import Detection
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.limits import GroupLimits, Limits
+from agent.memory import Memory
+from agent.model.snapshot import GroupKind
+from agent.plan import Plan, make_plan
+from agent.plan.plan import AdvicePlan, Unplanned
+from agent.propose.proposal import ProposalReason
+from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
+
+LIMITS = Limits()
+
+
+def planned(built: Builder, *extra: Finding, limits: Limits = LIMITS) -> Plan:
+    snapshot = built.snapshot()
+    detection = detect(snapshot, Memory(), limits, None)
+    detection = Detection(findings=(*detection.findings, *extra), assessments=detection.assessments)
+    return make_plan(snapshot, detection, limits, None)
+
+
+def advised(plan: Plan, reason: ProposalReason) -> AdvicePlan:
+    found = [advice for advice in plan.advice if advice.reason is reason]
+    assert len(found) == 1, f"one advice with {reason.name}, but {plan.advice}"
+    return found[0]
+
+
+def finding(reason: FindingReason, kind: str, name: str, **changes: object) -> Finding:
+    return Finding(
+        reason=reason, subject=Subject(kind, name), sentence=reason.value, evidence=(), since_ms=NOW_MS,
+        **{"severity": Severity.WARNING, **changes},
+    )  # fmt: skip
+
+
+def test_members_without_rack_are_told_to_send_one():
+    built = a_cluster().topic("t", (1,), (2,), (3,))
+    built.group("g", member("m1", None, "t-0"), member("m2", None, "t-1"), member("m3", "c", "t-2"))
+    advice = advised(planned(built), ProposalReason.SET_CLIENT_RACK)
+    assert (advice.subject_kind, advice.subject) == ("group", "g")
+    assert advice.line == "client.rack=<a|b|c>"
+    assert advice.who == ("client-m1", "client-m2")
+    assert advice.findings == ("member_without_rack:group/g",)
+
+
+def test_members_that_are_too_old_are_told_to_upgrade_instead():
+    built = a_cluster().topic("t", (1,), (2,))
+    built.group("g", member("m1", None, "t-0", subscription_version=1), member("m2", "b", "t-1"))
+    plan = planned(built)
+    advice = advised(plan, ProposalReason.UPGRADE_CLIENT)
+    assert advice.who == ("client-m1",)
+    assert advice.now == "subscription version 1"
+    assert "kafka-clients 3.5 or librdkafka 2.2" in advice.line
+    assert [a.reason for a in plan.advice] == [ProposalReason.UPGRADE_CLIENT]
+
+
+def test_brokers_without_rack_are_named_together():
+    built = a_cluster(a=(1,), b=(2,)).broker(3, None).broker(10, None).topic("t", (1, 3), (2, 10))
+    advice = advised(planned(built), ProposalReason.SET_BROKER_RACK)
+    assert (advice.line, advice.who) == ("broker.rack=<a|b>", ("broker 3", "broker 10"))
+
+
+def test_brokers_without_a_selector_are_named_with_the_line():
+    built = a_cluster().topic("t", (1, 2, 3))
+    built.selector = False
+    built.broker_configs = {
+        1: {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"},
+        2: {"replica.selector.class": ""},
+        3: {},
+    }
+    advice = advised(planned(built), ProposalReason.SET_SELECTOR)
+    assert advice.line == "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    assert advice.who == ("broker 2", "broker 3")
+
+
+def test_roundrobin_is_told_to_go_to_cooperative_sticky():
+    built = a_cluster().topic("t", (1,), (2,))
+    built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"), assignor="roundrobin")
+    advice = advised(planned(built), ProposalReason.CHANGE_ASSIGNOR)
+    line = "partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert (advice.now, advice.line) == ("roundrobin", line)
+    assert "2 of its 2 reads cross racks" in advice.why
+
+
+def test_a_kip_848_group_is_advised_by_its_measured_gap_and_left_alone_without_one():
+    members = (member("m1", "b", "t-0"), member("m2", "a", "t-1"))
+    built = a_cluster().topic("t", (1,), (2,)).group("g", *members, kind=GroupKind.CONSUMER, assignor="uniform")
+    advice = advised(planned(built), ProposalReason.CHANGE_ASSIGNOR)
+    assert (advice.setting, advice.now, advice.wanted) == ("group.protocol", "consumer", "classic")
+    plan = planned(built, limits=Limits(min_gain_partitions=3))
+    assert plan.advice == ()
+    assert Unplanned.BELOW_THRESHOLD in dict(plan.unplanned).values()
+    at_home = (member("m1", "a", "t-0"), member("m2", "b", "t-1"))
+    built.group("g", *at_home, kind=GroupKind.CONSUMER, assignor="uniform")
+    assert planned(built).advice == ()
+
+
+def crowded_standbys(**tags: tuple[tuple[str, str], ...]) -> Builder:
+    processes = (
+        process("p1", "a", "0_0", tags=tags.get("p1", ())),
+        process("p2", "a", "", standby="0_0", tags=tags.get("p2", ())),
+        process("p3", "b", "", tags=tags.get("p3", ())),
+    )
+    return a_cluster().topic("t", (1,)).streams("g", *processes, topology=[task("0_0", "t-0")])
+
+
+def test_standbys_beside_their_active_get_a_tag_of_the_rack():
+    advice = advised(planned(crowded_standbys()), ProposalReason.SET_STANDBYS)
+    assert advice.line == "rack.aware.assignment.tags=rack\nclient.tag.rack=<a|b|c>"
+
+
+def test_a_tag_that_says_the_same_as_the_rack_is_used():
+    built = crowded_standbys(
+        p1=(("team", "x"), ("zone", "za")), p2=(("team", "x"), ("zone", "za")), p3=(("team", "x"), ("zone", "zb"))
+    )
+    advice = advised(planned(built), ProposalReason.SET_STANDBYS)
+    assert advice.line == "rack.aware.assignment.tags=zone"
+
+
+def test_where_tags_are_set_already_no_setting_is_missing():
+    limits = Limits(groups={"g": GroupLimits(rack_aware_assignment_tags=("zone",), known=True)})
+    tags = {"p1": (("zone", "za"),), "p2": (("zone", "za"),), "p3": (("zone", "zb"),)}
+    plan = planned(crowded_standbys(**tags), limits=limits)
+    assert plan.advice == ()
+    assert Unplanned.NO_LEVER in dict(plan.unplanned).values()
+
+
+def test_a_throttle_left_behind_comes_with_the_command_that_removes_it():
+    built = a_cluster().topic("t", (1,), leader_throttle="0:1", follower_throttle="0:2")
+    left = finding(FindingReason.THROTTLE_LEFT_BEHIND, "topic", "t")
+    advice = advised(planned(built, left), ProposalReason.REMOVE_THROTTLE)
+    assert advice.line == (
+        "kafka-configs.sh --bootstrap-server host1:9092 --entity-type topics --entity-name t --alter --delete-config "
+        "leader.replication.throttled.replicas,follower.replication.throttled.replicas"
+    )
+
+
+def test_a_broker_rate_left_behind_names_only_what_is_set():
+    built = a_cluster().topic("t", (1,))
+    built.broker_configs = {2: {"leader.replication.throttled.rate": "1000"}}
+    left = finding(FindingReason.THROTTLE_LEFT_BEHIND, "broker", "2")
+    advice = advised(planned(built, left), ProposalReason.REMOVE_THROTTLE)
+    assert advice.line.endswith(
+        "--entity-type brokers --entity-name 2 --alter --delete-config leader.replication.throttled.rate"
+    )
+
+
+def test_a_wildcard_throttle_may_be_meant_to_stay():
+    built = a_cluster().topic("t", (1,), leader_throttle="*")
+    left = finding(FindingReason.THROTTLE_LEFT_BEHIND, "topic", "t")
+    plan = planned(built, left)
+    assert plan.advice == ()
+    assert plan.unplanned == ((left.id, Unplanned.MAY_BE_MEANT),)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [FindingReason.BROKER_RACK_MISSING, FindingReason.SELECTOR_NOT_RACK_AWARE, FindingReason.THROTTLE_LEFT_BEHIND],
+)
+def test_nothing_is_advised_from_a_held_finding(reason):
+    built = a_cluster().topic("t", (1,), leader_throttle="0:1")
+    kind, name = ("topic", "t") if reason is FindingReason.THROTTLE_LEFT_BEHIND else ("broker", "1")
+    held = finding(reason, kind, name, held=True)
+    plan = planned(built, held)
+    assert plan.advice == ()
+    assert (held.id, Unplanned.HELD) in plan.unplanned
+
+
+def test_findings_about_members_and_tasks_are_gathered_by_group():
+    built = a_cluster().topic("t", (1,), (2,)).group("a/b", member("m1", None, "t-0"), member("m2", "b", "t-1"))
+    snapshot = built.snapshot()
+    about_member = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "a/b/m1")
+    gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "nobody/m1")
+    plan = make_plan(snapshot, Detection(findings=(about_member, gone)), LIMITS, None)
+    assert [(a.subject, a.findings) for a in plan.advice] == [("a/b", (about_member.id,))]

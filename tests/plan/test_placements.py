@@ -1,0 +1,213 @@
+"""Replicas that share racks: what moves, what stays, and what is left out with its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.detect import detect
+from agent.detect.assessment import Detection
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model.snapshot import Snapshot
+from agent.plan import Plan, make_plan
+from agent.plan.plan import Unplanned
+from agent.propose.proposal import ProposalReason
+from tests.snapshots import NOW_MS, Builder, a_cluster, tp
+
+LIMITS = Limits()
+
+
+def found(snapshot: Snapshot, limits: Limits = LIMITS) -> Detection:
+    return detect(snapshot, Memory(), limits, None)
+
+
+def planned(built: Builder, limits: Limits = LIMITS, **changes: object) -> Plan:
+    snapshot = built.snapshot(**changes)
+    return make_plan(snapshot, found(snapshot, limits), limits, None)
+
+
+def changed(plan: Plan) -> dict[str, tuple[int, ...]]:
+    return {str(change.id): change.after for placement in plan.placements for change in placement.changes}
+
+
+def why_not(plan: Plan) -> dict[str, Unplanned]:
+    return dict(plan.unplanned)
+
+
+def six_brokers() -> Builder:
+    return a_cluster(a=(1, 4), b=(2, 5), c=(3, 6))
+
+
+# --- what moves -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("built", "after"),
+    [
+        pytest.param(
+            six_brokers().topic("t", (1, 4, 2), (2, 3, 4)), {"t-0": (1, 6, 2)},
+            id="two copies in rack a: the one of the busier broker moves to the idle one of c, the rest stays",
+        ),
+        pytest.param(
+            a_cluster(a=(1, 4), b=(2,)).topic("t", (1, 4)), {"t-0": (1, 2)},
+            id="two racks, two copies in one: the follower moves",
+        ),
+        pytest.param(
+            six_brokers().topic("t", (1, 4, 2, 5)), {"t-0": (1, 3, 2, 5)},
+            id="four copies on three racks, two and two: one rack is empty, so one copy moves there",
+        ),
+        pytest.param(
+            six_brokers().topic("t", (1, 2, 3, 4)), {},
+            id="four copies on three racks, two and one and one: as even as it gets",
+        ),
+        pytest.param(
+            a_cluster(a=(1, 2, 3)).topic("t", (1, 2, 3)), {},
+            id="one rack only: nothing to spread over",
+        ),
+    ],
+)  # fmt: skip
+def test_the_fewest_replicas_move(built, after):
+    plan = planned(built)
+    assert changed(plan) == after
+    for placement in plan.placements:
+        assert placement.reason is ProposalReason.MEND_RACK_SPREAD
+        assert placement.optimal
+        assert placement.lower_bound == 1000 * len(after)
+        assert placement.findings == ("replicas_share_rack:topic/t",)
+
+
+def test_new_replicas_go_to_the_idler_brokers_of_the_whole_cluster():
+    # Broker 3 holds five replicas of other topics and broker 6 none, so all of them go to 6.
+    built = six_brokers().topic("busy", *[(3,)] * 5).topic("t", (1, 4), (1, 4))
+    changes = changed(planned(built))
+    assert sorted(changes) == ["t-0", "t-1"]
+    assert all(3 not in replicas for replicas in changes.values())
+
+
+def test_sizes_never_decide_where_replicas_go_but_count_in_the_bound():
+    small = six_brokers().topic("t", (1, 4), (4, 1), size=10)
+    large = six_brokers().topic("t", (1, 4), (4, 1), size=10_000)
+    unknown = six_brokers().topic("t", (1, 4), (4, 1), size=None)
+    plans = [planned(built) for built in (small, large, unknown)]
+    assert changed(plans[0]) == changed(plans[1]) == changed(plans[2])
+    assert [plan.placements[0].lower_bound for plan in plans] == [20, 20_000, 2]
+
+
+# --- what is left out -----------------------------------------------------------------------------------------
+
+
+def test_a_topic_that_cannot_be_mended_does_not_keep_others_from_being_planned():
+    built = a_cluster(a=(1, 4), b=(2,), c=(3,)).topic("ok", (1, 4)).topic("stuck", (1, 4, 2))
+    built.broker(3, "c", cordoned=True)
+    finding = share_finding("stuck")
+    snapshot = built.snapshot()
+    plan = make_plan(snapshot, Detection(findings=(*found(snapshot).findings, finding)), LIMITS, None)
+    assert changed(plan) == {"ok-0": (1, 2)}
+    assert why_not(plan)["topic/stuck-0"] is Unplanned.INFEASIBLE
+
+
+def share_finding(topic: str, *, held: bool = False, detail: str = "") -> Finding:
+    return Finding(
+        reason=FindingReason.REPLICAS_SHARE_RACK, subject=Subject("topic", topic), sentence="they share",
+        evidence=(), severity=Severity.WARNING, since_ms=NOW_MS, held=held, detail=detail,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("built", "limits", "key", "why"),
+    [
+        pytest.param(
+            six_brokers().topic("t", (1, 4)), Limits(exclude_topics=("t*",)),
+            "replicas_share_rack:topic/t", Unplanned.EXCLUDED, id="excluded by the settings",
+        ),
+        pytest.param(
+            six_brokers().topic("rackwise.journal", (1, 4), own=True), LIMITS,
+            "replicas_share_rack:topic/rackwise.journal", Unplanned.EXCLUDED, id="rackwise's own topic",
+        ),
+        pytest.param(
+            six_brokers().topic("t", (1, 4)).moving("t-0", (1, 4), (), ()), LIMITS,
+            "topic/t-0", Unplanned.RUNNING, id="a reassignment of it runs",
+        ),
+        pytest.param(
+            six_brokers().broker(9, "_").topic("t", (1, 4, 9)), LIMITS,
+            "topic/t-0", Unplanned.UNKNOWN_RACK, id="a replica's rack is unknown",
+        ),
+    ],
+)  # fmt: skip
+def test_a_partition_is_left_alone_with_its_reason(built, limits, key, why):
+    topic = next(iter(built.topics))
+    plan = make_plan(built.snapshot(), Detection(findings=(share_finding(topic),)), limits, None)
+    assert changed(plan) == {}
+    assert why_not(plan) == {key: why}
+
+
+def test_own_topics_are_planned_when_they_were_asked_for():
+    built = six_brokers().topic("rackwise.journal", (1, 4), own=True)
+    assert "rackwise.journal-0" in changed(planned(built, Limits(include_own_topics=True)))
+
+
+def test_nothing_is_planned_from_a_held_finding():
+    built = six_brokers().topic("t", (1, 4))
+    plan = make_plan(built.snapshot(), Detection(findings=(share_finding("t", held=True),)), LIMITS, None)
+    assert changed(plan) == {}
+    assert why_not(plan) == {"replicas_share_rack:topic/t": Unplanned.HELD}
+
+
+def test_a_broker_whose_rack_flaps_neither_gives_nor_takes():
+    built = six_brokers().topic("t", (1, 4, 2), (2, 5, 1), (4, 1))
+    flaps = Finding(
+        reason=FindingReason.RACK_FLAPPING, subject=Subject("broker", "3"), sentence="it flaps", evidence=(),
+        severity=Severity.WARNING, since_ms=NOW_MS, held=True,
+    )  # fmt: skip
+    changes = changed(make_plan(built.snapshot(), Detection(findings=(share_finding("t"), flaps)), LIMITS, None))
+    assert changes["t-0"] == (1, 6, 2), "6 is the other broker of rack c"
+    assert all(3 not in replicas for replicas in changes.values())
+    flaps_giver = Detection(findings=(share_finding("t"), replace_subject(flaps, "4")))
+    plan = make_plan(built.snapshot(), flaps_giver, LIMITS, None)
+    assert set(changed(plan)) == {"t-1"}
+    assert why_not(plan)["topic/t-0"] is Unplanned.HELD
+
+
+def replace_subject(finding: Finding, broker: str) -> Finding:
+    return Finding(
+        reason=finding.reason, subject=Subject("broker", broker), sentence=finding.sentence, evidence=(),
+        severity=finding.severity, since_ms=finding.since_ms, held=finding.held,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param({"alive": False}, id="absent"),
+        pytest.param({"fenced": True}, id="fenced"),
+        pytest.param({"cordoned": True}, id="cordoned"),
+    ],
+)
+def test_a_broker_that_is_not_open_takes_nothing(broken):
+    built = six_brokers().broker(3, "c", **broken).topic("t", (1, 4, 2))
+    assert changed(planned(built)) == {"t-0": (1, 6, 2)}
+
+
+def test_no_finding_no_plan():
+    built = six_brokers().topic("t", (1, 4))
+    assert make_plan(built.snapshot(), Detection(), LIMITS, None) == Plan()
+
+
+def test_a_large_topic_is_cut_to_the_cap_and_the_rest_is_named():
+    built = six_brokers().topic("t", *[(1, 4)] * 5)
+    plan = planned(built, Limits(max_moves_per_proposal=2))
+    assert list(changed(plan)) == ["t-0", "t-1"]
+    assert plan.unplanned == (("topic/t", Unplanned.CAPPED),)
+    assert not plan.placements[0].optimal
+
+
+def test_the_cap_on_proposals_keeps_the_most_important():
+    built = six_brokers().topic("a", (1, 4)).topic("b", (1, 4), (2, 5)).topic("c", (3, 6))
+    built.broker(9, "_")
+    plan = planned(built, Limits(max_proposals=2))
+    assert [p.topic for p in plan.placements] == ["a", "b"]
+    assert plan.advice == ()
+    capped = {key for key, why in plan.unplanned if why is Unplanned.CAPPED}
+    assert capped == {"topic/c", "cluster/test-cluster"}
+    assert tp("b-0") in [change.id for p in plan.placements for change in p.changes]
