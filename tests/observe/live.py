@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.observation import Gap, GapCause, Observation, Part
@@ -25,24 +25,30 @@ def clients_of(bootstrap_servers: str, properties: Mapping[str, str] | None = No
 
 
 @contextlib.contextmanager
-def topics(admin: AdminClient, **partitions: int) -> Iterator[None]:
-    """Topics of two replicas; underscores of the names become dashes."""
+def topics(admin: AdminClient, arguments: Mapping[str, Any] | None = None, /, **partitions: int) -> Iterator[None]:
+    """Topics of two replicas; underscores of the names become dashes. ``arguments`` as a `WireClient` takes them."""
     names = {name.replace("_", "-"): count for name, count in partitions.items()}
     for future in admin.create_topics([NewTopic(name, count, 2) for name, count in names.items()]).values():
         future.result(30)
-    wait_for(lambda: all(set(names) <= known for known in _known(admin)), "every broker knows the new topics")
+    wait_for(
+        lambda: all(set(names) <= known for known in _known(admin, arguments or {})),
+        "every broker knows the new topics",
+    )
     try:
         yield
     finally:
         for future in admin.delete_topics(list(names)).values():
             future.result(30)
-        wait_for(lambda: not any(set(names) & known for known in _known(admin)), "every broker forgot the topics")
+        wait_for(
+            lambda: not any(set(names) & known for known in _known(admin, arguments or {})),
+            "every broker forgot the topics",
+        )
 
 
-def _known(admin: AdminClient) -> Iterator[set[str]]:
+def _known(admin: AdminClient, arguments: Mapping[str, Any]) -> Iterator[set[str]]:
     """Topics that each broker knows: they learn of changes one after the other."""
     for broker in admin.list_topics(timeout=10).brokers.values():
-        with WireClient({"bootstrap_servers": [f"{broker.host}:{broker.port}"]}) as wire:
+        with WireClient({**arguments, "bootstrap_servers": [f"{broker.host}:{broker.port}"]}) as wire:
             yield {topic.name for topic in wire.describe_topics(5_000).topics}
 
 
@@ -74,10 +80,17 @@ def consumer(bootstrap_servers: str, group: str, topic: str, **settings: object)
 
 
 def commit(admin: AdminClient, group: str, topic: str, offset: int) -> None:
-    """A group without members that has an offset."""
-    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
-    for future in admin.alter_consumer_group_offsets([wanted]).values():
-        future.result(30)
+    """A group without members that has an offset; tried again while the coordinator is being made."""
+
+    def committed() -> bool:
+        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
+        (future,) = admin.alter_consumer_group_offsets([wanted], request_timeout=5).values()
+        try:
+            return all(one.error is None for one in future.result(30).topic_partitions)
+        except KafkaException:
+            return False
+
+    wait_for(committed, f"{group} commits")
 
 
 def delete_groups(admin: AdminClient, *groups: str) -> None:
