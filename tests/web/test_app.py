@@ -1,0 +1,180 @@
+"""Health over HTTP, asked of a real server on a loopback address."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from agent.clock import Instant
+from agent.errors import ConfigError
+from agent.observation import Gap, GapCause, Part
+from agent.record.publisher import Counts
+from agent.record.recorder import Recording
+from agent.state import Failure, LoopState
+from agent.web.app import make_app
+from agent.web.metrics import Caps
+from agent.web.server import WebServer
+from tests.web.test_metrics import CYCLE, state
+
+NOW = Instant(1_760_000_010_000, 10_000)
+
+
+class Seen:
+    """The state that the server under test is shown."""
+
+    value = state()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[WebServer]:
+    app = make_app(
+        lambda: Seen.value, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps(), allowed_hosts=["Agent.Example"]
+    )
+    with WebServer(app, "127.0.0.1", 0) as started:
+        yield started
+
+
+def get(server: WebServer, path: str, seen: LoopState | None = None, **headers: str) -> httpx.Response:
+    Seen.value = seen or state()
+    return httpx.get(f"http://{server.address}{path}", headers=headers, timeout=10)
+
+
+GAPS = (
+    Gap(Part.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5000 ms"),
+    Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "pay\nments", "GROUP_AUTHORIZATION_FAILED"),
+)
+BLIND = state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, gaps=GAPS)))
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "reasons"),
+    [
+        pytest.param(state(), 200, [], id="a fresh look"),
+        pytest.param(LoopState(started=Instant(0, 0)), 503, ["there was no successful look yet"], id="no look yet"),
+        pytest.param(
+            replace(state(), last_success=Instant(0, -30_000)),
+            503,
+            ["the last successful look was 40 s ago"],
+            id="an old look",
+        ),
+        pytest.param(
+            replace(state(), failure=Failure(7, "no broker answers", 0)),
+            503,
+            ["no broker answers"],
+            id="a failing loop",
+        ),
+        pytest.param(replace(state(), stopping=True), 503, ["the agent is stopping"], id="about to end"),
+        pytest.param(BLIND, 200, [], id="a partial look is a look"),
+    ],
+)
+def test_readyz(server: WebServer, seen: LoopState, status: int, reasons: list[str]) -> None:
+    answer = get(server, "/readyz", seen)
+    assert (answer.status_code, answer.json()["ready"], answer.json()["reasons"]) == (status, status == 200, reasons)
+
+
+def test_readyz_names_what_it_cannot_see_and_what_it_could_not_record(server: WebServer) -> None:
+    recording = Recording(True, Counts(0, 3, 0), 0, ("rackwise.telemetry: Topic authorization failed",))
+    document = get(server, "/readyz", replace(BLIND, recording=recording)).json()
+    assert document["not_seen"] == [
+        {"part": "log dirs", "cause": "no answer in time", "subject": "broker 2", "detail": "no answer in 5000 ms"},
+        {
+            "part": "groups",
+            "cause": "not allowed to see",
+            "subject": "pay\\nments",
+            "detail": "GROUP_AUTHORIZATION_FAILED",
+        },
+    ]
+    assert document["not_recorded"] == ["rackwise.telemetry: Topic authorization failed"]
+    assert (document["cycle"], document["mode"], document["cluster"]) == (1, "propose", "synthetic-world")
+    assert document["sentence"].startswith("saw 12 brokers in 3 racks")
+
+
+@pytest.mark.parametrize(
+    ("seen", "status", "reasons"),
+    [
+        pytest.param(state(), 200, [], id="a loop that turns"),
+        pytest.param(replace(state(), failure=Failure(7, "x", 0)), 200, [], id="a failing loop turns too"),
+        pytest.param(LoopState(started=Instant(0, 5_000)), 200, [], id="just started"),
+        pytest.param(
+            replace(state(), last_end=Instant(0, -60_000)), 503, ["no cycle has ended for 70 s"], id="a loop that hangs"
+        ),
+        pytest.param(LoopState(started=Instant(0, -90_000)), 503, ["no cycle has ended for 100 s"], id="never began"),
+    ],
+)
+def test_livez(server: WebServer, seen: LoopState, status: int, reasons: list[str]) -> None:
+    answer = get(server, "/livez", seen)
+    assert (answer.status_code, answer.json()) == (status, {"live": status == 200, "reasons": reasons})
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        pytest.param("127.0.0.1:9464", 200, id="an address"),
+        pytest.param("127.0.0.1", 200, id="an address without port"),
+        pytest.param("[::1]:9464", 200, id="an IPv6 address"),
+        pytest.param("10.1.2.3:9464", 200, id="the address of a pod"),
+        pytest.param("localhost:9464", 200, id="localhost"),
+        pytest.param("LOCALHOST", 200, id="in capitals"),
+        pytest.param("agent.example:9464", 200, id="a host that the settings name"),
+        pytest.param("evil.example", 421, id="any other name"),
+        pytest.param("127.0.0.1.evil.example", 421, id="a name that begins like an address"),
+        pytest.param("localhost.evil.example", 421, id="a name that begins like localhost"),
+        pytest.param("evil.example:127.0.0.1", 421, id="an address for a port"),
+        pytest.param("", 421, id="no name"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/livez", "/metrics", "/nowhere"])
+def test_only_known_hosts_are_answered(server: WebServer, host: str, status: int, path: str) -> None:
+    expected = 404 if path == "/nowhere" and status == 200 else status
+    assert get(server, path, host=host).status_code == expected
+
+
+def test_two_host_headers_are_refused(server: WebServer) -> None:
+    host, port = server.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as raw:
+        raw.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+        assert raw.recv(100).split()[1] in (b"400", b"421")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
+def test_it_is_for_reading_only(server: WebServer, method: str, path: str) -> None:
+    assert httpx.request(method, f"http://{server.address}{path}", timeout=10).status_code == 405
+
+
+def test_metrics_come_in_the_form_that_is_asked_for(server: WebServer) -> None:
+    plain = get(server, "/metrics")
+    assert plain.headers["content-type"].startswith("text/plain; version=")
+    assert 'rackwise_cycles_total{outcome="succeeded"} 4.0' in plain.text
+    assert "process_resident_memory_bytes" in plain.text
+    modern = get(server, "/metrics", accept="application/openmetrics-text; version=1.0.0")
+    assert modern.headers["content-type"].startswith("application/openmetrics-text")
+    assert modern.text.endswith("# EOF\n")
+
+
+def test_answers_are_neither_kept_nor_guessed_at(server: WebServer) -> None:
+    for path in ("/livez", "/readyz", "/metrics"):
+        headers = get(server, path).headers
+        assert (headers["cache-control"], headers["x-content-type-options"]) == ("no-store", "nosniff")
+        assert "server" not in headers
+
+
+def test_a_port_that_is_taken_is_a_setting_to_correct(server: WebServer) -> None:
+    app = make_app(lambda: Seen.value, lambda: NOW, fresh_ms=1, stall_ms=1, caps=Caps())
+    with pytest.raises(ConfigError) as refused:
+        WebServer(app, "127.0.0.1", int(server.address.rpartition(":")[2]))
+    assert refused.value.exit_code == 2
+    assert str(refused.value).endswith("Set http.bind and http.port to a free address, or http.enabled to false.")
+
+
+def test_once_stopped_nothing_listens() -> None:
+    app = make_app(lambda: Seen.value, lambda: NOW, fresh_ms=1, stall_ms=1, caps=Caps())
+    with WebServer(app, "127.0.0.1", 0) as started:
+        address = started.address
+        assert httpx.get(f"http://{address}/livez", timeout=10).status_code == 503
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"http://{address}/livez", timeout=10)

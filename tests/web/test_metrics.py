@@ -1,0 +1,217 @@
+"""Metrics: named as documented, well-formed, bounded whatever the cluster holds, and silent about what is unknown."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import CollectorRegistry
+
+from agent.clock import Instant
+from agent.cycle import Cycle
+from agent.detect.assessment import Assessment, Detection, Locality, Measure
+from agent.limits import Limits
+from agent.loop import Line, run_cycle
+from agent.memory import Memory
+from agent.model.snapshot import LagSource, Range, Role, TaskCopy
+from agent.observation import Gap, GapCause, Part
+from agent.record.publisher import Counts
+from agent.record.recorder import Recording
+from agent.state import LoopState
+from agent.web.metrics import METRICS, Caps, RackwiseCollector
+from assignors.problem import TaskId
+from tests.world import a_world
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+WORLD = a_world(6, improvable=1.0)
+HOSTILE = ['a"b', "new\nline", "back\\slash", "\x1b[31m", "\ud800", "\u2028", "x" * 5_000, "", "other", "other (2)"]
+
+
+def a_cycle() -> Cycle:
+    return run_cycle(Line(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
+
+
+CYCLE = a_cycle()
+TASK, CAPS = TaskId(0, 1), Caps()
+
+
+def a_copy(group: str = "app", task: TaskId = TASK, role: Role = Role.STANDBY, **figures: object) -> TaskCopy:
+    values: dict[str, object] = {
+        "group_id": group, "process_id": "p", "task": task, "role": role, "role_certain": True, "end_offset_sum": 100,
+        "lag": Range(5, 10, 20), "lag_source": LagSource.MODEL, "lag_age_ms": 0, "rate_per_s": Range(1, 2, 3),
+        "eta_s": Range(4, 5, 6), "caught_up": False, **figures,
+    }  # fmt: skip
+    return TaskCopy(**values)  # type: ignore[arg-type] # a builder's keywords
+
+
+def with_copies(*copies: TaskCopy) -> LoopState:
+    by_group: dict[str, tuple[TaskCopy, ...]] = {}
+    for copy in copies:
+        by_group[copy.group_id] = (*by_group.get(copy.group_id, ()), copy)
+    return state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, copies=by_group)))
+
+
+def state(cycle: Cycle | None = CYCLE) -> LoopState:
+    recording = Recording(True, Counts(5, 1, 2), 3, ())
+    done = Instant(1_760_000_000_500, 7)
+    return LoopState(
+        started=Instant(0, 0), cycle=cycle, planned=cycle, recording=recording, last_success=done, last_end=done,
+        succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5},
+    )  # fmt: skip
+
+
+def page(seen: LoopState, caps: Caps = CAPS) -> str:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RackwiseCollector(lambda: seen, "1.2.3", caps))
+    return generate_latest(registry).decode()
+
+
+def series(seen: LoopState, caps: Caps = CAPS) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Name and labels -> value, as a Prometheus server reads them; two equal series would be an error there."""
+    samples = [one for family in text_string_to_metric_families(page(seen, caps)) for one in family.samples]
+    names = Counter((one.name, tuple(sorted(one.labels.items()))) for one in samples)
+    assert max(names.values()) == 1, names.most_common(1)
+    return {(one.name, tuple(sorted(one.labels.items()))): one.value for one in samples}
+
+
+def values(seen: LoopState, name: str, caps: Caps = CAPS) -> dict[tuple[str, ...], float]:
+    return {tuple(v for _, v in labels): value for (one, labels), value in series(seen, caps).items() if one == name}
+
+
+def test_the_table_in_the_docs_is_the_one_of_the_code() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \| (.*?) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    assert rows == [
+        (one.name, one.kind, ", ".join(f"`{label}`" for label in one.labels), one.sentence) for one in METRICS
+    ]
+
+
+def test_every_documented_metric_is_exported_with_its_labels_and_kind_and_no_other() -> None:
+    full = with_copies(a_copy(), a_copy(role=Role.WARMUP), a_copy(lag=None))
+    bytes_known = Assessment(
+        group_id="g", current=(Locality(Measure.READ_LOCAL, "bytes_per_s", 1.0, 4.0, 1.0),),
+        optimal=(Locality(Measure.READ_LOCAL, "bytes_per_s", 3.0, 4.0, 1.0),),
+    )  # fmt: skip
+    assert full.cycle is not None
+    gaps = (Gap(Part.GROUPS, GapCause.TIMED_OUT, "g", "late"),)
+    cycle = replace(
+        full.cycle,
+        snapshot=replace(full.cycle.snapshot, gaps=gaps),
+        detection=replace(full.cycle.detection, assessments={"g": bytes_known}),
+    )
+    families = {one.name: one for one in text_string_to_metric_families(page(replace(full, cycle=cycle)))}
+    exported = {one.name.removesuffix("_total") for one in METRICS if one.name != "rackwise_unplanned"}
+    assert set(families) - {"rackwise_unplanned"} == exported
+    for described in METRICS:
+        family = families.get(described.name.removesuffix("_total"))
+        if family is not None:
+            assert family.type == described.kind
+            assert all(set(one.labels) == set(described.labels) for one in family.samples)
+            assert all(one.name == described.name for one in family.samples)
+            assert family.documentation == described.sentence
+
+
+def test_before_the_first_look_only_the_loop_is_counted() -> None:
+    assert {name for name, _ in series(LoopState(started=Instant(0, 0)))} == {
+        "rackwise_build_info",
+        "rackwise_cycles_total",
+        "rackwise_looks_skipped_total",
+        "rackwise_cycles_overrun_total",
+    }
+
+
+def test_the_figures_of_the_loop_and_the_cluster() -> None:
+    seen = state()
+    assert values(seen, "rackwise_build_info") == {("1.2.3",): 1}
+    assert values(seen, "rackwise_cycles_total") == {("succeeded",): 4, ("failed",): 1}
+    assert values(seen, "rackwise_looks_skipped_total") == {(): 2}
+    assert values(seen, "rackwise_cycles_overrun_total") == {(): 3}
+    assert values(seen, "rackwise_last_success_timestamp_seconds") == {(): 1_760_000_000.5}
+    assert values(seen, "rackwise_records_total") == {("written",): 5, ("failed",): 1, ("dropped",): 2}
+    assert values(seen, "rackwise_records_waiting") == {(): 3}
+    assert values(seen, "rackwise_stage_seconds_total") == {("detect",): 1.5}
+    assert sum(values(seen, "rackwise_brokers").values()) == 12
+    assert values(seen, "rackwise_partitions") == {(): 60}
+    assert values(seen, "rackwise_groups") == {("classic consumer",): 6}
+    assert sum(values(seen, "rackwise_findings").values()) == len(CYCLE.detection.findings) > 0
+    assert values(seen, "rackwise_proposals") == {("trigger",): 6}
+
+
+def test_the_shares_of_a_group_are_of_what_is_known() -> None:
+    found = Assessment(
+        group_id="g",
+        current=(
+            Locality(Measure.KAFKA, "partitions", 2.0, 10.0, 2.0),
+            Locality(Measure.READ_LOCAL, "partitions", 0, 4, 4),
+        ),
+        optimal=(Locality(Measure.KAFKA, "partitions", 8.0, 10.0, 2.0),),
+    )
+    seen = state(replace(CYCLE, detection=Detection(assessments={"g": found})))
+    assert values(seen, "rackwise_group_cross_rack_share") == {("g", "kafka", "partitions"): 0.75}
+    assert values(seen, "rackwise_group_optimal_cross_rack_share") == {("g", "kafka", "partitions"): 0.0}
+    assert values(seen, "rackwise_group_unknown_rack_share") == {
+        ("g", "kafka", "partitions"): 0.2,
+        ("g", "read-local", "partitions"): 1.0,
+    }
+
+
+def test_the_lag_of_a_task_is_that_of_its_worst_copy() -> None:
+    seen = with_copies(
+        a_copy(lag=Range(0, 3, 9)),
+        a_copy(lag=Range(0, 70, 90), rate_per_s=Range(-3, -2, -1), eta_s=None),
+        a_copy(role=Role.WARMUP, caught_up=True),
+        a_copy(role=Role.WARMUP, caught_up=None, task=TaskId("s", 0)),
+        a_copy(role=Role.ACTIVE, lag=None, caught_up=None, rate_per_s=None, eta_s=None),
+    )
+    assert values(seen, "rackwise_task_lag_records") == {
+        ("app", "standby", "0_1"): 70,
+        ("app", "warm-up", "0_1"): 10,
+        ("app", "warm-up", "s_0"): 10,
+    }
+    assert values(seen, "rackwise_task_lag_trend_records_per_second")["app", "standby", "0_1"] == -2
+    assert ("app", "standby", "0_1") not in values(seen, "rackwise_task_caught_up_eta_seconds")
+    assert values(seen, "rackwise_task_promotable") == {("app", "0_1"): 1.0}
+    assert values(seen, "rackwise_task_copies_lag_unknown") == {("app",): 1}
+
+
+def test_series_are_bounded_over_a_hundred_thousand_random_names() -> None:
+    draw = random.Random(1)
+    names = [f"{draw.getrandbits(64):x}" for _ in range(50_000)] + HOSTILE
+    one = Locality(Measure.KAFKA, "partitions", 1.0, 2.0, 0.0)
+    assessments = {name: Assessment(group_id=name, current=(one,), optimal=(one,)) for name in names}
+    copies = {name: (a_copy(name, TaskId(name, 0)), a_copy(name, role=Role.WARMUP, caught_up=True)) for name in names}
+    cycle = replace(
+        CYCLE,
+        detection=replace(CYCLE.detection, assessments=assessments),
+        snapshot=replace(CYCLE.snapshot, copies=copies),
+    )
+    seen = state(cycle)
+    found = series(seen)
+    assert len(found) <= 5_000
+    shares = values(seen, "rackwise_group_cross_rack_share")
+    assert len(shares) == 101
+    assert shares["other", "kafka", "partitions"] == 0.5
+    assert values(seen, "rackwise_task_series_left_out") == {(): 2 * len(names) - 1_000}
+    assert max(len(value) for _, labels in found for _, value in labels) <= 300
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_foreign_name_never_breaks_the_page(name: str) -> None:
+    one = Locality(Measure.KAFKA, "partitions", 1.0, 2.0, 0.0)
+    assessments = {each: Assessment(group_id=each, current=(one,), optimal=(one,)) for each in (name, "plain")}
+    seen = with_copies(a_copy(name), a_copy(name, role=Role.WARMUP, caught_up=False))
+    assert seen.cycle is not None
+    seen = replace(seen, cycle=replace(seen.cycle, detection=Detection(assessments=assessments)))
+    text = page(seen)
+    assert len(values(seen, "rackwise_group_cross_rack_share")) == 2
+    assert not any(ord(sign) < 32 and sign != "\n" for sign in text)
+
+
+def test_series_vanish_with_their_subjects() -> None:
+    assert values(with_copies(a_copy("gone")), "rackwise_task_lag_records")
+    assert not values(with_copies(), "rackwise_task_lag_records")
