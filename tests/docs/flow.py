@@ -1,0 +1,69 @@
+"""The file map of docs/flow.md, read off the modules' own first lines. Write it anew: python -m tests.docs.flow"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FLOW = ROOT / "docs" / "flow.md"
+BEGIN, END = "<!-- files -->", "<!-- end of files -->"
+
+SECTIONS = (
+    ("1. observe", "shell", ("agent/observation.py", "agent/observe", "agent/wire")),
+    ("2. decode", "pure", ("agent/decode",)),
+    ("3. model", "pure", ("agent/model", "agent/memory")),
+    ("4. detect", "pure", ("agent/detect",)),
+    ("5. plan", "pure", ("agent/plan",)),
+    ("6. propose", "pure", ("agent/propose",)),
+    ("7. guard", "pure", ("agent/guard.py",)),
+    ("8. act", "shell", ("agent/act.py",)),
+    ("9. record", "shell", ("agent/record",)),
+    ("around the line", "", ("agent", "agent/web", "agent/cli")),
+    ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
+    ("settings", "", ("config",)),
+    ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload")),
+)
+
+
+def file_map() -> str:
+    """One table per stage: module and what it answers."""
+    told: set[Path] = set()
+    lines: list[str] = []
+    for title, nature, places in SECTIONS:
+        lines += [
+            "",
+            f"### {title}" + (f" ({nature})" if nature else ""),
+            "",
+            "| file | what it answers |",
+            "|---|---|",
+        ]
+        for place in places:
+            for module in modules(ROOT / place):
+                if module not in told:
+                    told.add(module)
+                    lines.append(f"| `{module.relative_to(ROOT)}` | {first_line(module)} |")
+    return "\n".join([*lines, ""])
+
+
+def modules(place: Path) -> list[Path]:
+    """A module, or the modules right inside a package that say something."""
+    if place.suffix == ".py":
+        return [place]
+    return sorted(module for module in place.glob("*.py") if module.name != "__init__.py")
+
+
+def first_line(module: Path) -> str:
+    """The first paragraph of the module's docstring, as one line."""
+    text = ast.get_docstring(ast.parse(module.read_text())) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def with_file_map(document: str) -> str:
+    """The document with the present map between its marks."""
+    head, _, rest = document.partition(BEGIN)
+    return f"{head}{BEGIN}\n{file_map()}\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    FLOW.write_text(with_file_map(FLOW.read_text()))
