@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.observation import Gap, GapCause, Observation, Part
@@ -79,18 +79,22 @@ def consumer(bootstrap_servers: str, group: str, topic: str, **settings: object)
         one.close()
 
 
-def commit(admin: AdminClient, group: str, topic: str, offset: int) -> None:
-    """A group without members that has an offset; tried again while the coordinator is being made."""
+def commit(client: Mapping[str, str | int], group: str, topic: str, offset: int) -> None:
+    """A group without members that has an offset; tried again while the coordinator is being made.
+
+    By a consumer: the admin client's call for it was seen to abort the process while a coordinator is being made.
+    """
+    one = Consumer({**client, "group.id": group})
 
     def committed() -> bool:
-        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
-        (future,) = admin.alter_consumer_group_offsets([wanted], request_timeout=5).values()
         try:
-            return all(one.error is None for one in future.result(30).topic_partitions)
+            done = one.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
         except KafkaException:
             return False
+        return all(row.error is None for row in done)
 
     wait_for(committed, f"{group} commits")
+    one.close()
 
 
 def delete_groups(admin: AdminClient, *groups: str) -> None:

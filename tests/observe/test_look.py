@@ -146,11 +146,14 @@ def test_lag_is_never_negative_while_records_and_commits_race(
     delete_groups(admin, "racer")
 
 
-def test_what_is_really_deleted_is_believed_with_a_witness(admin: AdminClient, clients: Clients) -> None:
+def test_what_is_really_deleted_is_believed_with_a_witness(
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+) -> None:
     recall = Recall()
+    plain = {"bootstrap.servers": embedded_cluster.bootstrap_servers}
     with topics(admin, doomed_one=1, doomed_two=1):
         for group in ("doomed-a", "doomed-b"):
-            commit(admin, group, "doomed-one", 0)
+            commit(plain, group, "doomed-one", 0)
         wait_for(lambda: "doomed-b" in observe(clients, system_clock).committed_offsets, "the groups are there")
         before = observe(clients, system_clock, Scope(shrink_share=0.0), recall)
         assert {"doomed-a", "doomed-b"} <= {group.group_id for group in before.groups}
@@ -163,10 +166,13 @@ def test_what_is_really_deleted_is_believed_with_a_witness(admin: AdminClient, c
     assert observe(clients, system_clock, Scope(), recall).vanished_topics == ()
 
 
-def test_a_group_that_vanishes_between_two_calls_is_a_gap_of_its_own(admin: AdminClient, clients: Clients) -> None:
+def test_a_group_that_vanishes_between_two_calls_is_a_gap_of_its_own(
+    embedded_cluster: EmbeddedCluster, admin: AdminClient, clients: Clients
+) -> None:
+    plain = {"bootstrap.servers": embedded_cluster.bootstrap_servers}
     with topics(admin, brief=1):
         for group in ("brief-stays", "brief-goes"):
-            commit(admin, group, "brief", 0)
+            commit(plain, group, "brief", 0)
         clients.wire.describe_brokers(5_000)
         listed = wait_for(
             lambda: (

@@ -29,7 +29,7 @@ def test_an_old_broker_shows_all_that_it_has_and_the_rest_is_named(old: Embedded
     recall = Recall()
     with topics(admin, old_orders=3):
         produce(where, "old-orders", 60)
-        commit(admin, "old-committed", "old-orders", 0)
+        commit({"bootstrap.servers": where}, "old-committed", "old-orders", 0)
         with (
             consumer(where, "old-group", "old-orders", partition_assignment_strategy="range"),
             RawMember(where, "old-raw", metadata=GOOD, assignment=HELD),

@@ -56,7 +56,7 @@ def guarded() -> Iterator[EmbeddedCluster]:
         admin = AdminClient(config.confluent())
         grant(admin, [acl(name_of(one), *right) for one in SUBSETS for right in itertools.compress(RIGHTS, one)])
         with topics(admin, config.kafka_python(), guarded_one=2, guarded_two=1):
-            commit(admin, "guarded-group", "guarded-one", 0)
+            commit(config.confluent(), "guarded-group", "guarded-one", 0)
             yield started
 
 
