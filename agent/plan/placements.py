@@ -15,6 +15,7 @@ from typing import NamedTuple
 from agent.detect.finding import Finding, FindingReason
 from agent.limits import Limits
 from agent.model.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
+from agent.model.spread import crowding, rack_room
 from agent.plan.found import Scene, answered
 from agent.plan.plan import PlacementPlan, Unplanned
 from agent.plan.wide import spread_wide, wide_and_usual
@@ -44,8 +45,12 @@ def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
     result = scene.memo.of(
         ("spread",), (brokers, touched, snapshot.topics), partial(_solve, brokers, touched, snapshot)
     )
-    mine = {state.id for state in touched}
-    skipped += [(f"topic/{bad.id}", Unplanned.INFEASIBLE) for bad in result.infeasible if bad.id in mine]
+    room, stuck = rack_room(snapshot.brokers, scene.held), {bad.id for bad in result.infeasible}
+    skipped += [
+        (f"topic/{state.id}", Unplanned.INFEASIBLE)
+        for state in touched
+        if state.id in stuck or crowding(result.replicas.get(state.id, state.replicas), room) is not None
+    ]
     plans = [_plan(topic, result, snapshot) for topic in wanted]
     return [plan for plan in plans if plan.changes], skipped
 
