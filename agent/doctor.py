@@ -1,8 +1,9 @@
 """doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
 
 A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
-follower is read, and so on. A check is ``ok``, a ``fault`` with the names it concerns, or ``unknown`` when the part of
-the cluster that would tell did not answer; unknown is never shown as ok. Pure: it reads what was found and planned.
+follower is read, and so on. A check is ``ok``, a ``fault`` with the names it concerns (each with the first of its
+reasons only), or ``unknown`` when the part of the cluster that would tell did not answer; unknown is never shown as ok.
+Pure: it reads what was found and planned.
 """
 
 from __future__ import annotations
@@ -95,6 +96,12 @@ _QUESTIONS = (
         parts=(Part.TOPICS, Part.BROKERS),
     ),
     _Question(
+        name="preferred leaders are spread over racks",
+        fine="no rack is preferred to lead much more than its share",
+        reasons=(FindingReason.LEADER_SKEW,),
+        parts=(Part.TOPICS, Part.BROKERS),
+    ),
+    _Question(
         name="copies of tasks are spread over racks",
         fine="no two copies of a task share a rack or tag while another is free",
         reasons=(FindingReason.COPIES_SHARE_RACK,),
@@ -131,9 +138,10 @@ def diagnose(snapshot: Snapshot, detection: Detection, plan: Plan) -> tuple[Chec
 def _answer(
     question: _Question, gaps: tuple[Gap, ...], findings: tuple[Finding, ...], advice: tuple[AdvicePlan, ...]
 ) -> Check:
-    faults = [finding for finding in findings if finding.reason in question.reasons]
-    if faults:
-        ids = {finding.id for finding in faults}
+    found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
+    if found:
+        ids = {finding.id for finding in found}
+        faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
         lines = {
             plan.line
             for plan in advice

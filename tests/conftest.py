@@ -19,6 +19,8 @@ from hypothesis import settings
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.cluster.driver import BrokerDriver, ClusterDriver, ComposeDriver
 from agent.cluster.errors import ClusterError
+from agent.demo.workload import Workload, demo_plan
+from agent.demo.workload.scenes import DEMO_RACKS
 
 # Quick and the same every time for each change; RACKWISE_TEST_HYPOTHESIS=night looks for more.
 settings.register_profile("quick", derandomize=True, deadline=None)
@@ -28,7 +30,7 @@ settings.load_profile(os.environ.get("RACKWISE_TEST_HYPOTHESIS", "quick"))
 BOOTSTRAP = "RACKWISE_TEST_BOOTSTRAP"
 DRIVER = "RACKWISE_TEST_DRIVER"
 COMPOSE_FILE = Path(__file__).resolve().parents[1] / "docker-compose.yml"
-CLUSTER_FIXTURES = {"cluster", "embedded_cluster", "cluster_factory"}
+CLUSTER_FIXTURES = {"cluster", "embedded_cluster", "cluster_factory", "demo_cluster"}
 
 ClusterFactory = Callable[[ClusterSpec], EmbeddedCluster]
 
@@ -60,6 +62,21 @@ def cluster(request: pytest.FixtureRequest) -> ClusterDriver | WatchedCluster:
     return ComposeDriver(COMPOSE_FILE) if _foreign_may_be_harmed() else WatchedCluster(foreign)
 
 
+@pytest.fixture(scope="session")
+def demo_cluster() -> Iterator[EmbeddedCluster]:
+    """Four brokers in the racks a, b, c, a, with proxies. Shared: leave it as you found it."""
+    with EmbeddedCluster.start(ClusterSpec(racks=DEMO_RACKS, proxied=True), on_progress=print) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def work(demo_cluster: EmbeddedCluster) -> Iterator[Workload]:
+    """The demo's workload, settled. Shared: leave it as you found it."""
+    with Workload.start(demo_cluster.bootstrap_servers, plan=demo_plan, on_progress=print) as workload:
+        workload.wait_settled()
+        yield workload
+
+
 @pytest.fixture
 def cluster_factory() -> Iterator[ClusterFactory]:
     """Starts embedded clusters of any spec, also beside a foreign one; all are ended with the test."""
@@ -71,6 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.integration)
+    # The workload takes its part of the machine: what needs no workload runs before there is one.
+    items.sort(key=lambda item: "demo_cluster" in getattr(item, "fixturenames", ()))
     if BOOTSTRAP not in os.environ or _foreign_may_be_harmed():
         return
     harmful = [item for item in items if _harms_foreign(item)]

@@ -1,0 +1,36 @@
+"""The demo's scene for the end-to-end tests, and eyes on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from agent.cluster import EmbeddedCluster
+from agent.cycle import Cycle
+from agent.demo.show import demo_settings
+from agent.demo.workload import Workload
+from config.settings import Settings
+from tests.eye import Eye
+
+EyeOn = Callable[..., Eye]
+
+
+@pytest.fixture
+def scene_settings(demo_cluster: EmbeddedCluster, work: Workload) -> Settings:
+    """As the demo's agent has them."""
+    return demo_settings(demo_cluster, work).settings
+
+
+@pytest.fixture
+def eye(scene_settings: Settings) -> Iterator[Eye]:
+    """A fresh eye on the scene, which remembers nothing yet."""
+    with Eye(scene_settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def still(demo_cluster: EmbeddedCluster, work: Workload) -> Cycle:
+    """One cycle on the scene while nobody changes it."""
+    with Eye(demo_settings(demo_cluster, work).settings) as opened:
+        return opened.look(planning=True)
