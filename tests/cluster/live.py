@@ -62,6 +62,14 @@ def admin(bootstrap_servers: str, **settings: Any) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap_servers, "client.id": "tester", **QUIET, **settings})
 
 
+def brokers_told(client: AdminClient) -> int | None:
+    """How many brokers a client is told; None while it gets no answer, as right after it was told of none."""
+    try:
+        return len(client.list_topics(timeout=5).brokers)
+    except KafkaException:
+        return None
+
+
 def create_topic(client: AdminClient, name: str, partitions: int = 3, copies: int = 1) -> None:
     for done in client.create_topics([NewTopic(name, partitions, copies)], operation_timeout=20.0).values():
         done.result(20)
