@@ -5,7 +5,7 @@ path touches each name once, in plain Python, and answers in one of two ways:
 - the group is balanced and reads as little across racks as any balanced assignment must: then it stays as it is,
   and nothing moves. The bound is exact: which partitions can be local together is a transversal matroid (a set fits
   when for every set S of racks no more of its partitions are local only inside S than the members in S can take), so
-  taking the heaviest first is optimal;
+  taking the heaviest first is optimal; without weights the same is a minimum cut;
 - else one call of the flow solver on the network that ``wiring`` describes, written out as lists.
 
 Answers differ from those of ``solve_large`` at most in ties; the tests compare every figure of both.
@@ -13,6 +13,7 @@ Answers differ from those of ``solve_large`` at most in ties; the tests compare 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from assignors.optimal.consumer_model import checked_weight, sorted_members
@@ -94,15 +95,14 @@ def _holders(members: list[ConsumerMember]) -> dict[TopicPartition, int]:
 def _keep(group: _Group) -> ConsumerResult | None:
     """The present assignment as the answer, when nothing can be better and nothing has to move."""
     counts = [0] * len(group.members)
-    crossing = 0
-    for position, owner in enumerate(group.owner):
+    for owner in group.owner:
         if owner < 0:
             return None
         counts[owner] += 1
-        rack = group.rack[owner]
-        if rack < 0 or not group.mask[position] >> rack & 1:
-            crossing += 1 if group.weight is None else group.weight[position]
-    if max(counts) - min(counts) > 1 or (crossing and crossing > _least_crossing(group)):
+    if max(counts) - min(counts) > 1:
+        return None
+    crossing = _crossing(group, group.owner)
+    if crossing and crossing > _least_crossing(group):
         return None
     return _result(group, group.owner, crossing)
 
@@ -110,25 +110,26 @@ def _keep(group: _Group) -> ConsumerResult | None:
 def _least_crossing(group: _Group) -> int:
     """The least weight that any balanced assignment reads across racks."""
     low, raised = divmod(len(group.partitions), len(group.members))
-    every = range(1 << group.racks)
-    members_in = [0] * len(every)
-    for rack in group.rack:
-        if rack >= 0:
-            for inside in every:
-                members_in[inside] += inside >> rack & 1
-    room = [low * count + min(raised, count) for count in members_in]
-    order = list(range(len(group.partitions)))
-    if group.weight is not None:
-        order.sort(key=group.weight.__getitem__, reverse=True)
+    in_rack = [group.rack.count(rack) for rack in range(group.racks)]
+    members = [0]
+    for count in in_rack:
+        members += [already + count for already in members]
+    room = [low * count + min(raised, count) for count in members]
+    if group.weight is None:
+        # A minimum cut: for the best set of racks, what fits there and all that can be local elsewhere.
+        kinds = Counter(group.mask)
+        del kinds[0]
+        return len(group.partitions) - min(
+            [most + sum([size for mask, size in kinds.items() if mask & ~inside]) for inside, most in enumerate(room)]
+        )
     crossing = 0
-    for position in order:
-        mask = group.mask[position]
-        wider = [inside for inside in every if inside & mask == mask]
-        if mask and all(room[inside] for inside in wider):
-            for inside in wider:
+    wider = [[inside for inside in range(len(room)) if inside & mask == mask] for mask in range(len(room))]
+    for weight, mask in sorted(zip(group.weight, group.mask, strict=True), reverse=True):
+        if mask and min([room[inside] for inside in wider[mask]]) > 0:
+            for inside in wider[mask]:
                 room[inside] -= 1
         else:
-            crossing += 1 if group.weight is None else group.weight[position]
+            crossing += weight
     return crossing
 
 
@@ -158,22 +159,26 @@ def _solve(group: _Group) -> ConsumerResult | None:
     for position, owner in enumerate(group.owner):
         if owner < 0 or next(leaves):
             at[net.pool[position]].append(position)
-    for arc in range(net.carriers.start, net.carriers.stop):
-        count = units[arc]
+    layers = net.carriers
+    for tail, head, count in zip(net.tails[layers], net.heads[layers], units[layers], strict=True):
         if count:
-            waiting = at[net.tails[arc]]
-            at[net.heads[arc]] += waiting[:count]
-            del waiting[:count]
+            at[head] += at[tail][:count]
+            del at[tail][:count]
     client = list(group.owner)
-    crossing = 0
     for member in range(len(group.members)):
         for position in at[member]:
             client[position] = member
-    for position, member in enumerate(client):
+    return _result(group, client, _crossing(group, client))
+
+
+def _crossing(group: _Group, client: list[int]) -> int:
+    weight = group.weight
+    crossing = 0
+    for position, (mask, member) in enumerate(zip(group.mask, client, strict=True)):
         rack = group.rack[member]
-        if rack < 0 or not group.mask[position] >> rack & 1:
-            crossing += 1 if group.weight is None else group.weight[position]
-    return _result(group, client, crossing)
+        if rack < 0 or not mask >> rack & 1:
+            crossing += 1 if weight is None else weight[position]
+    return crossing
 
 
 def _network(group: _Group) -> _Network:

@@ -6,8 +6,8 @@ integers in *levels*: a later level only ever decides between flows that are equ
 Invariants
 - Equal input gives equal output: the solver has no randomness, and arcs are passed in the order they were added.
 - The solver refuses costs that do not fit its 64 bits (it multiplies them by the number of nodes); it never
-  overflows silently. Then the levels are solved one by one, each on the face of flows that are optimal so far
-  (arcs whose reduced cost is not zero are fixed), which is exact with small numbers.
+  overflows silently. Levels that do not fit into one cost together are solved one after the other, each on the face of
+  flows that are optimal so far (arcs whose reduced cost is not zero are fixed), which is exact with small numbers.
 - Only where the first level alone does not fit are its costs coarsened (rounded down to a power of two). Then
   ``Flow.bound`` is smaller than ``Flow.cost`` by what rounding may hide, and is still a proven bound.
 """
@@ -28,6 +28,10 @@ _SAFE = 1 << 61
 """Costs times nodes stay below this before the solver is asked; it keeps the rest as room for prices."""
 
 
+_MIDDLE = 8
+"""Counts nearer to the guess than this have arcs of their own."""
+
+
 class NoFlow(Exception):  # noqa: N818 (a fact about the network, told to the caller, not an error of the program)
     """The supplies cannot be carried to the demands within the capacities."""
 
@@ -46,6 +50,15 @@ class Flow(NamedTuple):
     """No flow costs less in the first level; equal to ``cost`` unless its costs had to be coarsened."""
     exact: bool
     """No level's costs had to be coarsened: the flow is optimal level by level."""
+
+
+class Arcs(NamedTuple):
+    """Arcs of a network; ``costs`` has one row per arc in each level, or is one level alone."""
+
+    tails: Ints
+    heads: Ints
+    capacities: Ints
+    costs: Ints
 
 
 class Network:
@@ -94,16 +107,7 @@ class Network:
         supplies = np.zeros(self._size, np.int64)
         for nodes, units in self._supplies:
             np.add.at(supplies, nodes, units)
-        merged = _merge(levels, self._spans, self._size)
-        if merged is not None:
-            try:
-                units = route(tails, heads, capacities, merged, supplies)
-            except CostTooLarge:
-                pass
-            else:
-                cost = total(levels[0], units)
-                return Flow(units, cost, cost, exact=True)
-        return _by_level(tails, heads, capacities, levels, supplies)
+        return _solve(Arcs(tails, heads, capacities, levels), self._spans, supplies)
 
     def solve_even(self, level: int, sink: int, nodes: Ints, base: Ints, room: Ints, guess: Ints) -> Flow:  # noqa: PLR0917 (one row of facts per node)
         """Solve with arcs from ``nodes`` to ``sink`` on which base + units become as even as possible in one level.
@@ -127,10 +131,6 @@ class Network:
             if (np.abs(found - guess) < _MIDDLE).all():
                 return flow
             guess = found
-
-
-_MIDDLE = 8
-"""Counts nearer to the guess than this have arcs of their own."""
 
 
 def _segments(guess: Ints, base: Ints, room: Ints) -> tuple[Ints, Ints, Ints]:
@@ -166,15 +166,6 @@ def route(tails: Any, heads: Any, capacities: Any, costs: Any, supplies: Any) ->
     raise ArithmeticError(f"the flow solver ended with {status.name} on {len(heads)} arcs")
 
 
-class Arcs(NamedTuple):
-    """Arcs of one level of cost."""
-
-    tails: Ints
-    heads: Ints
-    capacities: Ints
-    costs: Ints
-
-
 def prices(arcs: Arcs, units: Ints, size: int) -> Ints:
     """Node prices that prove a flow optimal: no arc with room left has a negative reduced cost.
 
@@ -204,55 +195,64 @@ def total(costs: Ints, units: Ints) -> int:
     return sum(cost * count for cost, count in zip(costs.tolist(), units.tolist(), strict=True) if count)
 
 
-def _merge(levels: Ints, spans: tuple[int, ...], size: int) -> Ints | None:
-    """All levels as one cost, each unit of a level above all that the later levels can differ by; None if too large."""
-    if not spans:
-        only: Ints = levels[0]
-        return only
-    factor, factors = 1, [1]
-    for span in reversed(spans):
-        factor *= span + 1
-        factors.append(factor)
-    largest = [int(np.abs(level).max(initial=0)) for level in levels]
-    if sum(most * f for most, f in zip(largest, reversed(factors), strict=True)) * (size + 1) > _SAFE:
-        return None
-    merged: Ints = levels[-1].copy()
-    for level, f in zip(levels[:-1], reversed(factors[1:]), strict=True):
-        merged += level * f
-    return merged
-
-
-def _by_level(tails: Ints, heads: Ints, capacities: Ints, levels: Ints, supplies: Ints) -> Flow:
-    """Level after level, each on the face of what is optimal so far; the same as merged costs without big numbers."""
+def _solve(arcs: Arcs, spans: tuple[int, ...], supplies: Ints) -> Flow:
+    """Level after level, each on the face of what is optimal so far, as many levels at once as fit into one cost."""
+    tails, heads, capacities, levels = arcs
     units = np.zeros_like(capacities)
     free = np.arange(len(capacities))
-    cost = bound = 0
+    cost = bound = done = 0
     exact = True
-    for number, level in enumerate(levels):
+    while done < len(levels):
         units[free] = 0
         left = supplies.copy()
         np.subtract.at(left, tails, units)
         np.add.at(left, heads, units)
-        t, h, most, costs = tails[free], heads[free], capacities[free], level[free]
-        found, used, shift = _route_coarse(t, h, most, costs, left)
+        rest = Arcs(tails[free], heads[free], capacities[free], levels[done:, free])
+        found, used, shift, count = _route_levels(rest, spans[done:], left)
         units[free] = found
         exact &= not shift
-        if number == 0:
-            cost, bound = total(costs, found), total(used, found) << shift
-        price = prices(Arcs(t, h, most, used), found, len(supplies))
-        free = free[used + price[t] == price[h]]
+        if not done:
+            cost = total(levels[0], units)
+            bound = total(used, found) << shift if shift else cost
+        done += count
+        if done < len(levels):
+            price = prices(rest._replace(costs=used), found, len(supplies))
+            free = free[used + price[rest.tails] == price[rest.heads]]
     return Flow(units, cost, bound, exact=exact)
 
 
-def _route_coarse(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies: Ints) -> tuple[Ints, Ints, int]:
-    """Units, the costs that were used, and by how many bits they were rounded down to fit (0: exact)."""
+def _route_levels(arcs: Arcs, spans: tuple[int, ...], supplies: Ints) -> tuple[Ints, Ints, int, int]:
+    """Units, the costs used, by how many bits they were rounded down (0: exact), and how many levels they decide."""
+    levels = len(arcs.costs)
+    while levels > 1:
+        merged = _merge(arcs.costs[:levels], spans[: levels - 1], len(supplies))
+        if merged is not None:
+            try:
+                return route(*arcs[:3], merged, supplies), merged, 0, levels
+            except CostTooLarge:
+                pass
+        levels -= 1
     shift = 0
     while True:
-        used = costs >> shift
+        used = arcs.costs[0] >> shift
         try:
-            return route(tails, heads, capacities, used, supplies), used, shift
+            return route(*arcs[:3], used, supplies), used, shift, 1
         except CostTooLarge:
             shift += 4
+
+
+def _merge(levels: Ints, spans: tuple[int, ...], size: int) -> Ints | None:
+    """All levels as one cost, each unit of a level above all that later ones can differ by; None when too large."""
+    factors = [1]
+    for span in reversed(spans):
+        factors.insert(0, factors[0] * (span + 1))
+    largest = (int(np.abs(level).max(initial=0)) for level in levels)
+    if sum(most * factor for most, factor in zip(largest, factors, strict=True)) * (size + 1) > _SAFE:
+        return None
+    merged: Ints = levels[-1].copy()
+    for level, factor in zip(levels[:-1], factors[:-1], strict=True):
+        merged += level * factor
+    return merged
 
 
 def _filled(values: Any, count: int) -> Ints:

@@ -31,10 +31,10 @@ def optimal_replicas(problem: ReplicaProblem) -> ReplicaResult:
     cluster = _read(problem)
     open_ones, infeasible = [], []
     for partition in sorted(problem.partitions, key=lambda each: each.id):
-        case = _case(cluster, partition)
+        case = _case(cluster, partition, balance=problem.balance)
         if isinstance(case, Infeasible):
             infeasible.append(case)
-        elif case is not None and (case.over or problem.balance):
+        elif case is not None:
             open_ones.append((partition, case))
     changes, exact = _choose(problem, cluster, [case for _, case in open_ones])
     replicas: dict[TopicPartition, tuple[int, ...]] = {}
@@ -62,6 +62,8 @@ class _Cluster(NamedTuple):
     ids: list[int]
     number: dict[int, int]
     rack: list[int | None]
+    rack_of: dict[int, int | None]
+    """Broker id -> rack."""
     racks: list[str]
     accepts: list[bool]
     taking: list[int]
@@ -79,37 +81,41 @@ def _read(problem: ReplicaProblem) -> _Cluster:
         raise BadProblem(f"partition {min(each for each in names if names[each] > 1)} occurs twice; name each once")
     racks = sorted({broker.rack for broker in brokers if broker.rack is not None})
     index = {name: position for position, name in enumerate(racks)}
+    rack_of = {broker.id: None if broker.rack is None else index[broker.rack] for broker in brokers}
     taking = Counter(broker.rack for broker in brokers if broker.accepts)
     return _Cluster(
         ids=[broker.id for broker in brokers],
         number=number,
-        rack=[None if broker.rack is None else index[broker.rack] for broker in brokers],
+        rack=list(rack_of.values()),
+        rack_of=rack_of,
         racks=racks,
         accepts=[broker.accepts for broker in brokers],
         taking=[taking[name] for name in racks],
     )
 
 
-def _case(cluster: _Cluster, partition: ReplicaSet) -> Choice | Infeasible | None:
-    """What may change about a partition; None when nothing has to and its racks are not all known."""
+def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice | Infeasible | None:
+    """What may change about a partition; None when nothing has to and, for the sake of balance, nothing may."""
     if len(set(partition.replicas)) != len(partition.replicas):
         return Infeasible(
             id=partition.id, why="its replica list names a broker twice; nothing is planned on such a list"
         )
     if not cluster.racks or not partition.replicas:
         return None
+    racks = {cluster.rack_of.get(replica) for replica in partition.replicas}
+    if not balance and None not in racks and len(racks) == len(partition.replicas):
+        return None
     holders: list[list[int]] = [[] for _ in cluster.racks]
     unknown = []
     for replica in partition.replicas:
-        number = cluster.number.get(replica)
-        rack = None if number is None else cluster.rack[number]
-        if number is None or rack is None:
+        rack = cluster.rack_of.get(replica)
+        if rack is None:
             unknown.append(replica)
         else:
-            holders[rack].append(number)
+            holders[rack].append(cluster.number[replica])
     most = -(-len(partition.replicas) // len(cluster.racks))
     over = {rack: len(mine) - most for rack, mine in enumerate(holders) if len(mine) > most}
-    if unknown and not over:
+    if not over and (unknown or not balance):
         return None
     room = {rack: most - len(mine) - len(unknown) for rack, mine in enumerate(holders)}
     free = {rack: cluster.taking[rack] - sum(cluster.accepts[each] for each in holders[rack]) for rack in room}
