@@ -92,6 +92,6 @@ def _facts_on(ground: Ground) -> Callable[[TopicState], TopicFacts]:
                 rackless.update(known[1])
             unsteady = unsteady or known[2]
         union = frozenset().union(*sets)
-        return TopicFacts(union, sets == {union}, tuple(sorted(rackless)), unsteady)
+        return TopicFacts(union, bool(union) and sets == {union}, tuple(sorted(rackless)), unsteady)
 
     return facts

@@ -23,7 +23,7 @@ from agent.model.spread import Crowding, Replicas, crowding, settled
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2
-"""A topic is judged by its preferred leaders only with at least this many partitions per rack."""
+"""Preferred leaders are compared only where there are at least this many partitions per rack."""
 
 _Moves = tuple[Reassignment, ...]
 
@@ -198,10 +198,9 @@ def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str],
 
 
 def _topic_skew(topic: TopicState, spread: Leaders, view: View) -> Iterable[Finding]:
-    if len(topic.partitions) >= LEADERS_PER_RACK * len(view.ground.racks):
-        wavering = view.ground.unsteady
-        unsteady = bool(wavering) and any(not wavering.isdisjoint(state.replicas) for state in topic.partitions)
-        yield from _skew(Subject("topic", topic.name), topic.name, spread, view, held=unsteady)
+    wavering = view.ground.unsteady
+    unsteady = bool(wavering) and any(not wavering.isdisjoint(state.replicas) for state in topic.partitions)
+    yield from _skew(Subject("topic", topic.name), topic.name, spread, view, held=unsteady)
 
 
 def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
@@ -218,7 +217,7 @@ def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
 
 def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:
     led, held_replicas = sum(spread.leaders), sum(spread.replicas)
-    if not view.ground.racks_matter or not led or not held_replicas:
+    if not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
         return
     shares = [
         (leaders / led, replicas / held_replicas, rack)

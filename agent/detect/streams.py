@@ -110,8 +110,8 @@ def _standbys_grow(
     yield Finding(
         reason=FindingReason.STANDBY_LAG_GROWS,
         subject=Subject("group", group.id),
-        sentence=f"{count(len(growing), 'standby', 'standbys')} of {group.id} keep falling behind, the worst of them "
-        f"that of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
+        sentence=f"{group.id} has {count(len(growing), 'standby', 'standbys')} falling behind all the time, the worst "
+        f"of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
         f"{f', {_rate(worst.rate_per_s)}' if worst.rate_per_s else ''}",
         evidence=(
             ("standbys", len(growing)),
@@ -161,7 +161,7 @@ def _share_of(
     yield Finding(
         reason=FindingReason.COPIES_SHARE_RACK,
         subject=Subject("group", group.id),
-        sentence=f"{count(len(crowded), 'task')} of {group.id} with copies that share a {what} while another is free: "
+        sentence=f"{group.id} has {count(len(crowded), 'task')} with copies that share a {what} while another is free: "
         f"{task} is on {listed(on)}, both {value}; {listed(free)} is free",
         evidence=(
             ("key", key),

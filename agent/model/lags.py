@@ -122,21 +122,24 @@ def _end_sum(task: TaskState, offsets: Offsets) -> int | None:
 
 
 def _by_copy(
-    processes: Iterable[StreamsProcess], told: Sequence[RawApplicationLag]
+    processes: Sequence[StreamsProcess], told: Iterable[RawApplicationLag]
 ) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
-    """What the application's endpoints told, by copy; they name a process by its id or its client ids' beginning."""
-    if not told:
-        return {}
+    """What the application's endpoints told, by copy. A name that fits several processes tells of none of them."""
     by_teller: dict[str, list[RawApplicationLag]] = {}
     for row in told:
         by_teller.setdefault(row.process_id, []).append(row)
-    found: dict[CopyKey, list[RawApplicationLag]] = {}
-    for process in processes:
-        for teller, rows in by_teller.items():
-            if teller == process.id or any(c == teller or c.startswith(f"{teller}-") for c in process.client_ids):
-                for row in rows:
-                    found.setdefault((process.id, row.task), []).append(row)
-    return {key: tuple(rows) for key, rows in found.items()}
+    found: dict[CopyKey, tuple[RawApplicationLag, ...]] = {}
+    for teller, rows in by_teller.items():
+        meant = [process.id for process in processes if _goes_by(process, teller)]
+        if len(meant) == 1:
+            for row in rows:
+                found[meant[0], row.task] = (*found.get((meant[0], row.task), ()), row)
+    return found
+
+
+def _goes_by(process: StreamsProcess, name: str) -> bool:
+    """True for its process id, a thread's client id, and the client id that all of its threads' begin with."""
+    return name == process.id or any(c == name or c.startswith(f"{name}-StreamThread-") for c in process.client_ids)
 
 
 def _placed(view: _View) -> Iterable[tuple[str, TaskId, RoleVerdict]]:

@@ -1,7 +1,7 @@
 """Finds the rack that keeps more replicas of a partition than it must, while another rack could take one.
 
 KIP-36's rule, made general: no rack holds two replicas more than another rack that has a broker to take one. Judged by
-what is certain only: a replica whose rack is unknown might be in any rack, so it is counted against the complaint.
+what is certain only: a replica whose rack is unknown may fill one of the racks that seem free, so there must be more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Crowding(NamedTuple):
     replicas: Replicas
     """The replicas in it."""
     free: tuple[str, ...]
-    """Racks that could take one of them, sorted."""
+    """Racks that could take one of them, as far as is known, sorted."""
 
 
 def rack_room(brokers: Iterable[BrokerState], leave_out: frozenset[int] = frozenset()) -> RackRoom:
@@ -59,13 +59,14 @@ def crowding(replicas: Replicas, room: RackRoom) -> Crowding | None:
     if len(held) + unknown == len(replicas):  # one replica in each rack
         return None
     fullest = min(held, key=lambda rack: (-len(held[rack]), rack))
-    limit = len(held[fullest]) - 2 - unknown
+    limit = len(held[fullest]) - 2
     free = tuple(
         rack
         for rack, takers in room.takers.items()
         if len(held.get(rack, ())) <= limit and any(taker not in replicas for taker in takers)
     )
-    return Crowding(fullest, tuple(held[fullest]), free) if free else None
+    # Each unknown replica may sit in one of the racks that seem free.
+    return Crowding(fullest, tuple(held[fullest]), free) if len(free) > unknown else None
 
 
 def settled(state: PartitionState, moving: Reassignment | None) -> Replicas:
