@@ -1,0 +1,236 @@
+"""Replicas that moved or are moving: rack changes with their cause, foreign reassignments, throttles left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from agent.detect.finding import FindingReason as Reason
+from agent.detect.finding import Severity
+from agent.limits import Limits
+from agent.memory import Memory, memory_from_json, memory_to_json
+from agent.observation import GapCause, Part
+from assignors.problem import TopicPartition
+from tests.builders import Answers, Run, an_observation
+
+Prepare = Callable[[Answers], object]
+
+
+def a_cluster() -> Answers:
+    return an_observation(a=(1, 4), b=(2, 5), c=(3, 6)).topic("orders", (1, 2, 3), (2, 3, 1)).topic("other", (3, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        pytest.param(lambda a: a, {}, id="nothing"),
+        pytest.param(
+            lambda a: a.broker(3, "b"),
+            {"broker/3": "a broker came back in another rack"},
+            id="a broker relabelled, one finding for all its partitions",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 4), (2, 3, 1)),
+            {"topic/orders": "a reassignment that rackwise did not make"},
+            id="reassigned to another rack between two looks",
+        ),
+        pytest.param(lambda a: a.topic("orders", (4, 2, 3), (2, 3, 1)), {}, id="reassigned inside a rack"),
+        pytest.param(lambda a: a.topic("orders", (3, 2, 1), (2, 3, 1)), {}, id="only the order changed"),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 3), (2, 3, 1), (3, 1, 2)),
+            {"topic/orders": "partitions were added"},
+            id="partitions added",
+        ),
+        pytest.param(
+            lambda a: a.topic("blind", (1, 4)),
+            {"topic/blind": "the topic was created without regard to racks"},
+            id="a topic created blind",
+        ),
+        pytest.param(lambda a: a.topic("well", (1, 2)), {}, id="a topic created with regard to racks"),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 4), (2, 3, 1), topic_id="another"),
+            {"topic/orders": "the topic was deleted and created again"},
+            id="a topic recreated elsewhere",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 3), (2, 3, 1), topic_id="another"), {}, id="a topic recreated alike"
+        ),
+        pytest.param(lambda a: a.without_topic("orders"), {}, id="a topic deleted"),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 9), (2, 3, 1)), {}, id="reassigned to a broker of unknown rack"
+        ),
+        pytest.param(lambda a: a.broker(3, None), {}, id="a rack that is no longer told"),
+        pytest.param(lambda a: a.without_broker(3), {}, id="a broker that went away"),
+        pytest.param(lambda a: a.topic("rackwise.journal", (1, 4)), {}, id="a topic of our own created blind"),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 4), (2, 3, 1)).gap(Part.REASSIGNMENTS),
+            {},
+            id="moves are not shown, so it may still be under way",
+        ),
+    ],
+)
+@pytest.mark.parametrize("restarted", [False, True], ids=["in one run", "with the memory read back"])
+def test_replica_racks_changed(change: Prepare, found: dict[str, str], restarted: bool) -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    if restarted:
+        run = Run(memory=memory_from_json(memory_to_json(run.memory)))
+    change(answers)
+    changed = run.look(answers.at(10)).of(Reason.REPLICA_RACKS_CHANGED)
+    assert {str(finding.subject): dict(finding.evidence)["cause"] for finding in changed} == found
+
+
+def test_the_first_look_finds_no_change() -> None:
+    assert not Run().look(a_cluster().topic("blind", (1, 4)).at(0)).of(Reason.REPLICA_RACKS_CHANGED)
+
+
+def test_a_relabelled_broker_says_how_many_partitions_it_takes_along() -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0)).look(answers.broker(3, "b").at(10))
+    (found,) = run.of(Reason.REPLICA_RACKS_CHANGED)
+    assert found.sentence == (
+        "the replica racks of 3 partitions in 2 topics changed, orders-0 among them, "
+        "because broker 3 came back in rack b instead of c"
+    )
+    assert found.held
+    for second in (30, 50, 75):
+        run.look(answers.at(second))
+    assert [finding.held for finding in run.of(Reason.REPLICA_RACKS_CHANGED)] == [False]
+
+
+def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    answers.topic("orders", (1, 2, 4, 3), (2, 3, 1)).moving("orders-0", (1, 2, 4, 3), (4,), (3,))
+    run.look(answers.at(10))
+    assert not run.of(Reason.REPLICA_RACKS_CHANGED)
+    (running,) = run.of(Reason.FOREIGN_REASSIGNMENT)
+    assert running.sentence == (
+        "a reassignment of 1 partition of orders is running, and not by rackwise: "
+        "orders-0 goes to 1 (a), 2 (b), 4 (a); rackwise leaves it alone"
+    )
+
+    answers.moves.clear()
+    run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(20))
+    (changed,) = run.of(Reason.REPLICA_RACKS_CHANGED)
+    assert changed.severity is Severity.WARNING
+    assert changed.sentence == (
+        "the replica racks of 1 partition of orders changed, because they were reassigned, and not by rackwise: "
+        "orders-0 went from 1 (a), 2 (b), 3 (c) to 1 (a), 2 (b), 4 (a), "
+        "and replicas share a rack now while another is free"
+    )
+    assert dict(changed.evidence)["running since"] == running.since_ms
+
+
+def test_a_cancelled_reassignment_leaves_no_change() -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    answers.topic("orders", (1, 2, 4, 3), (2, 3, 1)).moving("orders-0", (1, 2, 4, 3), (4,), (3,))
+    run.look(answers.at(10))
+    answers.moves.clear()
+    run.look(answers.topic("orders", (1, 2, 3), (2, 3, 1)).at(20))
+    assert not run.of(Reason.REPLICA_RACKS_CHANGED)
+
+
+def test_a_reassignment_of_our_own_is_neither_foreign_nor_a_finding_when_it_is_through() -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)]))
+    answers.topic("orders", (1, 2, 4, 3), (2, 3, 1)).moving("orders-0", (1, 2, 4, 3), (4,), (3,))
+    assert not run.look(answers.at(10)).of(Reason.FOREIGN_REASSIGNMENT)
+    answers.moves.clear()
+    run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(20))
+    assert not run.of(Reason.REPLICA_RACKS_CHANGED)
+
+
+def test_a_change_is_shown_for_half_an_hour_with_its_first_age() -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0)).look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(10))
+    (first,) = run.of(Reason.REPLICA_RACKS_CHANGED)
+    (later,) = run.look(answers.at(1_800)).of(Reason.REPLICA_RACKS_CHANGED)
+    assert later.since_ms == first.since_ms
+    assert not run.look(answers.at(1_820)).of(Reason.REPLICA_RACKS_CHANGED)
+
+
+def test_topics_that_come_back_after_a_gap_are_not_new() -> None:
+    answers = a_cluster().topic("blind", (1, 4))
+    run = Run().look(answers.at(0))
+    saved = dict(answers.topics)
+    answers.topics.clear()
+    run.look(answers.gap(Part.TOPICS).at(10))
+    answers.topics.update(saved)
+    answers.gaps.clear()
+    assert not run.look(answers.at(20)).of(Reason.REPLICA_RACKS_CHANGED)
+
+
+def test_a_topic_that_could_not_be_described_at_first_is_not_new_later() -> None:
+    answers = a_cluster().gap(Part.TOPICS, GapCause.ERROR, "blind")
+    run = Run().look(answers.at(0))
+    answers.gaps.clear()
+    assert not run.look(answers.topic("blind", (1, 4)).at(10)).of(Reason.REPLICA_RACKS_CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "found"),
+    [
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas="0:1,0:2"),
+            {"topic/orders": Severity.WARNING},
+            id="a topic's replicas",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2), follower_replication_throttled_replicas="*"),
+            {"topic/orders": Severity.INFO},
+            id="all replicas of a topic, which may be meant",
+        ),
+        pytest.param(
+            lambda a: a.broker_configs[1].update({"leader.replication.throttled.rate": "1000000"}),
+            {"broker/1": Severity.INFO},
+            id="a broker's rate",
+        ),
+        pytest.param(
+            lambda a: a.broker_configs[1].update({"leader.replication.throttled.rate": str(2**63 - 1)}),
+            {},
+            id="a broker's rate that is no limit",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas="0:1").moving(
+                "orders-0", (1, 2), (2,), ()
+            ),
+            {},
+            id="its reassignment is running",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas="0:1").gap(Part.REASSIGNMENTS),
+            {},
+            id="moves are not shown",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2), leader_replication_throttled_replicas=""), {}, id="empty list"
+        ),
+    ],
+)
+def test_throttle_left_behind(prepare: Prepare, found: dict[str, Severity]) -> None:
+    answers = an_observation()
+    prepare(answers)
+    run = Run().look(answers.at(0)).look(answers.at(119))
+    assert not run.of(Reason.THROTTLE_LEFT_BEHIND)
+    run.look(answers.at(120))
+    assert {str(f.subject): f.severity for f in run.of(Reason.THROTTLE_LEFT_BEHIND)} == found
+
+
+def test_the_grace_of_a_throttle_begins_when_its_reassignment_ends() -> None:
+    answers = an_observation().topic("orders", (1, 2), leader_replication_throttled_replicas="0:1")
+    run = Run(Limits(throttle_grace_ms=30_000)).look(answers.moving("orders-0", (1, 2), (2,), ()).at(0))
+    run.look(answers.at(100))
+    answers.moves.clear()
+    assert not run.look(answers.at(110)).look(answers.at(130)).of(Reason.THROTTLE_LEFT_BEHIND)
+    assert run.look(answers.at(140)).of(Reason.THROTTLE_LEFT_BEHIND)
+
+
+def test_a_very_long_throttle_is_cut_short_in_its_sentence() -> None:
+    answers = an_observation().topic("orders", (1,), leader_replication_throttled_replicas=",".join(["0:1"] * 1000))
+    run = Run(memory=Memory()).look(answers.at(0)).look(answers.at(200))
+    assert len(run.of(Reason.THROTTLE_LEFT_BEHIND)[0].sentence) < 250
