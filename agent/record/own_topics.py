@@ -63,6 +63,7 @@ class OwnTopics:
     def forget(self, name: str) -> None:
         """The topic turned out to be gone: it is looked for, and created, anew."""
         self._ready.discard(name)
+        self._next_try_ms = 0
 
     def problems(self) -> tuple[str, ...]:
         """A sentence for each topic that cannot be had."""

@@ -47,7 +47,7 @@ class Publisher:
     ) -> None:
         self._lock = threading.Lock()
         self._written = self._failed = self._dropped = 0
-        self._problem: str | None = None
+        self._problems: dict[str, str] = {}
         self._on_gone = on_gone
         self._producer = Producer(
             {
@@ -71,7 +71,7 @@ class Publisher:
             while not self._queued(record):
                 left = until - time.monotonic()
                 if left <= 0:
-                    self._count(dropped=1, problem="the queue is full, as the brokers take nothing")
+                    self._count(record.topic, dropped=1, problem="the queue is full, as the brokers take nothing")
                     break
                 self._producer.poll(min(_WAIT_S, left))
         self._producer.poll(0)
@@ -93,10 +93,15 @@ class Publisher:
         with self._lock:
             return Counts(self._written, self._failed, self._dropped)
 
-    def problem(self) -> str | None:
-        """A sentence when the last records were not written; None once they are again."""
+    def begin(self) -> None:
+        """Forget what was wrong with earlier records: from now on `problems` is about those that come."""
         with self._lock:
-            return self._problem
+            self._problems = {name: problem for name, problem in self._problems.items() if not name}
+
+    def problems(self) -> tuple[str, ...]:
+        """A sentence for each topic whose last records were not all written, and for the connection itself."""
+        with self._lock:
+            return tuple(f"{topic}: {problem}" if topic else problem for topic, problem in self._problems.items())
 
     def _queued(self, record: Record) -> bool:
         """False when there is no room; what can never be written counts as failed and is done with."""
@@ -112,24 +117,29 @@ class Publisher:
         except BufferError:
             return False
         except KafkaException as error:
-            self._count(failed=1, problem=f"{record.topic}: {error.args[0].str()}")
+            self._count(record.topic, failed=1, problem=error.args[0].str())
         return True
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        topic = str(message.topic())
         if error is None:
-            self._count(written=1)
+            self._count(topic, written=1)
             return
-        self._count(failed=1, problem=f"{message.topic()}: {error.str()}")
+        self._count(topic, failed=1, problem=error.str())
         if error.code() in _GONE:
-            self._on_gone(str(message.topic()))
+            self._on_gone(topic)
 
     def _on_error(self, error: KafkaError) -> None:
+        """The connection itself has a problem; it is over once a record is written."""
         with self._lock:
-            self._problem = error.str()
+            self._problems[""] = error.str()
 
-    def _count(self, *, written: int = 0, failed: int = 0, dropped: int = 0, problem: str | None = None) -> None:
+    def _count(self, topic: str, *, written: int = 0, failed: int = 0, dropped: int = 0, problem: str = "") -> None:
         with self._lock:
             self._written += written
             self._failed += failed
             self._dropped += dropped
-            self._problem = problem
+            if problem:
+                self._problems[topic] = problem
+            else:
+                self._problems.pop("", None)

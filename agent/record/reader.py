@@ -16,6 +16,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 _POLL_S = 0.5
 _BATCH = 500
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+_LEADERLESS = (
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
+)
+_RETRY_S = 0.2
 
 
 class Read(NamedTuple):
@@ -78,10 +85,18 @@ class TopicReader:
         return self._left() > 0
 
     def _span(self, partition: int) -> Span:
-        offsets = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=self._left())
-        if offsets is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 as above
-        return Span(partition, *offsets)
+        """Raises KafkaException; a partition whose leader is just being chosen is asked again while there is time."""
+        while True:
+            try:
+                offsets = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), self._left())
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADERLESS or self._left() == 0:
+                    raise
+                time.sleep(_RETRY_S)
+                continue
+            if offsets is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 as above
+            return Span(partition, *offsets)
 
     def _left(self) -> float:
         return max(0.0, self._deadline - time.monotonic())

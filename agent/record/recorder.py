@@ -97,6 +97,7 @@ class Recorder:
         if self._publisher is None:
             self._write_file(lines)
             return Recording(full, self.counts(), 0, self._problems())
+        self._publisher.begin()
         before = self._publisher.counts()
         self._topics.ensure(cycle.observation)
         self._publisher.write(self._telemetry_records(lines), self._plan.deadline_ms)
@@ -144,13 +145,14 @@ class Recorder:
         if topic is None or self._publisher is None or not cycle.planned or not self._topics.is_ready(topic.name):
             return ()
         cluster = cycle.snapshot.cluster_id
+        problems: tuple[str, ...] = ()
         if self._standing is None:
             try:
                 self._standing = self._read_standing(topic.name, cluster)
             except (KafkaException, UnreadableError, BadProposalDocument) as error:
-                # Written all the same: at worst a record is written twice, and one that is void stays until it expires.
+                # Written all the same: at worst a record is written twice, and a void one stays until it expires.
                 self._standing = {}
-                return (f"{topic.name}: what stood there before could not be read ({error})",)
+                problems = (f"{topic.name}: what stood there before could not be read ({error})",)
         change = update(
             self._standing,
             cycle.proposals,
@@ -161,19 +163,16 @@ class Recorder:
         )
         self._publisher.write(change.records, self._plan.deadline_ms)
         self._standing = change.standing
-        return ()
+        return problems
 
     def _read_standing(self, topic: str, cluster: str) -> dict[str, Published]:
         with open_reader(self._config, topic, prefix=self._plan.prefix, timeout_ms=RESTORE_MS) as reader:
             return standing_in(reader.read(reader.spans()), cluster)
 
     def _problems(self) -> tuple[str, ...]:
-        found = (
-            *self._topics.problems(),
-            self._publisher.problem() if self._publisher else None,
-            self._file.problem() if self._file else None,
-        )
-        return tuple(problem for problem in found if problem)
+        published = self._publisher.problems() if self._publisher else ()
+        filed = self._file.problem() if self._file else None
+        return (*self._topics.problems(), *published, *([filed] if filed else []))
 
 
 def _lines(cycle: Cycle, *, full: bool) -> Iterator[_Line]:
