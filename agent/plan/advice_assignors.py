@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_BLIND
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Role, StreamsGroup
 from agent.plan.found import Scene
 from agent.plan.owners import Advised
 from agent.plan.plan import AdvicePlan, Unplanned
@@ -52,6 +52,8 @@ def _why_not(
         return Unplanned.HELD
     if scene.limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
+    if any(copy.role is Role.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
+        return Unplanned.UNSTABLE  # the gap is that of a scale-out which is still on its way
     if not worth(assessment.gap, total_reads(assessment), scene.limits):
         return Unplanned.BELOW_THRESHOLD
     return None

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.detect.assess import assess_groups
@@ -291,7 +291,6 @@ def test_excluded_and_own_groups_are_left_out():
 # --- the bound and the memo -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_bound_is_what_the_exact_solver_reaches(rng: random.Random):
     racks = ["a", "b", "c", "d"][: rng.randint(1, 4)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.detect.assessment import Detection
@@ -173,7 +173,6 @@ def test_a_cluster_wide_skew_is_mended_over_topics_in_one_plan_each():
 RACKS = ("a", "b", "c", "d")
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(RACKS), min_size=1, max_size=3, unique=True), min_size=1, max_size=20))
 def test_evening_never_makes_it_worse_and_respects_its_bound(replicas):
     options = {

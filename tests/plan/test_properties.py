@@ -25,7 +25,7 @@ from agent.propose.proposal import Proposal, ProposalKind
 from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
 
 LIMITS = Limits(exclude_topics=("private*",))
-SLOW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 def proposed(snapshot: Snapshot, limits: Limits = LIMITS) -> tuple[Detection, Plan, tuple[Proposal, ...]]:

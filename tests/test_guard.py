@@ -1,0 +1,281 @@
+"""The guard: the gravest reason is the answer, and what is not surely safe is held."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from agent.detect import detect
+from agent.guard import CHECKS, Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict, allowed, guard
+from agent.limits import Limits, Mode
+from agent.memory import Memory
+from agent.memory.values import RackSighting
+from agent.model.snapshot import Snapshot
+from agent.observation import Gap, GapCause, Part
+from agent.plan import make_plan
+from agent.propose import propose
+from agent.propose.proposal import Proposal, ProposalKind
+from tests.plan.test_triggers import copy, warming
+from tests.plan.worlds import random_world
+from tests.snapshots import NOW_MS, Builder, a_cluster, member
+
+LIMITS = Limits()
+EXECUTE = Limits(mode=Mode.EXECUTE)
+SECOND = 1_000
+
+
+def proposals_of(snapshot: Snapshot) -> tuple[Proposal, ...]:
+    detection = detect(snapshot, Memory(), LIMITS, None)
+    return propose(snapshot, make_plan(snapshot, detection, LIMITS, None), detection, LIMITS, None)
+
+
+def shared(**topic: object) -> Builder:
+    """t-0 has two copies in rack a; t-1 is fine."""
+    return a_cluster(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), **topic)  # type: ignore[arg-type]
+
+
+def swapped(**group: object) -> Builder:
+    built = a_cluster().topic("t", (1,), (2,))
+    return built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"), **group)  # type: ignore[arg-type]
+
+
+def verdict(
+    built: Builder,
+    fresh: Builder | None = None,
+    *,
+    memory: Memory | None = None,
+    limits: Limits = LIMITS,
+    kind: ProposalKind | None = None,
+    **changes: object,
+) -> Verdict:
+    """The verdict on the only proposal (of that kind) made of one world and judged in another."""
+    made = [p for p in proposals_of(built.snapshot()) if kind is None or p.kind is kind]
+    assert len(made) == 1, f"one proposal, but {[p.sentence for p in made]}"
+    (answer,) = guard(made, (fresh or built).snapshot(**changes), memory or Memory(), limits)
+    assert answer.proposal_id == made[0].id
+    return answer
+
+
+def gap(part: Part, subject: str = "") -> Gap:
+    return Gap(part, GapCause.TIMED_OUT, subject, "no answer in time")
+
+
+# --- each reason ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        pytest.param(Mode.OBSERVE, HoldReason.DRY_RUN, id="observe is a dry run"),
+        pytest.param(Mode.PROPOSE, HoldReason.DRY_RUN, id="propose is a dry run"),
+        pytest.param(Mode.EXECUTE, HoldReason.NOT_YET, id="execute comes with a later release"),
+    ],
+)
+@pytest.mark.parametrize("built", [shared(), swapped(), warming(copy("p2", "0_1", caught_up=True))])
+def test_nothing_is_allowed_yet_in_any_mode(built, mode, reason):
+    answer = verdict(built, limits=Limits(mode=mode))
+    assert isinstance(answer, Hold)
+    assert answer.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("fresh", "reason", "says"),
+    [
+        pytest.param(
+            shared(isr={0: (1,)}, min_isr=2), HoldReason.UNDER_MIN_ISR, "t-0 has 1 in-sync replicas",
+            id="the partition it would move is under its min ISR",
+        ),
+        pytest.param(
+            shared(isr={0: ()}, leaders={0: None}), HoldReason.UNDER_MIN_ISR, "t-0 has 0 in-sync replicas",
+            id="the partition it would move has no leader",
+        ),
+        pytest.param(shared(min_isr=None), HoldReason.UNKNOWN, "min ISR of t is not known", id="min ISR is unknown"),
+        pytest.param(
+            shared().moving("t-1", (2, 3), (), ()), HoldReason.REASSIGNMENT_RUNNING, "t-1 is somebody else's",
+            id="a foreign reassignment runs elsewhere",
+        ),
+        pytest.param(
+            shared().moving("t-1", (2, 3), (), (), own=True), HoldReason.REASSIGNMENT_RUNNING, "rackwise's own",
+            id="one of ours still runs",
+        ),
+    ],
+)  # fmt: skip
+def test_a_reassignment_is_held_for_what_it_touches(fresh, reason, says):
+    answer = verdict(shared(), fresh, limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is reason
+    assert says in answer.sentence
+
+
+def test_another_partition_under_its_min_isr_does_not_hold_it():
+    answer = verdict(shared(), shared(isr={1: (2,)}, min_isr=2), limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is HoldReason.NOT_YET
+
+
+def test_one_replica_never_needs_two_in_sync():
+    built = a_cluster().topic("t", (1,), (2,), min_isr=2)
+    built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
+    answer = verdict(built, limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is HoldReason.NOT_YET
+
+
+@pytest.mark.parametrize(
+    ("built", "missing", "held"),
+    [
+        pytest.param(shared(), gap(Part.BROKERS), True, id="brokers did not answer"),
+        pytest.param(shared(), gap(Part.REASSIGNMENTS), True, id="whether something moves cannot be seen"),
+        pytest.param(shared(), gap(Part.TOPIC_CONFIGS, "t"), True, id="this topic's configs are missing"),
+        pytest.param(shared(), gap(Part.TOPIC_CONFIGS, "other"), False, id="another topic's configs are missing"),
+        pytest.param(shared(), gap(Part.GROUPS), False, id="a reassignment needs no groups"),
+        pytest.param(swapped(), gap(Part.GROUPS, "g"), True, id="this group did not answer"),
+        pytest.param(swapped(), gap(Part.GROUPS, "h"), False, id="another group did not answer"),
+        pytest.param(swapped(), gap(Part.LOG_DIRS), False, id="a rebalance needs no sizes"),
+    ],
+)
+def test_a_gap_holds_only_what_needs_the_part(built, missing, held):
+    answer = verdict(built, gaps=(missing,), limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is (HoldReason.UNKNOWN if held else HoldReason.NOT_YET)
+
+
+def test_a_group_that_vanished_with_a_gap_is_unknown_and_without_one_is_stale():
+    gone = swapped()
+    gone.groups.clear()
+    held = verdict(swapped(), gone, gaps=(gap(Part.GROUPS, "broker 2"),))
+    assert isinstance(held, Hold)
+    assert held.reason is HoldReason.UNKNOWN
+    refused = verdict(swapped(), gone)
+    assert isinstance(refused, Refuse)
+    assert refused.reason is RefuseReason.STALE_SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("built", "fresh"),
+    [
+        pytest.param(shared(), shared().topic("t", (4, 1), (2, 3)), id="somebody reordered the replicas"),
+        pytest.param(shared(), shared().topic("t", (1, 4), (2, 3), topic_id="new"), id="the topic was made anew"),
+        pytest.param(shared(), shared().broker(4, "b"), id="a broker it names is in another rack"),
+        pytest.param(shared(), shared().broker(4, "a", alive=False), id="a broker it names is gone"),
+        pytest.param(
+            swapped(), swapped().group("g", member("m1", "a", "t-1"), member("m2", "b", "t-0")), id="members swapped"
+        ),
+        pytest.param(
+            swapped(), swapped().group("g", member("m1", "b", "t-0"), member("m2", "c", "t-1")), id="a member moved"
+        ),
+        pytest.param(swapped(), swapped().topic("t", (1,), (2,), (3,)), id="the topic grew"),
+        pytest.param(
+            warming(copy("p2", "0_1", caught_up=True)), warming(copy("p2", "0_1", caught_up=False)),
+            id="the warm-up fell behind again",
+        ),
+    ],
+)  # fmt: skip
+def test_a_proposal_whose_ground_has_changed_is_refused(built, fresh):
+    answer = verdict(built, fresh, limits=EXECUTE)
+    assert isinstance(answer, Refuse)
+    assert answer.reason is RefuseReason.STALE_SNAPSHOT
+
+
+def test_an_expired_proposal_is_refused():
+    late = NOW_MS + LIMITS.proposal_ttl_ms + 30 * SECOND
+    answer = verdict(shared(), taken_ms=late, limits=EXECUTE)
+    assert answer == Refuse(answer.proposal_id, RefuseReason.EXPIRED, "refused: it expired 30 s ago")
+
+
+def test_a_group_that_rebalances_now_is_left_alone():
+    answer = verdict(swapped(), swapped(state="PreparingRebalance"), limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is HoldReason.GROUP_NOT_STABLE
+
+
+def flapping(broker: int, rack: str) -> Memory:
+    """A memory in which a broker told another rack a moment ago."""
+    sighting = RackSighting(rack, rack, "z", 5_000_000 - SECOND, 1, (5_000_000 - SECOND,))
+    return Memory(cycle=1, brokers={broker: sighting})
+
+
+@pytest.mark.parametrize(
+    ("built", "broker", "rack", "held"),
+    [
+        pytest.param(shared(), 1, "a", True, id="a broker that gives"),
+        pytest.param(shared(), 9, "a", False, id="a broker it does not name"),
+        pytest.param(swapped(), 2, "b", True, id="a broker with replicas of the group's topic"),
+        pytest.param(swapped(), 3, "c", False, id="a broker without any"),
+    ],
+)
+def test_a_rack_that_has_not_held_still_holds_what_rests_on_it(built, broker, rack, held):
+    answer = verdict(built, memory=flapping(broker, rack), limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is (HoldReason.RACK_NOT_STEADY if held else HoldReason.NOT_YET)
+
+
+def test_a_rebalance_cools_down_and_says_until_when():
+    memory = Memory(cycle=1, acts={"group/g": 5_000_000 - 20 * SECOND})
+    answer = verdict(swapped(), memory=memory, limits=replace(EXECUTE, trigger_cooldown_ms=60 * SECOND))
+    assert isinstance(answer, Hold)
+    assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 40 * SECOND)
+    over = replace(EXECUTE, trigger_cooldown_ms=20 * SECOND)
+    again = verdict(swapped(), memory=memory, limits=over)
+    assert isinstance(again, Hold)
+    assert again.reason is HoldReason.NOT_YET
+
+
+def test_advice_is_for_its_owner_in_every_mode():
+    built = a_cluster().topic("t", (1,), (2,)).group("g", member("m1", None, "t-0"), member("m2", "b", "t-1"))
+    for limits in (LIMITS, EXECUTE):
+        answer = verdict(built, limits=limits, kind=ProposalKind.ADVISE, gaps=(gap(Part.BROKERS),))
+        assert isinstance(answer, Hold)
+        assert answer.reason is HoldReason.OWNER_ACTS
+
+
+# --- the order ------------------------------------------------------------------------------------------------
+
+
+def test_the_gravest_reason_is_the_answer_also_in_a_dry_run():
+    """Everything is wrong at once; reason after reason is taken away, and the next grave one shows."""
+    worst = shared(isr={0: (1,)}, min_isr=2).broker(4, "b").moving("t-1", (2, 3), (), ())
+    late = {"taken_ms": NOW_MS + LIMITS.proposal_ttl_ms + SECOND, "gaps": (gap(Part.BROKERS),)}
+    memory = flapping(1, "a")
+    heard = [verdict(shared(), worst, memory=memory, **late)]
+    healthy = shared(isr={0: (1, 4)}, min_isr=1).broker(4, "b").moving("t-1", (2, 3), (), ())
+    heard.append(verdict(shared(), healthy, memory=memory, **late))
+    late["gaps"] = ()
+    heard.append(verdict(shared(), healthy, memory=memory, **late))
+    unmoved = shared().moving("t-1", (2, 3), (), ())
+    heard.append(verdict(shared(), unmoved, memory=memory, **late))
+    heard.append(verdict(shared(), unmoved, memory=memory))
+    heard.append(verdict(shared(), memory=memory))
+    heard.append(verdict(shared()))
+    assert [answer.reason for answer in heard if not isinstance(answer, Allow)] == [
+        HoldReason.UNDER_MIN_ISR,
+        HoldReason.UNKNOWN,
+        RefuseReason.STALE_SNAPSHOT,
+        RefuseReason.EXPIRED,
+        HoldReason.REASSIGNMENT_RUNNING,
+        HoldReason.RACK_NOT_STEADY,
+        HoldReason.DRY_RUN,
+    ]
+
+
+def test_every_reason_has_one_check_and_the_mode_is_asked_last():
+    assert len(CHECKS) == len(HoldReason) + len(RefuseReason) - 1, "one check answers for both modes"
+    assert CHECKS[-1].__name__ == "_mode"
+    assert CHECKS[0].__name__ == "_under_min_isr"
+
+
+def test_only_what_is_allowed_reaches_the_hands():
+    made = proposals_of(shared().snapshot())
+    assert allowed(made, [Allow(made[0].id, "allowed")]) == made
+    assert allowed(made, guard(made, shared().snapshot(), Memory(), EXECUTE)) == ()
+
+
+def test_an_unchanged_world_never_makes_a_proposal_stale():
+    for seed in range(150):
+        snapshot = random_world(random.Random(seed))
+        later = replace(snapshot, taken_ms=snapshot.taken_ms + 5, size_bytes={}, bytes_per_s={}, end_offsets={})
+        made = proposals_of(snapshot)
+        for answer in guard(made, later, Memory(), LIMITS):
+            assert not isinstance(answer, Refuse), f"seed {seed}: {answer.sentence}"
