@@ -17,11 +17,14 @@ from agent.guard import Allow, Verdict
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import OtherGroup, Snapshot
-from agent.observation import Gap, Observation
+from agent.observation import Gap, GapCause, Observation
 from agent.plan.plan import Plan
 from agent.propose.proposal import Proposal
 
+PARTIAL_EXIT = 5
+"""Exit code of a command whose answer is partial."""
 _NAMED = 3
+_NOT_MISSED = (GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED)
 
 
 class World(NamedTuple):
@@ -95,6 +98,11 @@ def changes(before: Memory, detection: Detection) -> Changes:
         new=tuple(name for name in now if name not in before.first_seen),
         ended=tuple(name for name in before.first_seen if name not in now),
     )
+
+
+def is_partial(snapshot: Snapshot) -> bool:
+    """Whether something that was asked for, and that these brokers offer, did not answer."""
+    return any(gap.cause not in _NOT_MISSED for gap in snapshot.gaps)
 
 
 def sentence(cycle: Cycle) -> str:

@@ -14,7 +14,7 @@ import structlog
 
 from agent.clock import system_clock
 from agent.cut import to_limits, to_scope
-from agent.cycle import Cycle
+from agent.cycle import PARTIAL_EXIT, Cycle, is_partial
 from agent.daemon import Agent, Pace
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
@@ -125,4 +125,4 @@ def _web(settings: Settings, agent: Agent) -> WebServer:
 
 def _exit_code(cycle: Cycle) -> int:
     """0 when everything answered, 5 when the answer was partial."""
-    return 5 if cycle.snapshot.gaps else 0
+    return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import options
-from agent.cli.output import Format, chosen, emit, say
+from agent.cli import options, session
+from agent.cli.output import Format, chosen, emit
 
 if TYPE_CHECKING:
+    from agent.cycle import Cycle
     from agent.propose.proposal import Proposal
 
 CHANGES_PROPOSED = 3
@@ -38,22 +39,23 @@ def plan(
     ] = None,
 ) -> None:
     """What rackwise would propose now. Nothing is published."""
-    from agent.cli.session import look
     from agent.propose import reassignment_json as placement
 
+    cycle: Cycle | None = None
     if replay is not None:
         found = _replayed(replay)
     else:
-        cycle = look(options.settings(config, properties, assign, bootstrap))
+        cycle = session.look(options.settings(config, properties, assign, bootstrap))
         found = cycle.proposals
-        for gap in cycle.snapshot.gaps:
-            say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
     if reassignment_json is not None:
         reassignment_json.write_text(placement.reassignment_json(found) + "\n")
     if rollback_json is not None:
         rollback_json.write_text(placement.rollback_json(found) + "\n")
     _emit_proposals(found, output)
-    raise typer.Exit(CHANGES_PROPOSED if detailed_exitcode and found else 0)
+    exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
+    if cycle is not None:
+        session.leave(cycle, exit_code)
+    raise typer.Exit(exit_code)
 
 
 def explain(
@@ -65,15 +67,15 @@ def explain(
     output: options.Output = None,
 ) -> None:
     """Why this is proposed, and why that is not: every rule with its numbers."""
-    from agent.cli.session import look
     from agent.plan.explain import explain as explained
 
-    cycle = look(options.settings(config, properties, assign, bootstrap))
+    cycle = session.look(options.settings(config, properties, assign, bootstrap))
     rows: list[dict[str, Any]] = [
         row._asdict()
         for row in explained(subject, cycle.snapshot, cycle.detection, cycle.plan, cycle.proposals, cycle.limits)
     ]
     emit(rows, ("about", "rule", "answer", "sentence"), output, empty=f"nothing is known of {subject}")
+    session.leave(cycle)
 
 
 def proposals(

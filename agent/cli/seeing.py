@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import Format, chosen, emit, emit_one, say
+from agent.cli.session import leave
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
@@ -28,7 +29,7 @@ def status(
     look = _look(config, properties, assign, bootstrap)
     if chosen(output) is not Format.TABLE:
         emit_one(views.status(look), output)
-        return
+        leave(look)
     summary = views.summary(look)
     emit_one(summary, output, tuple(summary))
     findings = views.findings(look)
@@ -36,7 +37,7 @@ def status(
     emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
     if len(findings) > FINDINGS_SHOWN:
         say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
-    _tell_gaps(look)
+    leave(look)
 
 
 def racks(
@@ -52,7 +53,7 @@ def racks(
     look = _look(config, properties, assign, bootstrap)
     columns = ("rack", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks")
     emit(views.racks(look.snapshot), columns, output, empty="no broker answered")
-    _tell_gaps(look)
+    leave(look)
 
 
 def groups(
@@ -79,7 +80,7 @@ def groups(
         _show_group(look, group, output)
     else:
         emit_one(views.group(look, group), output)
-    _tell_gaps(look)
+    leave(look)
 
 
 def doctor(
@@ -107,7 +108,7 @@ def doctor(
     ]
     if chosen(output) is not Format.TABLE:
         emit(rows, ("state", "check", "who", "sentence", "line"), output)
-        return
+        leave(look)
     for row in rows:
         print(f"{row['state']:>8}  {row['check']}")
         for part in str(row["sentence"]).split("; ") if row["state"] != "ok" else ():
@@ -115,15 +116,15 @@ def doctor(
         for line in str(row["line"] or "").split("; "):
             if line:
                 print(f"          > {line}")
-    _tell_gaps(look)
+    leave(look)
 
 
 def _look(
     config: options.Config, properties: options.Properties, assign: options.Assign, bootstrap: options.Bootstrap
 ) -> Cycle:
-    from agent.cli.session import look
+    from agent.cli import session
 
-    return look(options.settings(config, properties, assign, bootstrap))
+    return session.look(options.settings(config, properties, assign, bootstrap))
 
 
 def _show_group(look: Cycle, group: str, output: Format | None) -> None:
@@ -138,9 +139,3 @@ def _show_group(look: Cycle, group: str, output: Format | None) -> None:
     if tasks:
         print()
         emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)
-
-
-def _tell_gaps(look: Cycle) -> None:
-    """Gaps go to stderr in every form: a partial answer must never read as a whole one."""
-    for gap in look.snapshot.gaps:
-        say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")

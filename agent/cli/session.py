@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from agent.cli.output import say
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
@@ -29,3 +33,12 @@ def look(loaded: Loaded, *, planning: bool = True) -> Cycle:
         name="command",
         planning=planning,
     )
+
+
+def leave(cycle: Cycle, exit_code: int = 0) -> NoReturn:
+    """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
+    from agent.cycle import PARTIAL_EXIT, is_partial
+
+    for gap in cycle.snapshot.gaps:
+        say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+    raise typer.Exit(PARTIAL_EXIT if is_partial(cycle.snapshot) else exit_code)
