@@ -66,7 +66,7 @@ def describe_brokers(pool: Pool, deadline: Deadline) -> ClusterAnswer:
 
     _, (answer, version) = pool.ask_any(ask, deadline)
     brokers = tuple(
-        RawBroker(row.broker_id, row.host, row.port, row.rack, bool(row.is_fenced) if version >= 2 else None)
+        RawBroker(row.broker_id, row.host, row.port, row.rack or None, bool(row.is_fenced) if version >= 2 else None)
         for row in sorted(answer.brokers, key=lambda row: int(row.broker_id))
     )
     serving = {broker.id: Address(broker.host, broker.port) for broker in brokers if not broker.fenced}

@@ -93,7 +93,7 @@ def _consumer_member(row: Any, version: int) -> RawConsumerMember:
     return RawConsumerMember(
         row.member_id,
         row.instance_id,
-        row.rack_id,
+        row.rack_id or None,
         row.member_epoch,
         row.client_id,
         row.client_host,
@@ -151,7 +151,7 @@ def _streams_member(row: Any) -> RawStreamsMember:
     return RawStreamsMember(
         row.member_id,
         row.instance_id,
-        row.rack_id,
+        row.rack_id or None,
         row.member_epoch,
         row.client_id,
         row.client_host,

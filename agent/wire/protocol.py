@@ -109,7 +109,17 @@ LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse)
 SASL_HANDSHAKE = Api(SaslHandshakeRequest, SaslHandshakeResponse)
 SASL_AUTHENTICATE = Api(SaslAuthenticateRequest, SaslAuthenticateResponse)
 
-_DECODE_ERRORS = (struct.error, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError)
+# What the codecs raise on bytes that are not what they should be.
+_DECODE_ERRORS = (
+    struct.error,
+    ValueError,
+    IndexError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    AssertionError,
+)
 
 
 def encode(message: Any, version: int, correlation_id: int, client_id: str) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from agent.wire.protocol import API_VERSIONS, DESCRIBE_CLUSTER, Api
+from agent.wire.protocol import API_VERSIONS, DESCRIBE_CLUSTER, METADATA, Api
 
 Answer = Callable[[int, memoryview], bytes]
 """From the call's version and the request's body to the answer's body."""
@@ -65,7 +65,7 @@ class FakeBroker:
 
     def _versions(self, version: int, _body: memoryview) -> bytes:
         row = API_VERSIONS.response.ApiVersion
-        offers = {API_VERSIONS.key: 3, DESCRIBE_CLUSTER.key: 2} | dict.fromkeys(self._answers, 5)
+        offers = dict.fromkeys(self._answers, 5) | {API_VERSIONS.key: 3, DESCRIBE_CLUSTER.key: 2, METADATA.key: 12}
         rows = [row(api_key=key, min_version=0, max_version=newest) for key, newest in offers.items()]
         return encode_body(API_VERSIONS, API_VERSIONS.response(error_code=0, api_keys=rows), version)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import time
 from importlib import metadata
 from typing import Any
 
 import pytest
 
 from agent.wire import protocol
+from agent.wire.failure import UnusableAnswer
 from agent.wire.protocol import Api, decode, encode, error_name, operations, sasl_mechanism
 from tests.wire.fake_broker import encode_body
 
@@ -112,6 +115,40 @@ def test_member_bytes_are_kept_as_bytes() -> None:
     read = decode(api, 6, frame_of(api, api.response(groups=[group]), 6))
     assert read.groups[0].members[0].member_metadata == raw
     assert read.groups[0].members[0].member_assignment == b""
+
+
+def test_bytes_that_are_no_answer_are_unusable_and_never_anything_worse() -> None:
+    seeded = random.Random(69)
+    began = time.process_time()
+    unusable = 0
+    for api in APIS.values():
+        good = bytearray(frame_of(api, filled(api.response, api.newest), api.newest))
+        for _ in range(400):
+            bad = bytearray(good)
+            for _ in range(seeded.randrange(1, 4)):
+                bad[seeded.randrange(4, len(bad))] = seeded.choice((0, 1, 0x7F, 0x80, 0xFF, seeded.randrange(256)))
+            frame = memoryview(bad)[: seeded.randrange(4, len(bad) + 1)] if seeded.random() < 0.3 else memoryview(bad)
+            try:
+                decode(api, api.newest, frame)
+            except UnusableAnswer:
+                unusable += 1
+    assert unusable > 1000
+    assert time.process_time() - began < 30
+
+
+def filled(kind: Any, version: int) -> Any:
+    """An answer with two of everything, so that a changed byte can hit a length."""
+    values: dict[str, Any] = {}
+    for name, field in kind.fields.items():
+        if not field.for_version_q(version):
+            continue
+        if field.is_struct_array():
+            values[name] = [filled(field.data_class, version) for _ in range(2)]
+        elif field.is_struct():
+            values[name] = filled(field.data_class, version)
+        elif isinstance(field.default, str) or (field.default is None and "string" in repr(field)):
+            values[name] = "text"
+    return kind(**values)
 
 
 @pytest.mark.parametrize(
