@@ -103,7 +103,7 @@ def weigh(reads: Reads, masks: Mapping[str, TopicMasks], rates: Mapping[TopicPar
             rate = rates[partition]
             of, number = masks[partition.topic], partition.partition
             total += rate
-            if not bit:
+            if not bit or number >= len(of.kafka):
                 unknown += rate
                 read_unknown += rate
                 continue

@@ -131,9 +131,10 @@ def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Exp
     for reader, rack, partitions in _readers(group):
         bit = ground.bits.reader(rack)
         for partition in partitions:
-            mask = ground.masks[partition.topic].kafka[partition.partition]
-            near = ", ".join(sorted(racks[partition.topic][partition.partition])) or "no known rack"
-            sentence = f"reader in {rack.name or rack.state.value}, replicas in {near}"
+            shown = partition.partition < len(racks.get(partition.topic, ()))
+            mask = ground.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
+            near = ", ".join(sorted(racks[partition.topic][partition.partition])) if shown else ""
+            sentence = f"reader in {rack.name or rack.state.value}, replicas in {near or 'no known rack'}"
             if target.get(partition, reader) != reader:
                 sentence += f"; the optimum gives it to {target[partition]}"
             rows.append(Explained(f"{reader} {partition}", "local", _local(bit, mask), sentence))

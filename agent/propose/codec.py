@@ -4,7 +4,7 @@ Plain named fields instead of positions, so that a reader needs no code of ours.
 below and the bytes are canonical: equal proposals give equal bytes. Additive changes only within a schema version; a
 reader leaves fields that it does not know aside, and refuses documents of a newer version.
 
-`proposal_schema` is exported to ``docs/schemas/proposal.v1.json``; a test keeps the two the same.
+The schema is committed as ``docs/schemas/proposal.v1.json``; a test keeps it the same as the code.
 """
 
 from __future__ import annotations
@@ -207,6 +207,11 @@ def proposal_schema() -> dict[str, Any]:
     """The JSON Schema of the document."""
     schema = _READER.json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **schema}
+
+
+def schema_text() -> str:
+    """The text of the committed schema file."""
+    return json.dumps(proposal_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 _READER: TypeAdapter[ProposalDocument] = TypeAdapter(ProposalDocument)

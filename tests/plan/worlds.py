@@ -77,6 +77,8 @@ def _consumers(built: Builder, rng: random.Random) -> None:
     for number in range(rng.randint(0, 3)):
         topics = tuple(sorted(rng.sample(sorted(built.topics), rng.randint(1, len(built.topics)))))
         partitions = [str(state.id) for name in topics for state in built.topics[name].partitions]
+        if rng.random() < 0.1:  # the group still reads what metadata no longer shows
+            partitions.append(rng.choice([f"{topics[0]}-99", "ghost-0"]))
         rng.shuffle(partitions)
         size = rng.randint(1, 4)
         kind = rng.choice([GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_CONSUMER, GroupKind.CONSUMER])
