@@ -43,15 +43,22 @@ class OwnTopics:
         self._topics = {topic.name: topic for topic in topics}
         self._timeout_s = deadline_ms / 1_000
         self._ready: set[str] = set()
+        self._shown: set[str] = set()
+        """What the last look showed, and what was created since: it should be shown by the next."""
         self._next_try_ms = 0
         self._problems: dict[str, str] = {}
 
     def ensure(self, observation: Observation) -> None:
         """Make sure that each topic is there: shown by the observation, or created now."""
-        self._ready |= {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
+        unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
+        shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
+        if not unseen:
+            for name in self._shown - shown:  # somebody deleted it
+                self.forget(name)
+            self._shown = shown
+        self._ready |= shown
         missing = [topic for name, topic in self._topics.items() if name not in self._ready]
         self._problems = {topic.name: self._problems.get(topic.name, _NOT_YET) for topic in missing}
-        unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
         if missing and not unseen and observation.brokers and observation.monotonic_ms >= self._next_try_ms:
             self._next_try_ms = observation.monotonic_ms + RETRY_MS
             self._create(missing, observation)
@@ -78,25 +85,23 @@ class OwnTopics:
             request_timeout=self._timeout_s,
         )
         for name, answer in answers.items():
-            problem = self._outcome(answer)
-            if problem is None:
-                self._ready.add(name)
-                del self._problems[name]
-            else:
-                self._problems[name] = problem
+            self._take(name, answer)
 
-    def _outcome(self, answer: Future[None]) -> str | None:
-        """None when the topic is there now, whoever made it."""
+    def _take(self, name: str, answer: Future[None]) -> None:
+        """The topic is there now, whoever made it, or there is a problem."""
         try:
             answer.result(timeout=self._timeout_s + 1)
+            self._shown.add(name)
         except FutureTimeout:
-            return "it could not be created: no answer in time"
+            self._problems[name] = "it could not be created: no answer in time"
+            return
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
-            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return None
-            return f"it could not be created: {error.str()}"
-        return None
+            if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                self._problems[name] = f"it could not be created: {error.str()}"
+                return
+        self._ready.add(name)
+        del self._problems[name]
 
 
 def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:

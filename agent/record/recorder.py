@@ -105,7 +105,8 @@ class Recorder:
         waiting = self._publisher.flush(self._plan.deadline_ms)
         if waiting or self._publisher.counts()[1:] != before[1:]:
             self._standing = None  # what stands in the topic is not certain any more: it is read again
-        return Recording(full, self.counts(), waiting, (*unread, *self._problems()))
+        late = (f"{waiting} records are not confirmed yet",) if waiting else ()
+        return Recording(full, self.counts(), waiting, (*unread, *late, *self._problems()))
 
     def counts(self) -> Counts:
         """What became of all records since the start."""
