@@ -1,0 +1,182 @@
+"""Explanations: every rule about a subject with yes, no or wait, and the numbers behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.detect import detect
+from agent.detect.assessment import Detection
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model.snapshot import GroupKind
+from agent.plan import make_plan
+from agent.plan.explain import explain
+from agent.plan.explained import Answer, Explained
+from agent.propose import propose
+from tests.plan.test_placements import share_finding
+from tests.plan.test_triggers import copy, warming
+from tests.snapshots import Builder, a_cluster, member
+
+LIMITS = Limits()
+
+
+def explained(subject: str, built: Builder, *extra: object, limits: Limits = LIMITS) -> tuple[Explained, ...]:
+    snapshot = built.snapshot()
+    detection = detect(snapshot, Memory(), limits, None)
+    detection = Detection(findings=(*detection.findings, *extra), assessments=detection.assessments)
+    plan = make_plan(snapshot, detection, limits, None)
+    proposals = propose(snapshot, plan, detection, limits, None)
+    if subject == "the proposal":
+        (subject,) = [proposal.id for proposal in proposals]
+    return explain(subject, snapshot, detection, plan, proposals, limits)
+
+
+def row(rows: tuple[Explained, ...], about: str, rule: str) -> Explained:
+    found = [one for one in rows if (one.about, one.rule) == (about, rule)]
+    assert len(found) == 1, f"one row {about!r} {rule!r}, but\n" + "\n".join(map(str, rows))
+    return found[0]
+
+
+def shared() -> Builder:
+    return a_cluster(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3))
+
+
+def swapped(**group: object) -> Builder:
+    built = a_cluster().topic("t", (1,), (2,))
+    return built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"), **group)  # type: ignore[arg-type]
+
+
+# --- topics ---------------------------------------------------------------------------------------------------
+
+
+def test_a_topic_tells_what_each_partition_lacks_and_what_is_planned():
+    rows = explained("topic/t", shared())
+    assert row(rows, "topic/t", "replicas share a rack").answer is Answer.YES
+    spread = row(rows, "t-0", "spread over racks")
+    assert spread.answer is Answer.NO
+    assert spread.sentence == "replicas [1, 4] are in racks a a: 2 in a, while b, c could take one"
+    assert row(rows, "t-1", "spread over racks").answer is Answer.YES
+    assert row(rows, "t-0", "planned").sentence.startswith("[1, 4] -> [")
+    assert row(rows, "t-1", "planned") == Explained("t-1", "planned", Answer.NO, "nothing is planned for it")
+
+
+def test_a_partition_tells_every_broker_against_every_rule():
+    built = shared().broker(5, "b", cordoned=True).broker(6, None).broker(7, "c", fenced=True, alive=False)
+    rows = explained("topic/t/0", built)
+    assert {r.about for r in rows if " on broker " in r.about} == {f"t-0 on broker {b}" for b in range(1, 8)}
+    assert row(rows, "t-0 on broker 1", "holds it").answer is Answer.YES
+    assert row(rows, "t-0 on broker 1", "rack has room").sentence == "rack a holds 2, the fullest 2"
+    assert row(rows, "t-0 on broker 5", "not cordoned").answer is Answer.NO
+    assert row(rows, "t-0 on broker 6", "rack known").answer is Answer.NO
+    assert row(rows, "t-0 on broker 7", "unfenced").answer is Answer.WAIT
+    assert row(rows, "t-0 on broker 7", "alive").answer is Answer.NO
+    chosen = [r for r in rows if r.rule == "chosen" and "gets a replica" in r.sentence]
+    assert len(chosen) == 1
+    assert row(rows, chosen[0].about, "rack has room").sentence.endswith("one more helps")
+
+
+@pytest.mark.parametrize(
+    ("built", "extra", "about", "rule", "answer"),
+    [
+        pytest.param(
+            shared().moving("t-0", (1, 4), (), ()), (), "t-0", "no reassignment runs", Answer.WAIT,
+            id="a running reassignment passes",
+        ),
+        pytest.param(
+            shared().broker(4, None), (), "t-0", "all racks known", Answer.NO, id="an unknown rack does not pass",
+        ),
+        pytest.param(
+            shared(), (share_finding("t", held=True, detail="held"),), "replicas_share_rack:topic/t:held", "planned",
+            Answer.WAIT, id="a held finding passes",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_partition_is_not_moved(built, extra, about, rule, answer):
+    assert row(explained("topic/t", built, *extra), about, rule).answer is answer
+
+
+def test_an_excluded_topic_says_so():
+    rows = explained("topic/t", shared(), limits=Limits(exclude_topics=("t",)))
+    assert row(rows, "topic/t", "included") == Explained("topic/t", "included", Answer.NO, "excluded by the settings")
+
+
+# --- groups ---------------------------------------------------------------------------------------------------
+
+
+def test_a_group_tells_its_locality_its_rules_and_each_read():
+    rows = explained("group/g", swapped())
+    assert row(rows, "group/g", "local by the kafka measure").sentence == (
+        "0 of 2 partitions now, 2 at best, 0 unknown"
+    )  # fmt: skip
+    assert row(rows, "group/g", "at its optimum").sentence == (
+        "2 reads cross now, 0 at the optimum (proven), which moves 2"
+    )  # fmt: skip
+    for rule in ("classic group", "stable", "cooperative", "assignor looks at racks", "racks known"):
+        assert row(rows, "group/g", rule).answer is Answer.YES
+    assert row(rows, "group/g", "gain above the threshold").sentence == (
+        "2 of 2 reads by Kafka's measure; wanted are at least 1 and 5%"
+    )  # fmt: skip
+    assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
+    assert row(rows, "m1 t-0", "local") == Explained(
+        "m1 t-0", "local", Answer.NO, "reader in b, replicas in a; the optimum gives it to m2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("built", "rule", "answer"),
+    [
+        pytest.param(swapped(assignor="range"), "cooperative", Answer.NO, id="eager"),
+        pytest.param(swapped(assignor="roundrobin"), "assignor looks at racks", Answer.NO, id="blind to racks"),
+        pytest.param(swapped(state="PreparingRebalance"), "stable", Answer.WAIT, id="rebalancing passes"),
+        pytest.param(swapped(kind=GroupKind.CONSUMER), "classic group", Answer.NO, id="KIP-848"),
+        pytest.param(
+            swapped().group("g", member("m1", None, "t-0"), member("m2", "a", "t-1")), "racks known", Answer.NO,
+            id="a member without rack",
+        ),
+    ],
+)  # fmt: skip
+def test_the_rule_that_stands_against_a_rebalance_says_so(built, rule, answer):
+    rows = explained("group/g", built)
+    assert row(rows, "group/g", rule).answer is answer
+    assert row(rows, "group/g", "rebalance planned").answer is Answer.NO
+
+
+def test_a_reader_of_unknown_rack_is_unknown():
+    built = swapped().group("g", member("m1", None, "t-0"), member("m2", "a", "t-1"))
+    assert row(explained("group/g", built), "m1 t-0", "local").answer is Answer.UNKNOWN
+
+
+def test_a_group_that_cannot_be_judged_says_why():
+    built = a_cluster().topic("t", (1,)).group("g", member("m", None, "t-0"))
+    assert row(explained("group/g", built), "group/g", "assessed").sentence == "no member's rack is known"
+
+
+def test_warm_ups_tell_how_far_they_are():
+    rows = explained("group/g", warming(copy("p2", "0_1", caught_up=False, lag=20_000.0)))
+    assert row(rows, "0_1 on p2", "warm-up caught up") == Explained(
+        "0_1 on p2", "warm-up caught up", Answer.WAIT,
+        "lag 20000 to 20000 records (application endpoint), acceptable.recovery.lag 10000",
+    )  # fmt: skip
+
+
+# --- proposals and the unknown --------------------------------------------------------------------------------
+
+
+def test_a_proposal_is_explained_by_its_id_with_its_subject():
+    rows = explained("the proposal", swapped())
+    assert rows[0].sentence.startswith("Rebalance g once")
+    assert row(rows, rows[0].about, "lower bound") == Explained(
+        rows[0].about, "lower bound", Answer.YES, "0, reached, so nothing better exists"
+    )
+    assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
+
+
+@pytest.mark.parametrize("subject", ["topic/none", "group/none", "p-000000000000", "nonsense", "", "rack/a"])
+def test_nothing_is_known_of_a_subject_that_is_not_there(subject):
+    assert explained(subject, swapped()) == ()
+
+
+def test_without_a_plan_the_rules_are_still_told():
+    snapshot = shared().snapshot()
+    rows = explain("topic/t", snapshot, detect(snapshot, Memory(), LIMITS, None), None, (), LIMITS)
+    assert row(rows, "t-0", "planned").answer is Answer.NO
