@@ -111,7 +111,11 @@ def list_reassignments(pool: Pool, deadline: Deadline) -> tuple[RawReassignment,
     def ask(connection: Connection, until: Deadline) -> Any:
         message = LIST_PARTITION_REASSIGNMENTS.request(timeout_ms=max(1, int(until.left_s * 1000)), topics=None)
         api = LIST_PARTITION_REASSIGNMENTS
-        answer = connection.call(api, message, until, version=connection.version(api))
+        try:
+            answer = connection.call(api, message, until, version=connection.version(api))
+        except CallFailed as failure:
+            failure.passed_on = True
+            raise
         _raise_on(answer.error_code, answer.error_message)
         return answer
 

@@ -28,6 +28,8 @@ class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tr
         self.detail = detail
         self.error = error
         """Set when the credentials or TLS were refused: it names what to change."""
+        self.passed_on = False
+        """True when the broker only passes the question on to the controller: a silence is then not its own."""
         self.stale = stale
         """True when the connection broke before a byte of the answer came: the broker may just have closed it."""
 

@@ -1,10 +1,11 @@
 """Connections to all brokers: reuse, who answers, who is left alone for a while.
 
-A broker that let a deadline pass is not asked again for a moment (``breaker_ms``): one frozen broker costs one deadline
-a look, not one a call. One that refuses connections is asked again at once, as that costs nothing. Each address has at
-most ``LANES`` connections, so that a large answer does not hold up a small one. A connection that broke before a byte
-of the answer came was most likely closed by the broker while it was idle: the call is repeated once on a new one.
-Every call made here only reads.
+A broker that let a deadline pass, and answered nothing else meanwhile, is not asked again for a moment
+(``breaker_ms``): one frozen broker costs one deadline a look, not one a call. One that refuses connections is asked
+again at once, as that costs nothing; so is one that only passes a question on to the controller, and so are all when
+nobody else is left. Each address has at most ``LANES`` connections, so that a large answer does not hold up a small
+one. A connection that broke before a byte of the answer came was most likely closed by the broker while it was idle:
+the call is repeated once on a new one. Every call made here only reads.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Pool:
         self._idle: dict[Address, list[Connection]] = {}
         self._lanes: dict[Address, int] = {}
         self._rests: dict[Address, _Rest] = {}
+        self._answered: dict[Address, float] = {}
         self._brokers: dict[int, Address] = {}
         self._turn = 0
         self._closed = False
@@ -83,12 +85,12 @@ class Pool:
 
         Raises the gravest CallFailed when nobody answers: a refusal of credentials before a silence.
         """
-        candidates = self._candidates(avoid)
+        candidates, last_resort = self._candidates(avoid)
         failures: list[CallFailed] = []
         for number, (broker, address) in enumerate(candidates):
             share = 1 / min(_TRIES, len(candidates) - number)
             try:
-                return broker, self._ask_at(address, ask, deadline.part(share))
+                return broker, self._ask_at(address, ask, deadline.part(share), last_resort=last_resort)
             except CallFailed as failure:
                 failures.append(failure)
                 if deadline.over or failure.cause is GapCause.NOT_ALLOWED:
@@ -107,8 +109,8 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    def _candidates(self, avoid: int | None) -> list[tuple[int | None, Address]]:
-        """Brokers in rotation, then the bootstrap addresses that are no broker's; those at rest only when all are."""
+    def _candidates(self, avoid: int | None) -> tuple[list[tuple[int | None, Address]], bool]:
+        """Brokers in rotation, then bootstrap addresses that are no broker's; and whether all of them are at rest."""
         with self._changed:
             self._turn += 1
             ids = [broker for broker in self._brokers if broker != avoid]
@@ -118,11 +120,11 @@ class Pool:
             everybody = [*told, *((None, address) for address in strangers if avoid is None)]
             now = time.monotonic()
             awake = [one for one in everybody if (rest := self._rests.get(one[1])) is None or rest.until <= now]
-            return awake or everybody
+            return (awake, False) if awake else (everybody, True)
 
-    def _ask_at(self, address: Address, ask: Ask[V], deadline: Deadline) -> V:
+    def _ask_at(self, address: Address, ask: Ask[V], deadline: Deadline, *, last_resort: bool = False) -> V:
         rest = self._rests.get(address)
-        if rest is not None and rest.until > time.monotonic():
+        if rest is not None and rest.until > time.monotonic() and not last_resort:
             raise CallFailed(GapCause.UNREACHABLE, f"not asked again so soon: {rest.why}")
         connection, fresh = self._take(address, deadline)
         try:
@@ -136,18 +138,21 @@ class Pool:
 
     def _use(self, connection: Connection, ask: Ask[V], deadline: Deadline) -> V:
         """Make the calls, then put the connection back, or drop it when it was closed on the way."""
+        began = time.monotonic()
         try:
             answer = ask(connection, deadline)
         except CallFailed as failure:
-            self._note(connection.address, failure)
+            if not failure.passed_on:
+                self._note(connection.address, failure, began)
             raise
         finally:
             self._put_back(connection)
+        self._answered[connection.address] = time.monotonic()
         self._rests.pop(connection.address, None)
         return answer
 
-    def _note(self, address: Address, failure: CallFailed) -> None:
-        if failure.cause is GapCause.TIMED_OUT:
+    def _note(self, address: Address, failure: CallFailed, began: float) -> None:
+        if failure.cause is GapCause.TIMED_OUT and self._answered.get(address, 0.0) < began:
             self._rests[address] = _Rest(time.monotonic() + self._breaker_s, failure.detail)
 
     def _take(self, address: Address, deadline: Deadline) -> tuple[Connection, bool]:
@@ -173,10 +178,11 @@ class Pool:
             if self._closed:
                 raise CallFailed(GapCause.UNREACHABLE, "the client is closed")
             self._lanes[address] = self._lanes.get(address, 0) + 1
+        began = time.monotonic()
         try:
             return open_connection(address, self._settings, deadline)
         except CallFailed as failure:
-            self._note(address, failure)
+            self._note(address, failure, began)
             with self._changed:
                 self._lanes[address] -= 1
                 self._changed.notify()

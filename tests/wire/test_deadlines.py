@@ -18,8 +18,16 @@ import pytest
 from agent.errors import ConfigError, NoBrokersYet, TlsFailed
 from agent.observation import GapCause
 from agent.wire import CallFailed, WireClient
-from agent.wire.protocol import DESCRIBE_CLUSTER, DESCRIBE_GROUPS, FIND_COORDINATOR, LIST_GROUPS
-from tests.wire.fake_broker import FakeBroker, encode_body
+from agent.wire.protocol import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    FIND_COORDINATOR,
+    LIST_GROUPS,
+    LIST_PARTITION_REASSIGNMENTS,
+    Api,
+)
+from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 Serve = Callable[[socket.socket], None]
 
@@ -190,17 +198,61 @@ def test_one_bad_address_of_two_does_not_matter() -> None:
 
 
 def test_a_broker_that_was_silent_is_left_alone_for_a_moment() -> None:
-    with listener(silence) as address, WireClient({"bootstrap_servers": [address]}, breaker_ms=700) as wire:
-        with pytest.raises(CallFailed, match="did not answer"):
-            wire.describe_brokers(300)
+    with (
+        FakeBroker({LIST_GROUPS.key: late(LIST_GROUPS)}) as broker,
+        WireClient(broker.arguments, breaker_ms=900) as wire,
+    ):
+        wire.describe_brokers(2_000)
+        assert wire.list_groups(300).gaps[0].cause is GapCause.TIMED_OUT
         began = time.monotonic()
-        with pytest.raises(CallFailed, match=r"not asked again so soon: .* did not answer"):
-            wire.describe_brokers(300)
-        assert time.monotonic() - began < 0.1
-        time.sleep(0.7)
-        with pytest.raises(CallFailed) as caught:
-            wire.describe_brokers(300)
-        assert "not asked again" not in caught.value.detail
+        (gap,) = wire.list_groups(300).gaps
+        assert time.monotonic() - began < 0.2
+        assert (gap.cause, gap.subject) == (GapCause.UNREACHABLE, "broker 1")
+        assert gap.detail.startswith("not asked again so soon: ")
+        assert gap.detail.endswith("did not answer to ListGroups in time")
+        asked = len(broker.asked)
+        assert wire.describe_brokers(2_000).cluster_id == "fake", "there is nobody else to ask"
+        assert len(broker.asked) > asked
+        assert wire.list_groups(300).gaps[0].cause is GapCause.TIMED_OUT, "an answer ends the rest"
+        time.sleep(0.9)
+        assert wire.list_groups(300).gaps[0].cause is GapCause.TIMED_OUT
+
+
+def test_a_broker_that_passes_a_question_on_is_not_blamed_for_the_silence() -> None:
+    api = LIST_PARTITION_REASSIGNMENTS
+    none = encode_body(LIST_GROUPS, LIST_GROUPS.response(groups=[]), 5)
+    answers: dict[int, Answer] = {api.key: late(api), LIST_GROUPS.key: lambda _version, _body: none}
+    with FakeBroker(answers) as broker, WireClient(broker.arguments) as wire:
+        wire.describe_brokers(2_000)
+        with pytest.raises(CallFailed, match="did not answer to ListPartitionReassignments in time"):
+            wire.list_reassignments(300)
+        assert wire.list_groups(2_000).gaps == ()
+
+
+def test_a_broker_that_answers_other_calls_meanwhile_is_only_slow() -> None:
+    quick = encode_body(DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.response(error_code=0, results=[]), 5)
+    answers: dict[int, Answer] = {
+        LIST_GROUPS.key: late(LIST_GROUPS),
+        DESCRIBE_LOG_DIRS.key: lambda _version, _body: quick,
+    }
+    with FakeBroker(answers) as broker, WireClient(broker.arguments) as wire:
+        wire.describe_brokers(2_000)
+        thread = threading.Thread(target=wire.list_groups, args=(500,))
+        thread.start()
+        time.sleep(0.2)
+        assert wire.describe_log_dirs(2_000).gaps == ()
+        thread.join()
+        assert wire.describe_log_dirs(2_000).gaps == ()
+
+
+def late(api: Api) -> Answer:
+    """An answer that comes after every deadline of these tests."""
+
+    def answer(version: int, _body: memoryview) -> bytes:
+        time.sleep(3)
+        return encode_body(api, api.response(), version)
+
+    return answer
 
 
 def test_a_connection_that_the_broker_closed_meanwhile_is_replaced_unnoticed() -> None:
