@@ -5,6 +5,7 @@ Members are sorted by id, topics by name, partitions by (topic, number): the ord
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -117,7 +118,8 @@ class _Masks(dict[frozenset[str], int]):
 
 def _locality(problem: ConsumerProblem, topics: list[str], racks: dict[str, int]) -> tuple[Ints, NDArray[np.bool_]]:
     masks = _Masks(racks)
-    mask = np.array([masks[names] for topic in topics for names in problem.racks[topic]], np.int64)
+    sets = chain.from_iterable(problem.racks[topic] for topic in topics)
+    mask = np.fromiter(map(masks.__getitem__, sets), np.int64)
     local = np.zeros((len(masks.masks), len(racks) + 1), np.bool_)
     for members, number in masks.masks.items():
         local[number, list(members)] = True
