@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from agent.act import NoHands, Outcome, act
 from agent.cycle import Cycle, sentence
 from agent.limits import Limits, Mode
 from agent.loop import Line, run_cycle
 from agent.memory import Memory
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.propose.codec import proposal_to_bytes
+from agent.propose.proposal import Proposal
 from agent.record.events import from_lines, to_lines
 from agent.record.files import read_events
 from agent.record.recorder import Recorder, RecordPlan
@@ -117,6 +119,38 @@ def test_when_the_cluster_is_looked_at_again(planning: bool, observation: Observ
     looker = Looker(observation)
     run_cycle(Line(Limits()), looker, observation, Memory(), number=1, name="l-1", planning=planning)
     assert looker.looks == looks
+
+
+class RecordingHands:
+    """Hands that only note what they were given; real ones come with a later release."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    def carry_out(self, proposal: Proposal) -> Outcome:
+        self.given.append(proposal.id)
+        return Outcome(proposal.id, done=True, sentence="done")
+
+
+def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
+    hands, proposals = RecordingHands(), cycle().proposals
+    assert [outcome.proposal_id for outcome in act(hands, proposals[2:4])] == hands.given
+    assert hands.given == [proposal.id for proposal in proposals[2:4]]
+    assert act(hands, ()) == ()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_hands_are_never_called_in_this_release(mode: Mode) -> None:
+    hands = RecordingHands()
+    line = Line(Limits(mode=mode), hands)
+    found = run_cycle(line, lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
+    assert found.proposals
+    assert hands.given == []
+
+
+def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
+    (outcome,) = act(NoHands(), cycle().proposals[:1])
+    assert (outcome.done, outcome.sentence) == (False, "not done: this release watches and proposes, it does not act")
 
 
 def test_a_proposal_whose_ground_changed_between_the_looks_is_refused() -> None:

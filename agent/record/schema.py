@@ -33,7 +33,7 @@ _RUNS = {
 
 def telemetry_schema() -> dict[str, Any]:
     """The schema of one event: the envelope, and by kind the shape of its data."""
-    shapes: dict[Kind, type] = {**INPUT_SHAPES, **DERIVED_SHAPES, Kind.FRAGMENT: FragmentData}
+    shapes = _shapes()
     definitions: dict[str, Any] = {}
     choices = [
         {
@@ -57,6 +57,15 @@ def telemetry_schema() -> dict[str, Any]:
     }
 
 
+def kinds_table() -> str:
+    """Markdown: every kind of event, whether it rebuilds the look, and what its data tells."""
+    lines = ["| kind | rebuilds the look | data |", "|---|---|---|"]
+    for kind, shape in _shapes().items():
+        rebuilds = "yes" if kind in INPUT_SHAPES else ""
+        lines.append(f"| `{kind.value}` | {rebuilds} | {_first_line(shape)} |")
+    return "\n".join(lines) + "\n"
+
+
 def life_schema() -> dict[str, Any]:
     """The schema of a step in the life of a proposal after its creation."""
     definitions: dict[str, Any] = {}
@@ -76,6 +85,10 @@ def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if issubclass(kind, Enum):
         return {"enum": [member.name for member in kind]}
     return _reference(kind, definitions)
+
+
+def _shapes() -> dict[Kind, type]:
+    return {**INPUT_SHAPES, **DERIVED_SHAPES, Kind.FRAGMENT: FragmentData}
 
 
 def _generic(origin: Any, arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,7 @@ from agent.loop import Line, run_cycle
 from agent.memory import Memory
 from agent.record.derived import derived_events
 from agent.record.events import Kind, to_lines
-from agent.record.schema import life_schema, telemetry_schema
+from agent.record.schema import kinds_table, life_schema, telemetry_schema
 from agent.record.telemetry import observation_to_events
 from tests.record.test_telemetry import SMALL
 from tests.world import a_world
@@ -42,6 +43,17 @@ def test_every_event_of_a_cycle_keeps_to_the_schema() -> None:
         for line in to_lines(event):
             validator.validate(json.loads(line))
     assert {Kind.FINDING, Kind.ASSESSMENT, Kind.REPORT, Kind.GROUP} <= {event.kind for event in events}
+
+
+def test_the_kinds_in_the_docs_are_those_of_the_code() -> None:
+    assert kinds_table() in (SCHEMAS.parent / "telemetry.md").read_text()
+
+
+def test_the_log_events_in_the_docs_are_those_of_the_code() -> None:
+    source = "".join((SCHEMAS.parents[1] / "agent" / name).read_text() for name in ("daemon.py", "start.py"))
+    logged = set(re.findall(r'\.(?:info|warning|error)\(\s*"(\w+)"', source))
+    documented = (SCHEMAS.parent / "telemetry.md").read_text().partition("## The log")[2]
+    assert logged == set(re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|[^|]*\|$)", documented, re.MULTILINE)) - {"sentence"}
 
 
 @pytest.mark.parametrize(
