@@ -1,0 +1,132 @@
+"""Every command against the demo's scene, as a process of its own: answers, forms and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.cluster import EmbeddedCluster, Fault, FaultKind
+from agent.demo.workload import Workload
+from tests.command import Done, rackwise
+
+
+@pytest.fixture
+def at(demo_cluster: EmbeddedCluster, work: Workload) -> tuple[str, ...]:
+    """The options that name the scene's cluster."""
+    return ("-b", demo_cluster.bootstrap_servers)
+
+
+def answered(done: Done) -> Any:
+    """Its JSON; a command that answers in full is silent on stderr."""
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.json
+
+
+def test_status_sums_the_cluster_up(at: tuple[str, ...], demo_cluster: EmbeddedCluster) -> None:
+    status = answered(rackwise("status", *at, "-o", "json"))
+    assert status["cluster"] == demo_cluster.cluster_id
+    assert status["brokers"] == {"a": [1, 4], "b": [2], "c": [3]}
+    assert status["groups"] == {"classic consumer": 5, "classic streams": 1, "consumer": 1, "streams": 1}
+    assert status["gaps"] == []
+    assert {finding["subject"] for finding in status["findings"]} >= {"topic/payments", "topic/views", "group/mailer"}
+    assert all(finding["sentence"] and finding["since_ms"] for finding in status["findings"])
+
+
+def test_racks_add_up_to_the_cluster(at: tuple[str, ...]) -> None:
+    rows = {row["rack"]: row for row in answered(rackwise("racks", *at, "-o", "json"))}
+    assert {name: row["brokers"] for name, row in rows.items()} == {"a": [1, 4], "b": [2], "c": [3], "(unknown)": []}
+    assert rows["(unknown)"]["members"] == 5, "three of mailer and two of exports"
+    # shop and shop-next: nine tasks each, every one active once and standing by once.
+    assert sum(row["active_tasks"] for row in rows.values()) == 18
+    assert sum(row["standby_tasks"] for row in rows.values()) == 18
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        pytest.param("jsonl", lambda text: [json.loads(line) for line in text.splitlines()], id="jsonl"),
+        pytest.param("yaml", yaml.safe_load, id="yaml"),
+        pytest.param("csv", lambda text: list(csv.DictReader(io.StringIO(text))), id="csv"),
+        pytest.param("table", lambda text: [{"group": line.split()[0]} for line in text.splitlines()[1:]], id="table"),
+    ],
+)
+def test_groups_come_in_every_form(at: tuple[str, ...], form: str, read: Any) -> None:
+    done = rackwise("groups", *at, "-o", form)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [row["group"] for row in read(done.stdout)] == [
+        "audit", "billing", "exports", "ledger", "mailer", "search", "shop", "shop-next",
+    ]  # fmt: skip
+
+
+def test_one_group_is_shown_with_its_members_and_the_copies_of_its_tasks(at: tuple[str, ...]) -> None:
+    group = answered(rackwise("groups", "shop", *at, "-o", "json"))
+    assert (group["kind"], group["state"], group["assignor"]) == ("classic streams", "Stable", "stream")
+    assert {member["rack"] for member in group["members"]} == {"a", "b"}
+    assert {(task["task"], task["role"]) for task in group["tasks"]} >= {("0_0", "active"), ("0_0", "standby")}
+    assert all(task["source"] for task in group["tasks"])
+
+
+def test_a_group_that_nobody_lists_is_bad_input(at: tuple[str, ...]) -> None:
+    done = rackwise("groups", "nobody", *at)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "rackwise: there is no group 'nobody'",
+        "  why: no broker lists it",
+        "  do:  See all of them with: rackwise groups",
+    ]
+
+
+def test_the_doctor_answers_every_question(at: tuple[str, ...]) -> None:
+    rows = answered(rackwise("doctor", *at, "-o", "json"))
+    assert [row["check"] for row in rows if row["state"] == "FAULT"] == [
+        "clients send client.rack",
+        "group protocols look at racks",
+        "replicas are spread over racks",
+        "preferred leaders are spread over racks",
+    ]
+    assert next(row for row in rows if row["check"] == "clients send client.rack")["line"] == "client.rack=<a|b|c>"
+    assert {row["state"] for row in rows} == {"ok", "FAULT"}
+
+
+def test_a_plan_says_by_its_exit_code_that_something_is_proposed(at: tuple[str, ...]) -> None:
+    done = rackwise("plan", *at, "-o", "json", "--detailed-exitcode")
+    assert (done.exit_code, done.stderr) == (3, "")
+    kinds = {(row["kind"], row["subject"]["name"]) for row in done.json}
+    assert kinds >= {
+        ("reassign", "payments"), ("leaders", "views"), ("advise", "mailer"), ("advise", "exports"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("subject", "word"),
+    [
+        pytest.param("topic/payments", "replicas move", id="a topic"),
+        pytest.param("topic/payments/0", "rack", id="a partition"),
+        pytest.param("group/search", "broker", id="a group"),
+    ],
+)
+def test_explain_answers_with_rules(at: tuple[str, ...], subject: str, word: str) -> None:
+    rows = answered(rackwise("explain", subject, *at, "-o", "json"))
+    assert rows
+    assert all(row["rule"] and row["sentence"] for row in rows)
+    assert word in json.dumps(rows)
+
+
+def test_what_does_not_answer_is_said_and_the_exit_code_tells(
+    at: tuple[str, ...], demo_cluster: EmbeddedCluster
+) -> None:
+    demo_cluster.inject(Fault(FaultKind.BLACKHOLE), 3)
+    try:
+        through = ("-b", demo_cluster.proxied_bootstrap_servers, "--set", "observe.call_timeout=1s")
+        done = rackwise("racks", *through, "-o", "json")
+    finally:
+        demo_cluster.proxy.heal()
+    assert done.exit_code == 5
+    assert "not seen: " in done.stderr
+    assert "of broker 3" in done.stderr
+    assert [row["rack"] for row in done.json] == ["a", "b", "c", "(unknown)"], "what did answer is shown"
