@@ -126,7 +126,7 @@ def test_a_refusal_names_its_cause_at_once(
     del written["sasl.jaas.config"]
     written |= {"sasl.username": "admin", "sasl.password": "admin-secret"}
     if "ssl.ca.location" in changed:
-        changed = {"ssl.ca.location": str(_another_authority(tmp_path))}
+        changed = {"ssl.ca.location": str(_another_authority(guarded.jars.java.with_name("keytool"), tmp_path))}
     if changed.get("security.protocol") == "SASL_PLAINTEXT" or "ssl.ca.location" in changed:
         written = {key: value for key, value in written.items() if not key.startswith("ssl.")}
     config = KafkaClientConfig.of({**written, **changed})
@@ -155,12 +155,15 @@ def test_a_ca_file_that_is_not_there_is_named_before_anything_is_connected(guard
         Clients.open(config_of(guarded, "admin").with_overrides({"ssl.ca.location": "/no/ca.pem"}))
 
 
-def _another_authority(folder: Path) -> Path:
+def _another_authority(keytool: Path, folder: Path) -> Path:
+    """A certificate that signed nothing here; made with the JDK's own tool."""
     where = folder / "other.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=other"
-    subprocess.run(
-        [*command.split(), "-keyout", str(folder / "k"), "-out", str(where)], check=True, capture_output=True
-    )
+    store = ("-keystore", str(folder / "other.p12"), "-storepass", "changeit", "-alias", "other")
+    for command in (
+        ("-genkeypair", "-keyalg", "EC", "-groupname", "secp256r1", "-dname", "CN=other", "-validity", "1"),
+        ("-exportcert", "-rfc", "-file", str(where)),
+    ):
+        subprocess.run((str(keytool), *command, *store), check=True, capture_output=True)
     return where
 
 
