@@ -96,11 +96,12 @@ def _consumer_causes(group: ConsumerGroup, reading: Reading) -> Iterable[str]:
         yield "no member sends a rack"
     if None in reading.facts or not reading.facts:
         return
-    replicas = frozenset().union(*[facts.racks for facts in reading.shown])
-    if not replicas:
+    shown = reading.shown
+    if not any(facts.racks for facts in shown):
         yield f"no replica of {listed(reading.topics)} shows a rack"
-    elif racks and racks.isdisjoint(replicas):
-        where = f"members in {listed(sorted(racks))}, replicas in {listed(sorted(replicas))}"
+    elif racks and all(racks.isdisjoint(facts.racks) for facts in shown):
+        replicas = sorted(frozenset().union(*[facts.racks for facts in shown]))
+        where = f"members in {listed(sorted(racks))}, replicas in {listed(replicas)}"
         yield f"no member is in a rack that holds a replica ({where})"
 
 

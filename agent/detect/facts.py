@@ -75,6 +75,7 @@ def _names(group: Group) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _facts_on(ground: Ground) -> Callable[[TopicState], TopicFacts]:
     seen: dict[tuple[int, ...], tuple[frozenset[str], tuple[int, ...], bool]] = {}
+    same: dict[TopicFacts, TopicFacts] = {}  # thousands of topics have equal facts
     shown: Mapping[int, str] = ground.shown
 
     def facts(topic: TopicState) -> TopicFacts:
@@ -92,6 +93,7 @@ def _facts_on(ground: Ground) -> Callable[[TopicState], TopicFacts]:
                 rackless.update(known[1])
             unsteady = unsteady or known[2]
         union = frozenset().union(*sets)
-        return TopicFacts(union, bool(union) and sets == {union}, tuple(sorted(rackless)), unsteady)
+        found = TopicFacts(union, bool(union) and sets == {union}, tuple(sorted(rackless)), unsteady)
+        return same.setdefault(found, found)
 
     return facts

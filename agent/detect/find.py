@@ -11,12 +11,12 @@ age comes from the memory alone; where a part is missing, detectors that need it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
 from agent.detect.assess import assess_groups
-from agent.detect.assessment import Detection
+from agent.detect.assessment import Assessment, Detection
 from agent.detect.brokers import broker_findings
 from agent.detect.finding import Finding, Severity
 from agent.detect.ground import view_of
@@ -37,7 +37,13 @@ _ID = attrgetter("id")
 def detect(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo | None = None) -> Detection:
     """Findings, gravest first and then by id, and an assessment for every group."""
     memo = memo if memo is not None else Memo()
-    assessments = assess_groups(snapshot, limits, memo)
+    return find_all(snapshot, assess_groups(snapshot, limits, memo), memory, limits, memo)
+
+
+def find_all(
+    snapshot: Snapshot, assessments: Mapping[str, Assessment], memory: Memory, limits: Limits, memo: Memo
+) -> Detection:
+    """The findings, given how far each group is from its optimum."""
     view = view_of(snapshot, memory, limits, memo)
     groups = group_findings(view, assessments, memo)
     findings = [

@@ -88,6 +88,11 @@ class _Places(dict[Replicas, _Place]):
         super().__init__()
         self._ground = ground
         self._index = {rack: number for number, rack in enumerate(ground.racks)}
+        self._leaders: dict[Leaders, Leaders] = {}
+
+    def shared(self, leaders: Leaders) -> Leaders:
+        """One object for equal ones: thousands of topics are placed alike."""
+        return self._leaders.setdefault(leaders, leaders)
 
     def __missing__(self, replicas: Replicas) -> _Place:
         ground = self._ground
@@ -122,7 +127,7 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
             replicas[rack] += 1
     findings += _shared(topic, steady, view, held=False)
     findings += _shared(topic, wavering, view, held=True)
-    spread = Leaders(tuple(leaders), tuple(replicas))
+    spread = places.shared(Leaders(tuple(leaders), tuple(replicas)))
     findings += _topic_skew(topic, spread, view)
     return TopicFindings(tuple(findings), spread)
 

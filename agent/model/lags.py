@@ -63,6 +63,8 @@ class _Reading(NamedTuple):
     lag: Range
     source: LagSource
     age_ms: int | None
+    running: bool = False
+    """True for a running active task, which needs no end to have caught up."""
 
 
 class _View(NamedTuple):
@@ -232,7 +234,7 @@ def _from_join(view: _View, process: str, task: TaskId, role: Role) -> _Reading 
     told = view.facts.sums.get((process, task), 0)
     age_ms = view.clock.monotonic_ms - view.join.seen_ms if view.join.after_ms is not None else None
     if told == RUNNING_ACTIVE and role is Role.ACTIVE:
-        return _Reading(_exactly(0), LagSource.LAST_JOIN, age_ms)
+        return _Reading(_exactly(0), LagSource.LAST_JOIN, age_ms, running=True)
     if told == RUNNING_ACTIVE:  # it was at the end then
         then = view.join.end_sums.get(task)
         return None if then is None else _estimate(view, end, then, age_ms)
@@ -284,9 +286,8 @@ def _caught_up(view: _View, task: TaskId, reading: _Reading | None) -> bool | No
         return False
     if reading.lag.high > acceptable:
         return None
-    told = reading.source in (LagSource.APPLICATION, LagSource.BROKER)
-    running = reading.source is LagSource.LAST_JOIN and reading.lag.high == 0
-    return True if told or running or not _supposed(view, task) else None
+    told = reading.running or reading.source in (LagSource.APPLICATION, LagSource.BROKER)
+    return True if told or not _supposed(view, task) else None
 
 
 def _supposed(view: _View, task: TaskId) -> bool:
