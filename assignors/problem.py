@@ -193,8 +193,8 @@ class ReplicaProblem:
     brokers: tuple[Broker, ...]
     partitions: tuple[ReplicaSet, ...]
     balance: bool = True
-    """True: replica counts per broker end within one of each other where that is possible without extra moves
-    forced by nothing else; False: only the rack rule counts and nothing moves that keeps it."""
+    """True: replica counts of the accepting brokers end as even as they can, within one of each other where that is
+    possible, at the fewest bytes; False: only the rack rule counts and nothing moves that keeps it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,5 +214,5 @@ class ReplicaResult:
     moved_bytes: int = 0
     moved_replicas: int = 0
     lower_bound: int = 0
-    """No set of moves that mends the rack rule copies fewer bytes."""
+    """No set of moves that mends the rack rule, and with ``balance`` evens out as far, copies fewer bytes."""
     optimal: bool = True

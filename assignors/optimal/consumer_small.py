@@ -22,7 +22,7 @@ from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, T
 
 _MOST_PARTITIONS = 400
 _MOST_RACKS = 5
-"""Of the bound's sets of racks there are 2 to the power of this many."""
+"""The exact bound looks at 2 to the power of this many sets of racks; beyond, a weaker one stands in."""
 
 
 class _Group(NamedTuple):
@@ -62,8 +62,6 @@ def _read(problem: ConsumerProblem) -> _Group | None:
         return None
     racks: dict[str | None, int] = {None: -1}
     rack = [racks.setdefault(member.rack, len(racks) - 1) for member in members]
-    if len(racks) - 1 > _MOST_RACKS:
-        return None
     holder = _holders(members)
     partitions, mask, owner = [], [], []
     masks: dict[frozenset[str], int] = {}
@@ -108,7 +106,10 @@ def _keep(group: _Group) -> ConsumerResult | None:
 
 
 def _least_crossing(group: _Group) -> int:
-    """The least weight that any balanced assignment reads across racks."""
+    """The least weight that any balanced assignment reads across racks; less where racks are too many to tell."""
+    if group.racks > _MOST_RACKS:
+        weights = [1] * len(group.mask) if group.weight is None else group.weight
+        return sum([weight for weight, mask in zip(weights, group.mask, strict=True) if not mask])
     low, raised = divmod(len(group.partitions), len(group.members))
     in_rack = [group.rack.count(rack) for rack in range(group.racks)]
     members = [0]

@@ -249,23 +249,36 @@ def test_bad_problem(problem: ConsumerProblem, sentence: str, solve: Callable[[C
         solve(problem)
 
 
-def random_group(rng: random.Random, members: int, partitions: int, weights: int | None = None) -> ConsumerProblem:
-    racks = {"t": tuple(frozenset(rng.sample("abc", rng.randint(1, 2))) for _ in range(partitions))}
+def random_group(
+    rng: random.Random, members: int, partitions: int, weights: int | None = None, racks: str = "abc"
+) -> ConsumerProblem:
+    sets = tuple(frozenset(rng.sample(racks, rng.randint(1, 2))) for _ in range(partitions))
     everything = [TopicPartition("t", number) for number in range(partitions)]
     owner = [rng.randrange(members) for _ in everything]
     return ConsumerProblem(
         members=tuple(
             ConsumerMember(
                 id=f"m{number:03}",
-                rack=rng.choice("abc"),
+                rack=rng.choice(racks),
                 topics=("t",),
                 owned=tuple(each for each, holder in zip(everything, owner, strict=True) if holder == number),
             )
             for number in range(members)
         ),
-        racks=racks,
+        racks={"t": sets},
         weights=None if weights is None else {each: rng.randrange(weights) for each in everything},
     )
+
+
+@pytest.mark.parametrize("weights", [None, 1000], ids=["unweighted", "weighted"])
+def test_more_racks_than_the_exact_bound_looks_at_are_still_exact(weights: int | None) -> None:
+    rng = random.Random(9)
+    for _ in range(30):
+        problem = random_group(rng, members=9, partitions=20, weights=weights, racks="abcdefgh")
+        small = solve_small(problem)
+        assert small is not None
+        assert figures(small) == figures(solve_large(problem))
+        assert solve_small(with_owned(problem, small)).assignment == small.assignment
 
 
 @pytest.mark.parametrize("weights", [None, 100, 10**9, 2**50], ids=["unweighted", "small", "gigabytes", "the largest"])
