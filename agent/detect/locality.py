@@ -103,12 +103,20 @@ def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
     kafka = [UNKNOWN] * size
     certain = [UNKNOWN] * size
     possible = [UNKNOWN] * size
+    served_by_all = bits.selector_is_rack_aware is True
     for (_, number), leader, replicas, isr, _ in topic.partitions:
-        kafka[number] = bits.mask(replicas)
-        certain[number], possible[number] = _read_masks(leader, isr, bits)
-    read = tuple(certain)
+        kafka[number] = mask = bits.mask(replicas)
+        if served_by_all and isr == replicas and leader is not None:
+            certain[number] = possible[number] = mask  # the usual case: both measures say the same
+        else:
+            certain[number], possible[number] = _read_masks(leader, isr, bits)
+    by_kafka, histogram = tuple(kafka), _histogram(kafka)
+    if certain == kafka:
+        read, read_histogram = by_kafka, histogram
+    else:
+        read, read_histogram = tuple(certain), _histogram(certain)
     told = bits.selector_is_rack_aware is not None
-    return TopicMasks(tuple(kafka), read, read if told else tuple(possible), _histogram(kafka), _histogram(certain))
+    return TopicMasks(by_kafka, read, read if told else tuple(possible), histogram, read_histogram)
 
 
 def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tuple[int, int]:

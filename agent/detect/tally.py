@@ -33,32 +33,36 @@ def tally_reads(
 
     A reader whose rack is not known has the bit 0: nothing of it can be told.
     """
-    total = local = unknown = read_local = read_unknown = 0
+    if measures_agree(masks):
+        kafka = _tally(reads, {topic: (of.kafka, of.kafka) for topic, of in masks.items()})
+        return kafka, kafka
+    reads = tuple(reads)
+    return (
+        _tally(reads, {topic: (of.kafka, of.kafka) for topic, of in masks.items()}),
+        _tally(reads, {topic: (of.read, of.read_possible) for topic, of in masks.items()}),
+    )
+
+
+def _tally(
+    reads: Iterable[tuple[int, Sequence[TopicPartition]]],
+    masks: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]],
+) -> Tally:
+    """Reads by (what is certain, what is possible)."""
+    total = local = unknown = 0
     for bit, partitions in reads:
         total += len(partitions)
         if not bit:
             unknown += len(partitions)
-            read_unknown += len(partitions)
             continue
         for topic, number in partitions:
-            of = masks[topic]
-            if number >= len(of.kafka):
+            certain, possible = masks[topic]
+            if number >= len(certain):
                 unknown += 1
-                read_unknown += 1
-                continue
-            mask = of.kafka[number]
-            if mask & bit:
+            elif certain[number] & bit:
                 local += 1
-            elif mask & UNKNOWN:
+            elif possible[number] & (bit | UNKNOWN):
                 unknown += 1
-            if of.read[number] & bit:
-                read_local += 1
-            elif of.read_possible[number] & (bit | UNKNOWN):
-                read_unknown += 1
-    return (
-        Tally(local, total - local - unknown, unknown),
-        Tally(read_local, total - read_local - read_unknown, read_unknown),
-    )
+    return Tally(local, total - local - unknown, unknown)
 
 
 def gain(now: Tally, best: Tally) -> int:
@@ -73,7 +77,7 @@ def locality(measure: Measure, tally: Tally) -> Locality:
 
 def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
     """True when both measures say the same of every partition: all replicas in sync and a rack-aware selector."""
-    return all(of.read == of.kafka and of.read_possible is of.read for of in masks.values())
+    return all(of.read is of.kafka and of.read_possible is of.read for of in masks.values())
 
 
 def racks_by_partition(ground: Ground, measure: Measure) -> dict[str, tuple[frozenset[str], ...]]:

@@ -334,3 +334,25 @@ def test_a_memo_never_changes_an_answer_and_saves_unchanged_groups():
     memo.turn()
     other = replace(built.snapshot(), selector_is_rack_aware=False)
     assert assess_groups(other, LIMITS, memo) == assess_groups(other, LIMITS, None)
+
+
+def test_only_changed_groups_are_solved_again(monkeypatch: pytest.MonkeyPatch):
+    solved: list[str] = []
+
+    def counting(problem: ConsumerProblem) -> object:
+        solved.append(problem.members[0].id)
+        return optimal_consumer(problem)
+
+    monkeypatch.setattr("agent.detect.assess_consumers.optimal_consumer", counting)
+    built = a_cluster().topic("t", (1,), (2,))
+    for number in range(100):
+        built.group(f"g{number}", member(f"m{number}", "b", "t-0"), member(f"n{number}", "a", "t-1"))
+    memo = Memo()
+    assess_groups(built.snapshot(), LIMITS, memo)
+    assert len(solved) == 100
+    memo.turn()
+    solved.clear()
+    built.group("g7", member("m7", "c", "t-0"), member("n7", "a", "t-1"))
+    later = replace(built.snapshot(), taken_ms=1, end_offsets={TopicPartition("t", 0): 5})
+    assert assess_groups(later, LIMITS, memo)["g7"].gap == 1
+    assert solved == ["m7"]
