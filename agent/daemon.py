@@ -105,7 +105,7 @@ class Agent:
         self.watch.began(self._clock())
         observation = self._look()
         if self._memory is None:
-            restored = self._recorder.restore(observation.cluster_id, self._clock())
+            restored = self._recorder.restore(observation, self._clock())
             self._memory = restored.memory
             self._log.info("restored", found=restored.found, sentence=restored.sentence)
         cycle = run_cycle(

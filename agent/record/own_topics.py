@@ -45,6 +45,7 @@ class OwnTopics:
         self._ready: set[str] = set()
         self._shown: set[str] = set()
         """What the last look showed, and what was created since: it should be shown by the next."""
+        self._new: set[str] = set()
         self._next_try_ms = 0
         self._problems: dict[str, str] = {}
 
@@ -66,6 +67,12 @@ class OwnTopics:
     def is_ready(self, name: str) -> bool:
         """Whether that topic may be written: writing one that is missing could make a broker create it blindly."""
         return name in self._ready
+
+    def take_new(self, name: str) -> bool:
+        """Whether it was created here and this was not asked since: nothing stands in it yet."""
+        new = name in self._new
+        self._new.discard(name)
+        return new
 
     def forget(self, name: str) -> None:
         """The topic turned out to be gone: it is looked for, and created, anew."""
@@ -92,6 +99,7 @@ class OwnTopics:
         try:
             answer.result(timeout=self._timeout_s + 1)
             self._shown.add(name)
+            self._new.add(name)
         except FutureTimeout:
             self._problems[name] = "it could not be created: no answer in time"
             return

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException
 from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.memory import Memory
+from agent.observation import Observation
 from agent.propose.codec import BadProposalDocument
 from agent.record.derived import derived_events
 from agent.record.events import Event, Kind, to_lines
@@ -83,12 +84,15 @@ class Recorder:
         self._standing: Mapping[str, Published] | None = None
         self._last_full_ms: int | None = None
 
-    def restore(self, cluster: str, now: Instant) -> Restored:
-        """What an earlier process knew, from the telemetry topic."""
+    def restore(self, observation: Observation, now: Instant) -> Restored:
+        """What an earlier process knew, from the telemetry topic; nothing is read where there is none yet."""
         if self._plan.telemetry is None:
             return Restored(Memory(), "nothing is remembered: no telemetry topic is written", found=False)
         name = self._plan.telemetry.name
-        return restore(self._config, name, cluster, now, prefix=self._plan.prefix, timeout_ms=RESTORE_MS)
+        if not any(topic.name == name for topic in observation.topics):
+            return Restored(Memory(), f"nothing is remembered: there is no topic {name}", found=False)
+        prefix, cluster = self._plan.prefix, observation.cluster_id
+        return restore(self._config, name, cluster, now, prefix=prefix, timeout_ms=RESTORE_MS)
 
     def record(self, cycle: Cycle) -> Recording:
         """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
@@ -147,6 +151,8 @@ class Recorder:
             return ()
         cluster = cycle.snapshot.cluster_id
         problems: tuple[str, ...] = ()
+        if self._topics.take_new(topic.name):
+            self._standing = {}
         if self._standing is None:
             try:
                 self._standing = self._read_standing(topic.name, cluster)
