@@ -137,7 +137,7 @@ def _owners(processes: Sequence[Process]) -> dict[TaskId, str]:
 
 def _count_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: int) -> tuple[int, int]:
     if problem.counts == "fixed":
-        return len(process.active), len(process.active)
+        return _before(problem, process), _before(problem, process)
     return process.capacity * tasks // capacity, -(-process.capacity * tasks // capacity)
 
 
@@ -147,8 +147,13 @@ def _share_bounds(problem: TaskProblem, process: Process, tasks: int, capacity: 
     if problem.counts == "free":
         return process.capacity * tasks // capacity, -(-process.capacity * tasks // capacity)
     # Kafka computes the cap in doubles, in this order of operations.
-    share = len(process.active) * 1.0 / len(problem.tasks) * tasks
+    share = _before(problem, process) * 1.0 / len(problem.tasks) * tasks
     return 0, int(share) + (share > int(share))
+
+
+def _before(problem: TaskProblem, process: Process) -> int:
+    """Tasks of the problem that the process runs now."""
+    return len({task.id for task in problem.tasks} & set(process.active))
 
 
 # --- consumer partitions ------------------------------------------------------------------------------------

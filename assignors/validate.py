@@ -219,9 +219,10 @@ def _share_defects(problem: TaskProblem, process: Process, tasks: Iterable[TaskI
     count, size = mine.total(), Counter(task.id.subtopology for task in problem.tasks)
     capacity = sum(each.capacity for each in problem.processes)
     low, high = process.capacity * size.total() // capacity, -(-process.capacity * size.total() // capacity)
+    before = len({task.id for task in problem.tasks} & set(process.active))
     if problem.counts == "fixed":
-        if count != len(process.active):
-            yield Defect(DefectKind.COUNT_CHANGED, f"{process.id} has {count} tasks instead of {len(process.active)}")
+        if count != before:
+            yield Defect(DefectKind.COUNT_CHANGED, f"{process.id} has {count} tasks instead of {before}")
     elif count > high:
         yield Defect(DefectKind.OVER_CAPACITY, f"{process.id} has {count} tasks, its share is at most {high}")
     elif count < low:
@@ -231,7 +232,7 @@ def _share_defects(problem: TaskProblem, process: Process, tasks: Iterable[TaskI
     for subtopology, tasks_of_it in size.items():
         low, high = process.capacity * tasks_of_it // capacity, -(-process.capacity * tasks_of_it // capacity)
         if problem.counts == "fixed":
-            share = len(process.active) * 1.0 / size.total() * tasks_of_it
+            share = before * 1.0 / size.total() * tasks_of_it
             low, high = 0, int(share) + (share > int(share))
         if not low <= mine[subtopology] <= high:
             yield Defect(

@@ -101,6 +101,13 @@ SITUATIONS = {
         {"x": "0_0 0_2 0_3", "y": "0_1"},
         (12, 1, 2),
     ),
+    "a task that no longer exists is forgotten, also by fixed counts": (
+        TaskProblem(
+            tasks=FOUR[:2], processes=(process("x", "a", "0_0 0_9"), process("y", "a", "0_1")), counts="fixed"
+        ),
+        {"x": "0_0", "y": "0_1"},
+        (0, 0, 0),
+    ),
     "a process without rack is local nowhere": (
         TaskProblem(tasks=FOUR[:2], processes=(process("x", None), process("y", "a"))),
         {"x": "0_1", "y": "0_0"},
