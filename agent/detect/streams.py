@@ -34,8 +34,9 @@ def streams_findings(view: View) -> list[Finding]:
         if isinstance(group, StreamsGroup) and not group.hidden and not view.limits.excludes_group(name):
             settings = view.limits.group(name)
             findings += _state_unknown(group, view)
+            restoring = _restoring(copies)
             for copy in copies:
-                findings += _warmup(group, copy, settings, view)
+                findings += _warmup(group, copy, settings, restoring, view)
             findings += _standbys_grow(group, copies, settings, view)
             findings += _copies_share(group, copies, settings, view)
     return findings
@@ -73,7 +74,17 @@ def _state_unknown(group: StreamsGroup, view: View) -> Iterable[Finding]:
     )
 
 
-def _warmup(group: StreamsGroup, copy: TaskCopy, settings: GroupLimits, view: View) -> Iterable[Finding]:
+def _restoring(copies: Iterable[TaskCopy]) -> frozenset[str]:
+    """Processes on which some copy closes in, or just did: a thread restores tasks in turn, so others may wait."""
+    rates = [(copy, copy.rate_per_s) for copy in copies if copy.rate_per_s is not None]
+    return frozenset(
+        copy.process_id for copy, rate in rates if rate.low > 0 or (not copy.caught_up and rate.likely > 0)
+    )
+
+
+def _warmup(
+    group: StreamsGroup, copy: TaskCopy, settings: GroupLimits, restoring: frozenset[str], view: View
+) -> Iterable[Finding]:
     if copy.role is not Role.WARMUP:
         return
     where = f"warm-up of task {copy.task} of {group.id} on process {_name(group, copy.process_id)}"
@@ -85,9 +96,9 @@ def _warmup(group: StreamsGroup, copy: TaskCopy, settings: GroupLimits, view: Vi
         sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag})"
         sentence += f" and can be promoted now{waits}"
         yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, Severity.INFO, view)
-    elif copy.caught_up is False and copy.rate_per_s is not None and copy.rate_per_s.high <= 0 and _lasting(copy, view):
+    elif copy.process_id not in restoring and _falls_behind(copy) and _lasting(copy, view):
         sentence = f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or stands still "
-        sentence += f"({_rate(copy.rate_per_s)})"
+        sentence += f"({_rate(copy)})"
         yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, Severity.WARNING, view)
 
 
@@ -112,7 +123,7 @@ def _standbys_grow(
         subject=Subject("group", group.id),
         sentence=f"{group.id} has {count(len(growing), 'standby', 'standbys')} falling behind all the time, the worst "
         f"of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
-        f"{f', {_rate(worst.rate_per_s)}' if worst.rate_per_s else ''}",
+        f", {_rate(worst)}",
         evidence=(
             ("standbys", len(growing)),
             ("first", first([f"{copy.task} on {_name(group, copy.process_id)}" for copy in growing])),
@@ -222,8 +233,13 @@ def _lag(copy: TaskCopy) -> str:
     return f"lag {low}" if low == high else f"lag {low} to {high}"
 
 
-def _rate(rate: Range) -> str:
-    return f"{-rate.likely:+.0f} records/s"
+def _falls_behind(copy: TaskCopy) -> bool:
+    """True for a copy that has not caught up and does not come nearer, even at the best that its readings allow."""
+    return copy.caught_up is False and copy.rate_per_s is not None and copy.rate_per_s.high <= 0
+
+
+def _rate(copy: TaskCopy) -> str:
+    return "" if copy.rate_per_s is None else f"{-copy.rate_per_s.likely:+.0f} records/s"
 
 
 def _name(group: StreamsGroup, process_id: str) -> str:

@@ -1,6 +1,7 @@
 """How fast a copy closes in, how long until it has caught up, and how many bytes a partition takes in.
 
-A rate is always a range: what the readings say over the whole time, and the least and most over its two halves.
+A rate is always a range: what the readings say over the whole time, and the least and most over its two halves,
+widened where the readings are few.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ SURE_RATES = 3
 
 
 def closing_rate(samples: Sequence[tuple[int, int]]) -> Range | None:
-    """Records per second by which a lag shrinks, out of (monotonic ms, lag) in order; negative when it grows."""
+    """Records per second by which a lag shrinks, out of (monotonic ms, lag) in order; negative when it grows.
+
+    Restores go in batches, so few readings say little: the range is widened by ``1 + 2 / readings``.
+    """
     if len(samples) < 2 or samples[-1][0] <= samples[0][0]:
         return None
     overall = _slope(samples[0], samples[-1])
-    if len(samples) == 2:
-        return Range(overall, overall, overall)
     middle = samples[len(samples) // 2]
-    slopes = (overall, _slope(samples[0], middle), _slope(middle, samples[-1]))
-    return Range(min(slopes), overall, max(slopes))
+    slopes = (overall, _slope(samples[0], middle), _slope(middle, samples[-1])) if len(samples) > 2 else (overall,)
+    wider = 1 + 2 / len(samples)
+    low, high = min(slopes), max(slopes)
+    return Range(low / wider if low > 0 else low * wider, overall, high * wider if high > 0 else high / wider)
 
 
 def restore_rate(measured: Sequence[RestoreRate]) -> tuple[float, float, float | None] | None:

@@ -141,6 +141,25 @@ def test_a_warm_up_that_will_never_catch_up(lags: list[int], found: bool) -> Non
         assert "will not catch up at this rate" in run.of(Reason.WARMUP_NEVER)[0].sentence
 
 
+def test_a_warm_up_that_waits_while_its_process_restores_another_task_is_not_given_up() -> None:
+    answers = scaled_out(a_cluster())
+    run = Run(NO_STANDBYS).look(answers.at(0))
+    first, second = (instance(1, "a", {"0_0": "orders-0", "0_1": "orders-1"}, sums={"0_0": -2, "0_1": -2}),
+                     instance(2, "b", {}, {"0_0": "orders-0", "0_1": "orders-1"}, topics=("orders",)))  # fmt: skip
+    answers.streams("app", first, second)
+    for at in range(10, 100, 10):
+        answers.says("app", process_id(2), "0_0", "standby", 900_000 - 5_000 * at, at_s=at)
+        run.look(answers.says("app", process_id(2), "0_1", "standby", 900_000 + at, at_s=at).at(at))
+        assert not run.of(Reason.WARMUP_NEVER)
+    seen = []
+    for at in range(100, 200, 10):
+        answers.says("app", process_id(2), "0_0", "standby", 0, at_s=at)
+        run.look(answers.says("app", process_id(2), "0_1", "standby", 900_000 + at, at_s=at).at(at))
+        seen.append([str(finding.subject) for finding in run.of(Reason.WARMUP_NEVER)])
+    assert seen[0] == [], "its turn has only just come"
+    assert seen[-1] == [f"task/app/0_1/{process_id(2)}"]
+
+
 def test_an_estimate_never_says_never() -> None:
     answers = scaled_out(a_cluster())
     run = Run(NO_STANDBYS)

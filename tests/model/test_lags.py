@@ -135,16 +135,17 @@ def read(lags: Iterable[tuple[int, int]]) -> Run:
 
 def test_rate_and_eta_come_from_readings_and_are_ranges() -> None:
     copy = read([(10, 500_000), (20, 400_000), (30, 350_000), (40, 210_000)]).copy("app", "0_1", 2)
-    assert copy.rate_per_s == pytest.approx((7_500, 9_666.7, 14_000), rel=0.1)
+    assert copy.rate_per_s == pytest.approx((7_500 / 1.5, 9_666.7, 14_000 * 1.5), rel=0.1)
     assert copy.eta_s is not None
     assert copy.eta_s == pytest.approx((200_000 / copy.rate_per_s[2], 200_000 / copy.rate_per_s[1],
                                         200_000 / copy.rate_per_s[0]))  # fmt: skip
     assert copy.samples == 4
 
 
-def test_one_reading_has_no_rate_and_two_have_no_spread() -> None:
+def test_one_reading_has_no_rate_and_two_have_a_wide_one() -> None:
     assert read([(10, 500_000)]).copy("app", "0_1", 2).rate_per_s is None
-    assert read([(10, 500_000), (20, 400_000)]).copy("app", "0_1", 2).rate_per_s == Range(10_000, 10_000, 10_000)
+    assert read([(10, 500_000), (20, 400_000)]).copy("app", "0_1", 2).rate_per_s == Range(5_000, 10_000, 20_000)
+    assert read([(10, 400_000), (20, 500_000)]).copy("app", "0_1", 2).rate_per_s == Range(-20_000, -10_000, -5_000)
 
 
 def test_the_same_reading_twice_is_one_reading() -> None:
