@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle
+from agent.detect.assessment import Detection
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.limits import Limits
+from agent.model.snapshot import Snapshot
+from agent.plan import make_plan
 from agent.propose.proposal import Proposal, ProposalReason
 from agent.propose.reassignment_json import read_reassignment_json, reassignment_json, rollback_json
 from assignors.problem import TopicPartition
 from tests.eye import Eye, settings_for
 from tests.observe.live import wait_for
 
+SET = AlterConfigOpType.SET
+CONFIGS = "kafka.admin.ConfigCommand"
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 CROWDED = "tool-crowded"
 """Brokers 1 and 4 share rack a."""
@@ -71,6 +79,38 @@ def test_what_is_proposed_is_carried_out_and_rolled_back_by_kafkas_own_tool(
 
     _accepted(run(back, "--execute"), before)
     wait_for(lambda: _is(servers, before), "the brokers are back to what was", 120)
+
+
+def test_the_command_that_removes_a_throttle_is_taken_by_kafkas_own_tool(
+    demo_cluster: EmbeddedCluster, servers: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    topic = ConfigResource(ConfigResource.Type.TOPIC, CROWDED)
+    for name, value in (("leader", "0:1"), ("follower", "0:4")):
+        topic.add_incremental_config(
+            ConfigEntry(f"{name}.replication.throttled.replicas", value, incremental_operation=SET)
+        )
+    for future in admin.incremental_alter_configs([topic]).values():
+        future.result(60)
+    left = Finding(
+        reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=Subject("topic", CROWDED), sentence="left behind",
+        evidence=(), severity=Severity.WARNING, since_ms=0,
+    )  # fmt: skip
+    with Eye(settings_for(servers)) as eye:
+        throttled = eye.until(lambda seen: _throttled(seen.snapshot), "the throttle is seen", within_s=60)
+        (advice,) = make_plan(throttled.snapshot, Detection(findings=(left,)), Limits(), None).advice
+        command = [*shlex.split(advice.line)[1:]]
+        java = [str(demo_cluster.jars.java), "-XX:TieredStopAtLevel=1", "-cp", demo_cluster.jars.classpath, CONFIGS]
+        done = subprocess.run([*java, *command], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        assert f"Completed updating config for topic {CROWDED}." in done.stdout, done.stdout
+        eye.until(lambda seen: _throttled(seen.snapshot) is False, "the throttle is gone", within_s=60)
+
+
+def _throttled(snapshot: Snapshot) -> bool | None:
+    """None while a broker does not know the new topic yet."""
+    topic = snapshot.topics.get(CROWDED)
+    return None if topic is None else bool(topic.leader_throttle or topic.follower_throttle)
 
 
 def _ours(cycle: Cycle) -> list[Proposal]:
