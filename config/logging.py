@@ -166,7 +166,9 @@ def _console(*, colours: bool) -> structlog.dev.ConsoleRenderer:
 
 def _quieten_libraries(level: str) -> None:
     """Libraries say at INFO what rackwise says itself; kafka-python's log holds whole requests, so it is kept out."""
-    for name in ("apscheduler", "uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx"):
+    # It warns of each skipped look, which the loop tells in its own words.
+    logging.getLogger("apscheduler").setLevel("DEBUG" if level == "debug" else "ERROR")
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx"):
         logging.getLogger(name).setLevel("DEBUG" if level == "debug" else "WARNING")
     kafka = logging.getLogger("kafka")
     kafka.propagate = False

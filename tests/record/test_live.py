@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -271,7 +271,30 @@ def test_sigterm_ends_the_daemon_within_five_seconds_and_loses_nothing(where: st
     assert all(line.startswith("{") for line in running.log.read_text().splitlines()), "one event is one line"
 
 
-def test_no_secret_is_in_any_output(cluster_factory, prefix: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def] # a fixture of conftest
+@pytest.mark.parametrize("harm", ["freeze", "kill"])
+def test_sigterm_ends_the_daemon_in_time_though_no_broker_answers(
+    cluster_factory: Callable[[ClusterSpec], EmbeddedCluster], prefix: str, tmp_path: Path, harm: str
+) -> None:
+    small = cluster_factory(ClusterSpec(racks=("a",)))
+    own = [f"kafka.bootstrap.servers={small.bootstrap_servers}", f"topics.prefix={prefix}", "http.port=0"]
+    running = Running(tmp_path, *own, "poll.interval=1s", "plan.interval=1s", "log.format=json")
+    try:
+        running.wait_for("cycle", 2)
+        getattr(small.broker(1), harm)()
+        wait_for(lambda: running.events("cycle_failed") or running.events("look_skipped"), "a cycle is in trouble")
+        code, took_s = running.terminate()
+    finally:
+        running.process.kill()
+        if harm == "freeze":
+            small.broker(1).thaw()
+    assert code == 0
+    assert took_s < 5, f"it took {took_s:.1f} s"
+    assert running.events("stopped")
+
+
+def test_no_secret_is_in_any_output(
+    cluster_factory: Callable[[ClusterSpec], EmbeddedCluster], prefix: str, tmp_path: Path
+) -> None:
     secret = f"canary-{uuid4().hex}"
     users = {"admin": secret, "rackwise": secret}
     secured = cluster_factory(ClusterSpec(racks=("a",), security=Security(users=users)))
@@ -296,10 +319,10 @@ def test_no_secret_is_in_any_output(cluster_factory, prefix: str, tmp_path: Path
         running.terminate()
     finally:
         running.process.kill()
-    wrong = Running(tmp_path, *own, *(f"kafka.{one}" for one in given), f"kafka.sasl.password={secret}-wrong")
+    (tmp_path / "wrong").mkdir()
+    wrong = Running(tmp_path / "wrong", *own, *(f"kafka.{one}" for one in given), f"kafka.sasl.password={secret}-wrong")
     try:
-        wrong.process.wait(60)
-    except subprocess.TimeoutExpired:
+        wrong.wait_for("cycle_failed")
         wrong.terminate()
     finally:
         wrong.process.kill()
