@@ -1,8 +1,9 @@
-"""What the looks teach about a Streams application: when it last rebalanced, and how fast its copies restore.
+"""What the looks teach about a Streams application: when it last rebalanced, and how fast its processes restore.
 
-Under the classic protocol a member tells its offsets when it joins, and never between. Two joins of one copy bound the
-restore rate from both sides: the copy restored that many records in no more and no less than the time between the looks
-around the joins. A copy that had caught up by the second join only bounds it from below.
+Under the classic protocol a member tells its offsets when it joins, and never between. Two joins bound what a process
+restored from both sides: that many records in no more and no less than the time between the looks around the joins. A
+process that had caught up by the second join only bounds it from below. Rates are those of a whole process: a thread
+restores its tasks in turn, so a single copy may stand still although all is well.
 
 Invariant: only readings teach; an estimate never feeds the next one.
 """
@@ -54,13 +55,13 @@ def remember_streams(
     rebalanced = join is not known.join
     if rebalanced and join.after_ms is not None:
         join = join._replace(end_sums=_end_sums(copies))
+    seen = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
     taught = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
-    taught = (*taught, *_between_readings(known, copies, join, now_ms))
-    others = [copy for copy in copies if copy.role is not Role.ACTIVE]
+    taught = (*taught, *_between_readings(known, copies, seen, join, now_ms))
     return StreamsMemory(
         join,
-        {_key(copy): copy.offset_sum for copy in others if copy.offset_sum is not None},
-        {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in others},
+        {_key(copy): copy.offset_sum or 0 for copy in copies if _is_followed(copy)},
+        seen,
         (*known.rates, *taught)[-RATES_KEPT:],
     )
 
@@ -98,6 +99,11 @@ def _key(copy: TaskCopy) -> CopyKey:
     return copy.process_id, copy.task
 
 
+def _is_followed(copy: TaskCopy) -> bool:
+    """True for copies that restore or follow: standbys, warm-ups, active tasks that were not running at the join."""
+    return copy.role is not Role.ACTIVE or copy.offset_sum is not None
+
+
 def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
     samples = before.samples if before is not None else ()
     if is_reading(copy) and copy.lag is not None and copy.lag_source is not None:
@@ -108,40 +114,47 @@ def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
 def _between_joins(
     known: StreamsMemory, copies: Iterable[TaskCopy], now_ms: int, last_look_ms: int | None
 ) -> tuple[RestoreRate, ...]:
-    """What the offsets of this join say against those of the join before."""
+    """What the offsets of this join say against those of the join before, process by process."""
     join = known.join
     if join is None or join.after_ms is None or last_look_ms is None:
         return ()
     longest_ms, shortest_ms = now_ms - join.after_ms, last_look_ms - join.seen_ms
+    now = {_key(copy): copy for copy in copies}
     taught = []
-    for copy in copies:
-        if copy.offset_sum is None or copy.offset_sum < 0 or copy.end_offset_sum is None:
-            continue
-        had = known.sums.get(_key(copy), 0)
-        restored = copy.offset_sum - had
-        if had < 0 or _key(copy) not in known.copies or restored <= RESTORING_SHARE * copy.end_offset_sum:
-            continue
-        restoring = copy.end_offset_sum - copy.offset_sum > RESTORING_SHARE * copy.end_offset_sum
-        high = restored * 1000 / shortest_ms if restoring and shortest_ms > 0 else None
-        taught.append(RestoreRate(restored * 1000 / longest_ms, high))
+    for process in sorted({process for process, _ in known.sums}):
+        behind = {
+            task: had
+            for (owner, task), had in known.sums.items()
+            if owner == process and join.end_sums.get(task, 0) - had > RESTORING_SHARE * join.end_sums.get(task, 0)
+        }
+        restored, restoring = 0, False
+        for task, had in behind.items():
+            copy = now.get((process, task))
+            if copy is None:  # given to another process: what became of it here nobody tells
+                continue
+            end = copy.end_offset_sum or 0
+            told = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end
+            restored += max(0, told - had)
+            restoring = restoring or end - told > RESTORING_SHARE * end
+        if restored:
+            high = restored * 1000 / shortest_ms if restoring and shortest_ms > 0 else None
+            taught.append(RestoreRate(restored * 1000 / longest_ms, high))
     return tuple(taught)
 
 
 def _between_readings(
-    known: StreamsMemory, copies: Iterable[TaskCopy], join: Join, now_ms: int
+    known: StreamsMemory, copies: Iterable[TaskCopy], seen: Mapping[CopyKey, CopyMemory], join: Join, now_ms: int
 ) -> tuple[RestoreRate, ...]:
-    """What two readings of one copy say while it is still restoring."""
-    taught = []
+    """What the readings of a process say while it is still restoring, from the oldest that is kept to this one."""
+    by_process: dict[str, float] = {}
     for copy in copies:
-        before = known.copies.get(_key(copy))
-        samples = _copy(before, copy, now_ms).samples
-        end = copy.end_offset_sum
-        if before is None or samples == before.samples or len(samples) < 2 or end is None:
+        key, end = _key(copy), copy.end_offset_sum
+        if key not in seen or key not in known.copies or end is None or len(seen[key].samples) < 2:
             continue
-        (then_ms, then), (at_ms, lag) = samples[-2:]
-        if min(then, lag) <= RESTORING_SHARE * end:
+        if seen[key].samples == known.copies[key].samples:  # no new reading
             continue
-        rate = (then - lag) * 1000 / (at_ms - then_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
-        if rate > 0:
-            taught.append(RestoreRate(rate, rate))
-    return tuple(taught)
+        (then_ms, then), (at_ms, lag) = seen[key].samples[0], seen[key].samples[-1]
+        if lag > RESTORING_SHARE * end:
+            rate = (then - lag) * 1000 / (at_ms - then_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
+            by_process[copy.process_id] = by_process.get(copy.process_id, 0.0) + rate
+    return tuple(RestoreRate(rate, rate) for _, rate in sorted(by_process.items()) if rate > 0)

@@ -109,7 +109,7 @@ class Join(NamedTuple):
 
 
 class RestoreRate(NamedTuple):
-    """How fast a process was seen to restore, in records per second, as far as the clock can tell."""
+    """How fast a whole process was seen to restore, in records per second, as far as the clock can tell."""
 
     low: float
     """At least this fast."""
@@ -133,7 +133,7 @@ class StreamsMemory(NamedTuple):
 
     join: Join | None
     sums: Mapping[CopyKey, int]
-    """Offset sums of standbys and warm-ups at the last join."""
+    """Offset sums at the last join of every copy that was not running as active; 0 where nothing was told."""
     copies: Mapping[CopyKey, CopyMemory]
     rates: tuple[RestoreRate, ...]
     """The latest restores that were measured, oldest first."""

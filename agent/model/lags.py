@@ -2,7 +2,8 @@
 
 Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
 at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from
-nothing to all that was missing then plus all that was appended since, narrowed by restore rates that were measured.
+nothing to all that was missing then plus all that was appended since, narrowed by how fast its process restores, as
+measured in earlier rounds.
 
 Kafka's sentinels and rules (KIP-441): -2 is a running active task; -3 an unknown sum; a process that told nothing of a
 task has nothing of it; a sum beyond the end counts as no state. A changelog that is a source topic ends where the group
@@ -22,7 +23,7 @@ from agent.limits import GroupLimits
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
 from agent.memory.values import CopyKey, Join, Memory, StreamsMemory
 from agent.model.processes import OffsetFacts
-from agent.model.rates import closing_rate, eta_s, restore_rate
+from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
 from agent.model.roles import RoleVerdict, tell_roles
 from agent.model.snapshot import (
     GroupKind,
@@ -79,6 +80,11 @@ class _View(NamedTuple):
     join: Join
     settings: GroupLimits
     clock: Clock
+    backlog: Mapping[str, int | None]
+    """Process -> records that all of its copies together had not restored at the last join; None when one is unknown.
+
+    A thread restores its tasks in turn, so a copy may wait until everything else is through.
+    """
 
 
 def copies_of(
@@ -101,7 +107,8 @@ def copies_of(
     join = current_join(known.join, group.join, clock.monotonic_ms, last_look_of(memory, group.id))
     if join is not known.join and join.after_ms is not None:
         join = join._replace(end_sums=ends)
-    view = _View(group, tasks, ends, facts, _by_copy(group.processes, told), known, join, settings, clock)
+    backlog = {process.id: _backlog(process, tasks, ends, facts) for process in group.processes}
+    view = _View(group, tasks, ends, facts, _by_copy(group.processes, told), known, join, settings, clock, backlog)
     copies = [_copy(view, process, task, verdict) for process, task, verdict in _placed(view) if task in tasks]
     numbers = {task: number for number, task in enumerate(tasks)}
     return tuple(sorted(copies, key=lambda copy: (numbers[copy.task], _ROLES.index(copy.role), copy.process_id)))
@@ -120,6 +127,20 @@ def _end_sum(task: TaskState, offsets: Offsets) -> int | None:
         if end is None:
             return None
         total += end
+    return total
+
+
+def _backlog(
+    process: StreamsProcess, tasks: Mapping[TaskId, TaskState], ends: Mapping[TaskId, int], facts: OffsetFacts
+) -> int | None:
+    total = 0
+    for task in (*process.active, *process.standby):
+        told = facts.sums.get((process.id, task), 0)
+        if task not in tasks or told == RUNNING_ACTIVE:
+            continue
+        if task not in ends or told < 0:
+            return None
+        total += _missing(ends[task], told)
     return total
 
 
@@ -237,25 +258,20 @@ def _from_join(view: _View, process: str, task: TaskId, role: Role) -> _Reading 
         return _Reading(_exactly(0), LagSource.LAST_JOIN, age_ms, running=True)
     if told == RUNNING_ACTIVE:  # it was at the end then
         then = view.join.end_sums.get(task)
-        return None if then is None else _estimate(view, end, then, age_ms)
-    return _estimate(view, end, told, age_ms) if told >= 0 else None
+        return None if then is None else _estimate(view, process, end, then, age_ms)
+    return _estimate(view, process, end, told, age_ms) if told >= 0 else None
 
 
-def _estimate(view: _View, end: int, told: int, age_ms: int | None) -> _Reading:
-    """All that was missing, less what may have been restored since."""
+def _estimate(view: _View, process: str, end: int, told: int, age_ms: int | None) -> _Reading:
     if end < told:
         return _Reading(Range(0.0, float(end), float(end)), LagSource.LAST_JOIN, age_ms)
-    missing = float(end - told)
-    measured = restore_rate(view.known.rates)
-    if measured is None:
+    missing, backlog, measured = float(end - told), view.backlog[process], restore_rate(view.known.rates)
+    if measured is None or backlog is None:
         return _Reading(Range(0.0, missing, missing), LagSource.LAST_JOIN, age_ms)
-    low, likely, high = measured
     shortest_s = (view.clock.monotonic_ms - view.join.seen_ms) / 1000
     longest_s = None if view.join.after_ms is None else (view.clock.monotonic_ms - view.join.after_ms) / 1000
-    least = 0.0 if high is None or longest_s is None else max(0.0, missing - high * longest_s)
-    middle_s = shortest_s if longest_s is None else (shortest_s + longest_s) / 2
-    most = max(least, missing - low * shortest_s)
-    return _Reading(Range(least, min(most, max(least, missing - likely * middle_s)), most), LagSource.MODEL, age_ms)
+    lag = still_missing(missing, backlog, measured, shortest_s, longest_s)
+    return _Reading(lag, LagSource.MODEL, age_ms)
 
 
 def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> tuple[Range | None, int]:
@@ -263,17 +279,20 @@ def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> 
     if reading is None or reading.source is LagSource.LAST_JOIN:
         return None, 0
     if reading.source is LagSource.MODEL:
-        measured, appended = restore_rate(view.known.rates), None
-        if task in view.ends:
-            appended = appended_per_s(view.join, task, view.ends[task], view.clock.monotonic_ms)
-        if measured is None or measured[2] is None or appended is None:
-            return None, 0
-        low, likely, high = (bound - appended for bound in (measured[0], measured[1], measured[2]))
-        return Range(low, likely, high), 0
+        return _modelled_rate(view, process, task), 0
     copy = view.known.copies.get((process, task))
     taken_ms = view.clock.monotonic_ms - (reading.age_ms or 0)
     samples = with_reading(copy.samples if copy else (), taken_ms, int(reading.lag.likely), reading.source)
     return closing_rate(samples), len(samples)
+
+
+def _modelled_rate(view: _View, process: str, task: TaskId) -> Range | None:
+    measured, backlog, end = restore_rate(view.known.rates), view.backlog[process], view.ends.get(task)
+    if measured is None or not backlog or end is None:
+        return None
+    appended = appended_per_s(view.join, task, end, view.clock.monotonic_ms)
+    missing = _missing(end, max(0, view.facts.sums.get((process, task), 0)))
+    return None if appended is None else shared_rate(measured, missing / backlog, appended)
 
 
 def _caught_up(view: _View, task: TaskId, reading: _Reading | None) -> bool | None:

@@ -7,6 +7,7 @@ widened where the readings are few.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from agent.memory.values import Memory, RestoreRate
 from agent.model.snapshot import Range
@@ -32,17 +33,55 @@ def closing_rate(samples: Sequence[tuple[int, int]]) -> Range | None:
     return Range(low / wider if low > 0 else low * wider, overall, high * wider if high > 0 else high / wider)
 
 
-def restore_rate(measured: Sequence[RestoreRate]) -> tuple[float, float, float | None] | None:
-    """(low, likely, high) records restored per second, as measured in earlier rounds; high None when unbounded."""
+class Measured(NamedTuple):
+    """Records that a process restores per second."""
+
+    low: float
+    likely: float
+    high: float | None
+    """None when nothing bounds it from above."""
+
+
+def restore_rate(measured: Sequence[RestoreRate]) -> Measured | None:
+    """How fast a process restores, as measured in earlier rounds; None when nothing was.
+
+    Measurements that are bounded on both sides say most; one that is bounded from below only counts where there is
+    no other.
+    """
     if not measured:
         return None
-    spread = 1.0 if len(measured) >= SURE_RATES else 2.0
-    low = min(rate.low for rate in measured) / spread
-    bounded = sorted((rate.low + rate.high) / 2 for rate in measured if rate.high is not None)
-    likely = bounded[len(bounded) // 2] if bounded else max(rate.low for rate in measured)
-    highs = [rate.high for rate in measured]
-    high = None if None in highs else max(high for high in highs if high is not None) * spread
-    return low, likely, high
+    bounded = [(rate.low, rate.high) for rate in measured if rate.high is not None]
+    if not bounded:
+        lows = [rate.low for rate in measured]
+        return Measured(min(lows) / 2, max(lows), None)
+    spread = 1.0 if len(bounded) >= SURE_RATES else 2.0
+    middles = sorted((low + high) / 2 for low, high in bounded)
+    return Measured(
+        min(low for low, _ in bounded) / spread,
+        middles[len(middles) // 2],
+        max(high for _, high in bounded) * spread,
+    )
+
+
+def still_missing(missing: float, backlog: float, rate: Measured, shortest_s: float, longest_s: float | None) -> Range:
+    """Records of one copy not yet restored, when its process has restored for that long.
+
+    A thread restores its tasks in turn: at best this copy was the first, at worst it is the last of the backlog, and
+    likely all came on alike. ``longest_s`` is None where the beginning was not seen.
+    """
+    least = 0.0 if rate.high is None or longest_s is None else max(0.0, missing - rate.high * longest_s)
+    most = min(missing, max(least, backlog - rate.low * shortest_s))
+    middle_s = shortest_s if longest_s is None else (shortest_s + longest_s) / 2
+    restored_share = min(1.0, rate.likely * middle_s / backlog) if backlog else 1.0
+    return Range(least, min(most, max(least, missing * (1 - restored_share))), most)
+
+
+def shared_rate(rate: Measured, share: float, appended_per_s: float) -> Range | None:
+    """Net closing rate of one copy: between its share of what its process restores and all of it."""
+    if rate.high is None:
+        return None
+    low, likely = rate.low * share - appended_per_s, rate.likely * share - appended_per_s
+    return Range(low, likely, max(likely, rate.high - appended_per_s))
 
 
 def eta_s(lag: Range, acceptable: int, rate: Range | None) -> Range | None:

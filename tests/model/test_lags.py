@@ -169,15 +169,18 @@ def test_restores_that_were_seen_narrow_the_next_estimate() -> None:
     estimated = run.look(answers.at(90)).copy("app", "0_1", 2)
     assert estimated.lag_source is LagSource.MODEL
     assert estimated.lag is not None
-    assert estimated.lag.low < END - 20 * 10_000 < estimated.lag.high
-    assert estimated.lag.high < END
+    assert estimated.lag.low < END - 20 * 10_000 < estimated.lag.high == END, "it may wait for the rest of 0_0"
     assert estimated.eta_s is not None
     assert estimated.eta_s.low < (END - 20 * 10_000 - 10_000) / 10_000 < estimated.eta_s.high
-    assert estimated.caught_up is None or estimated.caught_up is False
+    assert estimated.caught_up is False
 
-    for second in range(100, 700, 50):
-        run.look(answers.at(second))
-    assert run.copy("app", "0_1", 2).caught_up is True
+    later = run.look(answers.at(250)).copy("app", "0_1", 2)
+    assert later.lag is not None
+    assert later.lag.high < END
+    assert later.caught_up is None
+    backlog, slowest = 400_000 + END, 600_000 / 70 / 2
+    assert run.look(answers.at(70 + (backlog - 11_000) / slowest)).copy("app", "0_1", 2).caught_up is None
+    assert run.look(answers.at(70 + (backlog - 9_000) / slowest)).copy("app", "0_1", 2).caught_up is True
 
 
 def test_a_copy_that_had_caught_up_by_the_next_join_bounds_the_rate_from_below_only() -> None:
@@ -264,33 +267,37 @@ def test_what_was_measured_lies_inside_the_restore_rate(rows: list[tuple[float, 
     rates = [RestoreRate(min(row), max(row)) for row in rows]
     found = restore_rate(rates)
     assert found is not None
-    low, likely, high = found
-    assert high is not None
-    assert all(low <= rate.low and rate.high is not None and rate.high <= high for rate in rates)
-    assert low <= likely <= high
+    assert found.high is not None
+    assert all(found.low <= rate.low and rate.high is not None and rate.high <= found.high for rate in rates)
+    assert found.low <= found.likely <= found.high
 
 
 def test_no_rate_without_a_restore() -> None:
     assert restore_rate(()) is None
 
 
-@given(st.lists(st.integers(0, 2 * END), min_size=1, max_size=6), st.lists(st.integers(1, 300), min_size=6, max_size=6))
-def test_the_estimate_holds_the_truth_whenever_the_restore_goes_on_as_fast_as_it_did(
-    told: list[int], waits: list[int]
+@given(st.lists(st.integers(1, 100), min_size=2, max_size=6), st.integers(1_000, 30_000), st.booleans())
+def test_the_estimate_holds_the_truth_while_a_process_restores_as_fast_as_it_did(
+    waits: list[int], rate: int, turned: bool
 ) -> None:
-    """A restore at a steady rate through several joins: its true lag is always within the range that is shown."""
-    rate = 4_000
-    answers = joined(a_cluster(), 1, t0_1=0)
+    """Two copies restored in turn, through several joins: the truth is always within the range that is shown."""
+    answers = joined(a_cluster(), 1, t0_0=0, t0_1=0)
     run = Run(NO_STANDBYS).look(answers.at(0))
-    second = restored = 0
-    for generation, wait in enumerate(waits[: len(told)], start=2):
-        joined(answers, generation, t0_1=restored)
+    order = ["0_1", "0_0"] if turned else ["0_0", "0_1"]
+    second, restored = 0.0, dict.fromkeys(order, 0)
+    for generation, wait in enumerate(waits, start=2):
+        joined(answers, generation, t0_0=restored["0_0"], t0_1=restored["0_1"])
+        second += 0.001  # the look comes a moment after the join
         for _ in range(3):
-            run.look(answers.at(second + 1))
-            copy = run.copy("app", "0_1", 2)
-            assert copy.lag is not None
-            assert copy.lag.low <= END - restored <= copy.lag.high
-            if copy.caught_up:
-                assert END - restored <= 10_000
+            run.look(answers.at(second))
+            for task in order:
+                copy, truth = run.copy("app", task, 2), END - restored[task]
+                assert copy.lag is not None
+                assert copy.lag.low - rate <= truth <= copy.lag.high + rate
+                assert not copy.caught_up or truth <= 10_000 + rate
             second += wait
-            restored = min(END, restored + rate * wait)
+            done = rate * wait
+            for task in order:
+                step = min(done, END - restored[task])
+                restored[task] += step
+                done -= step
