@@ -125,9 +125,9 @@ class TaskProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyQuality:
-    """How good the standbys are, each figure beside the least that is possible for the chosen active tasks.
+    """How good the standbys are for the chosen active tasks, each figure beside a proven bound.
 
-    The figures count in this order: a later one is only ever improved where no earlier one gets worse.
+    The figures count in this order: a bound says that no standbys with the same earlier figures have less of this one.
     """
 
     missing: int = 0

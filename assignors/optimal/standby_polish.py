@@ -3,7 +3,8 @@
 With several tags and several standbys the second choice depends on the first, and no flow sees both. So each task in
 turn gives its standbys up and takes the best ones for the present loads, out of all combinations of profiles that
 share least. That is a descent: it ends, never makes an earlier priority worse, and proves nothing. A few starts in
-other orders are tried while the loads are still uneven.
+other orders are tried while the loads are less even than they might be. Work is bounded by a count of steps, not by
+time, so that the answer does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -12,30 +13,39 @@ from collections import Counter
 
 from assignors.optimal.standby_case import Case, Standbys, off_share, quality
 
-_MOST_STEPS = 2_000_000
-"""Combinations, and processes, that one pass may look at; larger cases are left as they are."""
-_PASSES = 12
+_MOST_WAYS = 500
+"""Combinations per task; cases with more are left as they are."""
+_STEPS = 400_000
+"""Processes that may be looked at, about a second of work."""
 _STARTS = 8
 
 Score = tuple[int, int, int]
 """Imbalance, sum of squared loads per capacity (scaled), cost."""
 
 
-def polish(case: Case, found: Standbys) -> Standbys:
-    """Return standbys that share no more and are at least as good."""
+def polish(case: Case, found: Standbys, least_imbalance: int) -> Standbys:
+    """Return standbys that share no more and are at least as good; ``least_imbalance`` is as even as any can be."""
     combinations = _combinations(case)
-    ways = sum(len(combinations.get(case.spread.profile_of[active], ())) for active in case.active)
-    if not ways or ways * case.copies + len(found) * len(case.capacity) > _MOST_STEPS:
+    if not combinations:
         return found
-    best = _descend(case, found, combinations, range(len(found)))
+    steps = _Steps(_STEPS)
+    best = _descend(case, found, combinations, range(len(found)), steps)
     for start in range(1, _STARTS):
-        if not quality(case, best)[1]:
+        if quality(case, best)[1] <= least_imbalance or steps.left <= 0:
             break
         first = start * len(found) // _STARTS
         order = [*range(first, len(found)), *range(first)]
-        other = _descend(case, [()] * len(found), combinations, order if start % 2 else order[::-1])
-        best = min(best, other, key=lambda each: quality(case, each))
+        other = _descend(case, [()] * len(found), combinations, order if start % 2 else order[::-1], steps)
+        if all(other):
+            best = min(best, other, key=lambda each: quality(case, each))
     return best
+
+
+class _Steps:
+    """A budget shared by all starts."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
 
 
 def _combinations(case: Case) -> dict[int, tuple[tuple[int, ...], ...]]:
@@ -49,22 +59,29 @@ def _combinations(case: Case) -> dict[int, tuple[tuple[int, ...], ...]]:
                 for way in ways
                 for profile in case.spread.next_profiles((active, *way), remaining)
             }
-            if len(ways) > _MOST_STEPS // max(1, len(case.stateful)):
+            if len(ways) > _MOST_WAYS:
                 return {}
         found[active] = tuple(sorted(ways))
     return found
 
 
 def _descend(
-    case: Case, start: Standbys, combinations: dict[int, tuple[tuple[int, ...], ...]], order: range | list[int]
+    case: Case,
+    start: Standbys,
+    combinations: dict[int, tuple[tuple[int, ...], ...]],
+    order: range | list[int],
+    steps: _Steps,
 ) -> Standbys:
-    loads = _Loads(case)
+    loads = _Loads(case, steps)
     standbys = list(start)
     for each in standbys:
         loads.count.update(each)
-    for _ in range(_PASSES):
+    changed = True
+    while changed and steps.left > 0:
         changed = False
         for task in order:
+            if steps.left <= 0:
+                break
             now = standbys[task]
             loads.count.subtract(now)
             ways = combinations[case.spread.profile_of[case.active[task]]]
@@ -74,15 +91,14 @@ def _descend(
             changed |= better[1] != now
             standbys[task] = better[1]
             loads.count.update(better[1])
-        if not changed:
-            break
     return standbys
 
 
 class _Loads:
     """Loads of processes while standbys are put down and taken up."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, steps: _Steps) -> None:
+        self._steps = steps
         self.count = Counter(case.load)
         self._case = case
         self._low, self._high = case.shares(case.copies)
@@ -95,6 +111,7 @@ class _Loads:
         """The best processes of a combination of profiles, one after the other, and what they add."""
         used = [self._case.active[task]]
         for profile in way:
+            self._steps.left -= len(self._members[profile])
             free = [process for process in self._members[profile] if process not in used]
             used.append(min(free, key=lambda process: (self._more(task, process), process)))
         picks = tuple(sorted(used[1:]))

@@ -7,7 +7,8 @@ partition without a replica in the rack, ``non_overlap_cost`` where the process 
 What is proven: with one standby, and with more when one tag (or rack) has enough values for all copies, a single flow
 decides all of them and every figure is the least possible for the given active tasks. Else the standbys are placed one
 after the other and polished task by task; then sharing is still proven as ``spread`` says, the other figures stand
-beside weaker bounds. What runs now is kept when it is at least as good as what was found, so that a good state stays.
+beside weaker bounds (for imbalance: what one tag alone already forces). What runs now is kept when it is at least as
+good as what was found, so that a good state stays.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 
 from assignors.optimal.network import Ints
+from assignors.optimal.spread import Spread
 from assignors.optimal.standby_case import Case, Standbys, cheapest, present, quality, read_case
 from assignors.optimal.standby_flow import Round, Seat, place_round
 from assignors.optimal.standby_polish import polish
@@ -35,7 +37,8 @@ def optimal_standbys(
     if not stateful or copies < 1:
         return nobody, StandbyQuality(missing=missing)
     case = read_case(problem, named, client, stateful, copies)
-    found, proven = _place(case)
+    least_imbalance = _least_imbalance(problem, named, case) if copies > 1 else 0
+    found, proven = _place(case, least_imbalance)
     now = present(named, case)
     if now is not None and quality(case, now) <= quality(case, found):
         found = now
@@ -45,14 +48,28 @@ def optimal_standbys(
         shared=shared,
         shared_bound=sum(case.spread.least_shared(case.spread.profile_of[active], copies) for active in case.active),
         imbalance=imbalance,
-        imbalance_bound=imbalance if proven else 0,
+        imbalance_bound=imbalance if proven else least_imbalance,
         cost=cost,
         cost_bound=cost if proven else cheapest(case),
     )
     return _by_process(named, case, found), judged
 
 
-def _place(case: Case) -> tuple[Standbys, bool]:
+def _least_imbalance(problem: TaskProblem, named: NamedTasks, case: Case) -> int:
+    """A bound for several tags: with one tag alone a flow decides, and the other tags only forbid more.
+
+    Holds where the least sharing is the sum of what each tag allows, so that every tag is as far apart as it can be.
+    """
+    alone = [Spread(named.processes, (tag,)) for tag in problem.rack_aware_tags]
+    for active in set(case.active):
+        each = sum(one.least_shared(one.profile_of[active], case.copies) for one in alone)
+        if case.spread.least_shared(case.spread.profile_of[active], case.copies) != each:
+            return 0
+    singles = (case._replace(spread=one) for one in alone if one.all_apart(case.copies + 1))
+    return max((quality(single, _place(single, 0)[0])[1] for single in singles), default=0)
+
+
+def _place(case: Case, least_imbalance: int) -> tuple[Standbys, bool]:
     """Standbys of each task, and whether one flow decided them all."""
     together = case.copies == 1 or case.spread.all_apart(case.copies + 1)
     found: Standbys = [() for _ in case.stateful]
@@ -63,7 +80,7 @@ def _place(case: Case) -> tuple[Standbys, bool]:
         found = [(*old, *new) for old, new in zip(found, placed, strict=True)]
         load.update(process for new in placed for process in new)
     found = [tuple(sorted(each)) for each in found]
-    return found if together else polish(case, found), together
+    return found if together else polish(case, found, least_imbalance), together
 
 
 def _round(case: Case, found: Standbys, load: Counter[int], done: int, per_round: int) -> Round:
