@@ -22,7 +22,7 @@ from assignors.problem import TaskId
 
 ENOUGH_SAMPLES = 4
 ENOUGH_MS = 30_000
-"""Readings must span this long before a rate is called lasting."""
+"""For so long no reading must have come nearer before a rate is called lasting, however often rackwise looks."""
 RACK = "rack"
 
 
@@ -204,12 +204,12 @@ def _about_copy(reason: FindingReason, copy: TaskCopy, sentence: str, severity: 
 
 
 def _lasting(copy: TaskCopy, view: View) -> bool:
-    """True when the rate rests on readings, enough of them and over some time."""
+    """True when the rate rests on enough readings, and none of them came nearer to the end for some time."""
     known = view.memory.streams.get(copy.group_id)
     before = known.copies.get((copy.process_id, copy.task)) if known is not None else None
-    if before is None or not before.samples or not is_reading(copy) or copy.samples < ENOUGH_SAMPLES:
+    if before is None or before.nearest is None or not is_reading(copy) or copy.samples < ENOUGH_SAMPLES:
         return False
-    return view.snapshot.monotonic_ms - before.samples[0][0] >= ENOUGH_MS
+    return view.snapshot.monotonic_ms - before.nearest[0] >= ENOUGH_MS
 
 
 def _lag_evidence(copy: TaskCopy) -> tuple[tuple[str, str | float | bool | tuple[int, ...] | None], ...]:

@@ -122,7 +122,9 @@ def _moved_streams(known: StreamsMemory, moved: Callable[[int], int]) -> Streams
         join = join._replace(after_ms=after_ms, seen_ms=moved(join.seen_ms))
     copies = {
         key: copy._replace(
-            since_ms=moved(copy.since_ms), samples=tuple((moved(at_ms), lag) for at_ms, lag in copy.samples)
+            since_ms=moved(copy.since_ms),
+            samples=tuple((moved(at_ms), lag) for at_ms, lag in copy.samples),
+            nearest=None if copy.nearest is None else (moved(copy.nearest[0]), copy.nearest[1]),
         )
         for key, copy in known.copies.items()
     }
@@ -216,9 +218,12 @@ def _read_streams(row: _Json) -> StreamsMemory:
         {(str(process), _task(s, p)): int(offset) for process, s, p, offset in row["sums"]},
         {
             (str(process), _task(s, p)): CopyMemory(
-                int(since_ms), tuple((int(at), int(lag)) for at, lag in samples), bool(warmup)
+                int(since_ms),
+                tuple((int(at), int(lag)) for at, lag in samples),
+                bool(warmup),
+                (int(nearest[0][0]), int(nearest[0][1])) if nearest and nearest[0] else None,
             )
-            for process, s, p, since_ms, samples, warmup in row["copies"]
+            for process, s, p, since_ms, samples, warmup, *nearest in row["copies"]
         },
         tuple(RestoreRate(float(low), None if high is None else float(high)) for low, high in row["rates"]),
     )

@@ -106,9 +106,13 @@ def _is_followed(copy: TaskCopy) -> bool:
 
 def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
     samples = before.samples if before is not None else ()
+    nearest = before.nearest if before is not None else None
     if is_reading(copy) and copy.lag is not None and copy.lag_source is not None:
-        samples = with_reading(samples, now_ms - (copy.lag_age_ms or 0), int(copy.lag.likely), copy.lag_source)
-    return CopyMemory(before.since_ms if before is not None else now_ms, samples, copy.role is Role.WARMUP)
+        taken_ms, lag = now_ms - (copy.lag_age_ms or 0), int(copy.lag.likely)
+        samples = with_reading(samples, taken_ms, lag, copy.lag_source)
+        nearest = (taken_ms, lag) if nearest is None or lag < nearest[1] else nearest
+    since_ms = before.since_ms if before is not None else now_ms
+    return CopyMemory(since_ms, samples, copy.role is Role.WARMUP, nearest)
 
 
 def _between_joins(

@@ -126,6 +126,8 @@ class CopyMemory(NamedTuple):
     """(monotonic ms, lag) of the latest readings, oldest first; estimates are not kept."""
     warmup: bool
     """True when the last look took it for a warm-up."""
+    nearest: tuple[int, int] | None = None
+    """(monotonic ms, lag) of the reading that was nearest to the end so far; None before the first."""
 
 
 class StreamsMemory(NamedTuple):
