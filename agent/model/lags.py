@@ -10,7 +10,7 @@ task has nothing of it; a sum beyond the end counts as no state. A changelog tha
 committed.
 
 Invariant: ``caught_up`` is True only when even the highest lag is acceptable, and never where the changelogs themselves
-are only supposed.
+are only supposed. An estimate never says that a copy has not caught up: some stores restore faster than others.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def _caught_up(view: _View, task: TaskId, reading: _Reading | None) -> bool | No
         return None
     acceptable = view.settings.acceptable_recovery_lag
     if reading.lag.low > acceptable:
-        return False
+        return None if reading.source is LagSource.MODEL else False
     if reading.lag.high > acceptable:
         return None
     told = reading.running or reading.source in (LagSource.APPLICATION, LagSource.BROKER)

@@ -172,7 +172,7 @@ def test_restores_that_were_seen_narrow_the_next_estimate() -> None:
     assert estimated.lag.low < END - 20 * 10_000 < estimated.lag.high == END, "it may wait for the rest of 0_0"
     assert estimated.eta_s is not None
     assert estimated.eta_s.low < (END - 20 * 10_000 - 10_000) / 10_000 < estimated.eta_s.high
-    assert estimated.caught_up is False
+    assert estimated.caught_up is None
 
     later = run.look(answers.at(250)).copy("app", "0_1", 2)
     assert later.lag is not None
