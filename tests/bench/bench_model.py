@@ -1,7 +1,8 @@
 """How long it takes to make the snapshot, to find what is wrong and to remember it, without the assessments.
 
 The world of `tests.world`; the next look has 1 % of the groups rebalanced and every offset moved. Each size runs in a
-fresh process; CPU time with the garbage collector as it is. The memory is also written and read, as telemetry does.
+fresh process; CPU time, with the garbage collector as the agent has it. The memory is also written and read, as
+telemetry does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from agent.collector import walk_seldom
 from agent.decode import decode_members
 from agent.detect.assess import assess_groups
 from agent.detect.find import find_all
@@ -80,6 +82,7 @@ def in_fresh_process(groups: int) -> dict[str, dict[str, float]]:
 
 
 def measured(groups: int) -> dict[str, dict[str, float]]:
+    walk_seldom()
     timed = Timed()
     look = a_world(groups)
     findings = timed.look(look)
