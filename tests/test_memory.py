@@ -145,6 +145,7 @@ def test_readings_are_kept_once(
 def a_rich_memory() -> tuple[Run, Answers]:
     """A memory with something in every field."""
     answers = a_lively_cluster()
+    answers.sizes = {(1, TopicPartition("orders", 0)): 1_000_000}
     run = Run(with_group("app", num_standby_replicas=0)).look(answers.at(0))
     for turn, name in enumerate(
         ("relabel", "start moving", "throttle", "hide", "join", "restore", "create", "restore")

@@ -68,6 +68,7 @@ def memory_to_json(memory: Memory) -> str:
         "throttles": dict(memory.throttles),
         "acts": dict(memory.acts),
         "rate_bases": [_rate_base(base) for base in memory.rate_bases],
+        "size_base": memory.size_base and _rate_base(memory.size_base),
         "bytes_per_record": dict(memory.bytes_per_record),
     }
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
@@ -108,6 +109,7 @@ def after_restart(memory: Memory, taken_ms: int, monotonic_ms: int) -> Memory:
         throttles=_each(memory.throttles, moved),
         acts=_each(memory.acts, moved),
         rate_bases=tuple(base._replace(monotonic_ms=moved(base.monotonic_ms)) for base in memory.rate_bases),
+        size_base=memory.size_base and memory.size_base._replace(monotonic_ms=moved(memory.size_base.monotonic_ms)),
     )
 
 
@@ -177,6 +179,7 @@ def _memory(value: _Json) -> Memory:
         throttles={str(subject): int(at) for subject, at in value["throttles"].items()},
         acts={str(subject): int(at) for subject, at in value["acts"].items()},
         rate_bases=tuple(_read_rate_base(*row) for row in value["rate_bases"]),
+        size_base=None if value["size_base"] is None else _read_rate_base(*value["size_base"]),
         bytes_per_record={str(topic): float(size) for topic, size in value["bytes_per_record"].items()},
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from agent.detect.assessment import Detection
 from agent.memory.changes import rack_changes, topic_memory
-from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases
+from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
 from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
 from agent.memory.throttles import idle_throttles
@@ -45,6 +45,7 @@ def remember(memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory
         throttles={subject: memory.throttles.get(subject, now_ms) for subject in idle_throttles(snapshot)},
         acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
         rate_bases=next_rate_bases(memory, snapshot),
+        size_base=next_size_base(memory, snapshot),
         bytes_per_record=learned_bytes_per_record(memory, snapshot),
         topic_states=snapshot.topics,
     )

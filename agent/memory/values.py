@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from assignors.problem import TaskId, TopicPartition
@@ -142,11 +143,12 @@ class StreamsMemory(NamedTuple):
 
 
 class RateBase(NamedTuple):
-    """End offsets and sizes at one look, from which rates are taken later."""
+    """End offsets at one look, from which rates are taken later."""
 
     monotonic_ms: int
     end_offsets: Mapping[TopicPartition, int]
-    size_bytes: Mapping[TopicPartition, int]
+    size_bytes: Mapping[TopicPartition, int] = MappingProxyType({})
+    """Sizes that were asked in the same look; empty where only end offsets are needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,8 @@ class Memory:
     """Subject of each recent act -> monotonic ms; for cooldowns."""
     rate_bases: tuple[RateBase, ...] = ()
     """At most two, oldest first."""
+    size_base: RateBase | None = None
+    """A look in which sizes were asked, from which the size of a record is learned."""
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
     """Topic -> size on disk per record, as learned so far."""
     topic_states: Mapping[str, TopicState] = field(default_factory=dict, compare=False, repr=False)

@@ -22,6 +22,7 @@ from agent.decode.values import RUNNING_ACTIVE
 from agent.limits import GroupLimits
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
 from agent.memory.values import CopyKey, Join, Memory, StreamsMemory
+from agent.model.endpoints import readings_by_copy
 from agent.model.processes import OffsetFacts
 from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
 from agent.model.roles import RoleVerdict, tell_roles
@@ -108,7 +109,9 @@ def copies_of(
     if join is not known.join and join.after_ms is not None:
         join = join._replace(end_sums=ends)
     backlog = {process.id: _backlog(process, tasks, ends, facts) for process in group.processes}
-    view = _View(group, tasks, ends, facts, _by_copy(group.processes, told), known, join, settings, clock, backlog)
+    view = _View(
+        group, tasks, ends, facts, readings_by_copy(group.processes, told), known, join, settings, clock, backlog
+    )
     copies = [_copy(view, process, task, verdict) for process, task, verdict in _placed(view) if task in tasks]
     numbers = {task: number for number, task in enumerate(tasks)}
     return tuple(sorted(copies, key=lambda copy: (numbers[copy.task], _ROLES.index(copy.role), copy.process_id)))
@@ -142,27 +145,6 @@ def _backlog(
             return None
         total += _missing(ends[task], told)
     return total
-
-
-def _by_copy(
-    processes: Sequence[StreamsProcess], told: Iterable[RawApplicationLag]
-) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
-    """What the application's endpoints told, by copy. A name that fits several processes tells of none of them."""
-    by_teller: dict[str, list[RawApplicationLag]] = {}
-    for row in told:
-        by_teller.setdefault(row.process_id, []).append(row)
-    found: dict[CopyKey, tuple[RawApplicationLag, ...]] = {}
-    for teller, rows in by_teller.items():
-        meant = [process.id for process in processes if _goes_by(process, teller)]
-        if len(meant) == 1:
-            for row in rows:
-                found[meant[0], row.task] = (*found.get((meant[0], row.task), ()), row)
-    return found
-
-
-def _goes_by(process: StreamsProcess, name: str) -> bool:
-    """True for its process id, a thread's client id, and the client id that all of its threads' begin with."""
-    return name == process.id or any(c == name or c.startswith(f"{name}-StreamThread-") for c in process.client_ids)
 
 
 def _placed(view: _View) -> Iterable[tuple[str, TaskId, RoleVerdict]]:

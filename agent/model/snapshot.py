@@ -308,6 +308,8 @@ class Snapshot:
     committed_offsets: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     size_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Largest replica on disk; a partition that is missing here has an unknown size."""
+    sizes_fresh: bool = True
+    """False when the sizes are those of an earlier look, because log dirs are asked less often."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
     rights: Rights = field(default_factory=Rights)

@@ -48,6 +48,7 @@ def take_snapshot(
         end_offsets=observation.end_offsets,
         committed_offsets=observation.committed_offsets,
         size_bytes=sizes_of(observation, memo),
+        sizes_fresh=Part.LOG_DIRS not in observation.ages_ms,
         bytes_per_s=byte_rates(observation.end_offsets, memory, observation.monotonic_ms),
         rights=observation.rights,
         vanished_topics=observation.vanished_topics,

@@ -15,7 +15,7 @@ from agent.memo import Memo
 from agent.memory import Memory
 from agent.model import take_snapshot
 from agent.model.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, RackState, StreamsGroup
-from agent.observation import RawBroker, RawListedGroup, RawTopic
+from agent.observation import Part, RawBroker, RawListedGroup, RawTopic
 from assignors.problem import TopicPartition
 from tests.builders import Run, an_observation, consumer, instance, reader
 from tests.histories import a_lively_cluster
@@ -197,6 +197,24 @@ def test_byte_rates_come_from_what_was_appended_and_how_large_it_was() -> None:
     answers.ends[first] = 3_000
     run.look(answers.at(20))
     assert run.snapshot.bytes_per_s == {first: pytest.approx(2_000 / 20 * 100), idle: 0.0}
+
+
+def test_sizes_of_an_earlier_look_do_not_teach_the_size_of_a_record() -> None:
+    answers = an_observation().topic("t", (1, 2), ends=[1_000])
+    first = TopicPartition("t", 0)
+    answers.sizes = {(1, first): 100_000}
+    run = Run().look(answers.at(0))
+    answers.extra["ages_ms"] = {Part.LOG_DIRS: 50_000}
+    answers.sizes[1, first] = 150_000
+    for second in (10, 20, 30):
+        answers.ends[first] += 1_000
+        run.look(answers.at(second))
+    assert run.memory.bytes_per_record == {}
+    del answers.extra["ages_ms"]
+    answers.ends[first] += 1_000
+    answers.sizes[1, first] = 500_000
+    run.look(answers.at(40))
+    assert run.memory.bytes_per_record == {"t": 100.0}
 
 
 def test_an_unchanged_part_is_the_same_object_and_a_changed_one_is_not() -> None:
