@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent.memory.values import CopyKey
 from agent.model.snapshot import StreamsProcess
 from agent.observation import RawApplicationLag
+from assignors.problem import TaskId
 
 
 def readings_by_copy(
-    processes: Sequence[StreamsProcess], told: Iterable[RawApplicationLag]
+    processes: Sequence[StreamsProcess], tasks: Iterable[TaskId], told: Iterable[RawApplicationLag]
 ) -> Mapping[CopyKey, tuple[RawApplicationLag, ...]]:
-    """What the endpoints of one application told, by copy."""
+    """What the endpoints of one application told, by copy; brokers give subtopologies names that look like numbers."""
+    named = {str(task): task for task in tasks}
     by_teller: dict[str, list[RawApplicationLag]] = {}
     for row in told:
         by_teller.setdefault(row.process_id, []).append(row)
@@ -25,7 +27,8 @@ def readings_by_copy(
         meant = [process.id for process in processes if _goes_by(process, teller)]
         if len(meant) == 1:
             for row in rows:
-                found[meant[0], row.task] = (*found.get((meant[0], row.task), ()), row)
+                copy = meant[0], named.get(str(row.task), row.task)
+                found[copy] = (*found.get(copy, ()), row)
     return found
 
 

@@ -110,7 +110,7 @@ def copies_of(
         join = join._replace(end_sums=ends)
     backlog = {process.id: _backlog(process, tasks, ends, facts) for process in group.processes}
     view = _View(
-        group, tasks, ends, facts, readings_by_copy(group.processes, told), known, join, settings, clock, backlog
+        group, tasks, ends, facts, readings_by_copy(group.processes, tasks, told), known, join, settings, clock, backlog
     )
     copies = [_copy(view, process, task, verdict) for process, task, verdict in _placed(view) if task in tasks]
     numbers = {task: number for number, task in enumerate(tasks)}

@@ -236,6 +236,14 @@ def test_what_the_broker_passes_on(
     assert copy.lag_source is (None if lag is None else LagSource.BROKER)
 
 
+def test_an_endpoint_is_believed_before_the_broker_though_it_numbers_subtopologies() -> None:
+    declared = (subtopology("0", "in", "app-store-changelog"),)
+    answers = a_cluster().kip1071("app", *kip1071(offsets={"0_0": (400_000, END)}), subtopologies=declared)
+    answers.says("app", process_id(2), "0_0", "standby", 77, at_s=0)
+    (copy,) = [c for c in Run(Limits()).look(answers.at(0)).snapshot.copies["app"] if c.role is Role.WARMUP]
+    assert (copy.lag, copy.lag_source) == (Range(77, 77, 77), LagSource.APPLICATION)
+
+
 samples = st.lists(st.tuples(st.integers(1, 100_000), st.integers(0, 10**12)), min_size=2, max_size=8).map(
     lambda rows: [(sum(step for step, _ in rows[: n + 1]), lag) for n, (_, lag) in enumerate(rows)]
 )
