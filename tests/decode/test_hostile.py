@@ -118,6 +118,7 @@ def test_the_densest_bytes_cost_no_more_than_sixty_times_their_size(
     assert peak_bytes < 60 * len(data)
 
 
+@pytest.mark.drill  # it measures time, so it wants a quiet machine: run by `make drill` and judged beside `make bench`
 @pytest.mark.parametrize(("decode", "make"), DENSE)
 def test_time_grows_with_the_bytes_and_no_faster(
     decode: Callable[[bytes], object], make: Callable[[int], bytes]
