@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
 from agent.demo.workload import Workload
 from tests.command import Done, rackwise
+from tests.integration.test_scene import GROUPS
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_status_sums_the_cluster_up(at: tuple[str, ...], demo_cluster: EmbeddedC
     status = answered(rackwise("status", *at, "-o", "json"))
     assert status["cluster"] == demo_cluster.cluster_id
     assert status["brokers"] == {"a": [1, 4], "b": [2], "c": [3]}
-    assert status["groups"] == {"classic consumer": 5, "classic streams": 1, "consumer": 1, "streams": 1}
+    assert status["groups"].items() >= Counter(kind.value for kind in GROUPS.values()).items()
     assert status["gaps"] == []
     assert {finding["subject"] for finding in status["findings"]} >= {"topic/payments", "topic/views", "group/mailer"}
     assert all(finding["sentence"] and finding["since_ms"] for finding in status["findings"])
@@ -58,9 +60,7 @@ def test_racks_add_up_to_the_cluster(at: tuple[str, ...]) -> None:
 def test_groups_come_in_every_form(at: tuple[str, ...], form: str, read: Any) -> None:
     done = rackwise("groups", *at, "-o", form)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert [row["group"] for row in read(done.stdout)] == [
-        "audit", "billing", "exports", "ledger", "mailer", "search", "shop", "shop-next",
-    ]  # fmt: skip
+    assert {row["group"] for row in read(done.stdout)} >= set(GROUPS)
 
 
 def test_one_group_is_shown_with_its_members_and_the_copies_of_its_tasks(at: tuple[str, ...]) -> None:
