@@ -19,7 +19,7 @@ from agent.propose.reassignment_json import read_reassignment_json
 from assignors.problem import TopicPartition
 from tests.command import rackwise
 from tests.eye import Eye, found, told
-from tests.integration.test_scene import held_by_rack
+from tests.integration.test_first_look import held_by_rack
 from tests.workload.brokers import admin, eventually, kafka_tool
 
 pytestmark = pytest.mark.harm
