@@ -1,0 +1,244 @@
+"""The order in which Java visits things, and what its random generator draws.
+
+Kafka's assignors break some ties by the iteration order of a ``HashMap`` or ``HashSet``, by the layout of a
+``PriorityQueue`` or by ``java.util.Random``. All of these are determined by Java's library; here they are, and nothing
+else of Java. A hash is a signed 32-bit integer.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+T = TypeVar("T")
+
+# --- keys and hashes ----------------------------------------------------------------------------------------
+
+
+def utf16_key(text: str) -> bytes:
+    """Sort key of ``String.compareTo``: UTF-16 code units, so that U+1F600 comes before U+FF5E."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def string_hash(text: str) -> int:
+    """``String.hashCode``: base 31 over the UTF-16 code units."""
+    value = 0
+    if text.isascii():
+        for unit in text.encode():
+            value = value * 31 + unit & 0xFFFFFFFF
+    else:
+        data = utf16_key(text)
+        for at in range(0, len(data), 2):
+            value = value * 31 + (data[at] << 8 | data[at + 1]) & 0xFFFFFFFF
+    return signed_32(value)
+
+
+def topic_partition_hash(partition: tuple[str, int]) -> int:
+    """Hash of a (topic, partition), Kafka's ``TopicPartition``."""
+    return signed_32(31 * (31 + partition[1]) + string_hash(partition[0]))
+
+
+def task_hash(task: tuple[int, int]) -> int:
+    """Hash of a (subtopology, partition), the ``TaskId`` of Streams without a named topology."""
+    return signed_32(31 * (31 * (31 + task[0]) + task[1]))
+
+
+def uuid_halves(text: str) -> tuple[int, int]:
+    """The signed 64-bit halves of ``xxxxxxxx-xxxx-…``: the sort key of ``UUID.compareTo``, where ``ffff…`` is first.
+
+    Raises ``ValueError`` for anything but a UUID.
+    """
+    number = UUID(text).int
+    return signed_64(number >> 64), signed_64(number)
+
+
+def topic_id_halves(text: str) -> tuple[int, int]:
+    """The signed 64-bit halves of a Kafka ``Uuid`` (22 characters of URL-safe base64), which sorts by them.
+
+    Raises ``ValueError`` for anything else.
+    """
+    try:
+        data = urlsafe_b64decode(text + "==")
+    except ValueError:
+        data = b""
+    if len(data) != 16 or len(text) != 22:
+        raise ValueError(f"{text!r} is no topic id: 22 characters of URL-safe base64 are expected")
+    return int.from_bytes(data[:8], signed=True), int.from_bytes(data[8:], signed=True)
+
+
+def halves_hash(halves: tuple[int, int]) -> int:
+    """Hash of a ``UUID``, a ``ProcessId`` or a Kafka ``Uuid`` from its 64-bit halves."""
+    mixed = halves[0] ^ halves[1]
+    return signed_32(mixed >> 32 ^ mixed)
+
+
+def signed_32(value: int) -> int:
+    """The low 32 bits as Java's ``int``."""
+    return (value & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+
+
+def signed_64(value: int) -> int:
+    """The low 64 bits as Java's ``long``."""
+    return (value & (1 << 64) - 1 ^ 1 << 63) - (1 << 63)
+
+
+# --- hash order ---------------------------------------------------------------------------------------------
+
+DEFAULT_TABLE = 16
+"""``new HashMap()``, ``new HashSet()``, ``Collectors.toMap`` and ``toSet``: grown from here, entry by entry."""
+
+
+def sized_table(capacity: int) -> int:
+    """Table of ``new HashMap(capacity)`` and ``new HashSet(capacity)``: the next power of two."""
+    return 1 << max(0, capacity - 1).bit_length()
+
+
+def copied_set_table(count: int) -> int:
+    """Table of ``new HashSet(collection)`` of so many elements: 12 elements get 32 buckets, not 16."""
+    return sized_table(max(count * 4 // 3 + 1, DEFAULT_TABLE))
+
+
+def copied_map_table(count: int) -> int:
+    """Table of ``new HashMap(map)`` of so many entries: may be smaller than 16."""
+    return sized_table(count * 4 // 3 + 1) if count else DEFAULT_TABLE
+
+
+def grown_table(count: int, initial: int = DEFAULT_TABLE) -> int:
+    """Table after so many entries: doubled whenever they are more than three quarters of it. It never shrinks."""
+    while 4 * count > 3 * initial:
+        initial *= 2
+    return initial
+
+
+def hash_order(items: Iterable[T], hash_of: Callable[[T], int], initial: int = DEFAULT_TABLE) -> list[T]:
+    """The items, given in order of insertion, in the order in which a ``HashMap`` or ``HashSet`` visits them.
+
+    ``initial`` is the table that it starts from, see the functions above. Removals leave the order of the others as it
+    is; a table that once held more is given as ``initial=grown_table(most)``.
+    """
+    keys = list(dict.fromkeys(items))
+    mask = grown_table(len(keys), initial) - 1
+
+    def bucket(key: T) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
+        return (value ^ value >> 16) & mask
+
+    return sorted(keys, key=bucket)  # stable: within a bucket as inserted, which growth keeps
+
+
+# --- java.util.Random ---------------------------------------------------------------------------------------
+
+
+class JavaRandom:
+    """``java.util.Random`` of a seed: a 48-bit linear congruential generator."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = (seed ^ 0x5DEECE66D) & (1 << 48) - 1
+
+    def next(self, bits: int) -> int:
+        """The top ``bits`` of the next state, as a signed 32-bit integer when 32 are asked for."""
+        self._state = self._state * 0x5DEECE66D + 0xB & (1 << 48) - 1
+        return signed_32(self._state >> 48 - bits)
+
+    def next_int(self, bound: int) -> int:
+        """Uniform in ``[0, bound)``; raises ``ValueError`` unless the bound is positive."""
+        return bounded(self.next, bound)
+
+
+def bounded(next_bits: Callable[[int], int], bound: int) -> int:
+    """``Random.nextInt(bound)`` over any generator of bits: draws again where a remainder would be favoured."""
+    if bound <= 0:
+        raise ValueError(f"a bound must be positive, not {bound}")
+    drawn = next_bits(31)
+    if bound & bound - 1 == 0:
+        return bound * drawn >> 31
+    while drawn - drawn % bound + bound - 1 >= 1 << 31:
+        drawn = next_bits(31)
+    return drawn % bound
+
+
+def shuffle(items: MutableSequence[Any], next_int: Callable[[int], int]) -> None:
+    """``Collections.shuffle`` in place: draws with bounds n, n-1, …, 2."""
+    for size in range(len(items), 1, -1):
+        other = next_int(size)
+        items[size - 1], items[other] = items[other], items[size - 1]
+
+
+# --- PriorityQueue ------------------------------------------------------------------------------------------
+
+
+class JavaHeap(Generic[T]):
+    """``PriorityQueue`` with Java's layout, which shows when keys tie and when the array itself is visited.
+
+    The key is asked for at each comparison, as Java asks its comparator: a key may change while its item is outside.
+    """
+
+    def __init__(self, items: Iterable[T] = (), key: Callable[[T], Any] = lambda item: item) -> None:
+        """Built from a collection at once; one item after the other is ``push``."""
+        self._key = key
+        self._heap = list(items)
+        for at in range(len(self._heap) // 2 - 1, -1, -1):
+            self._sift_down(at, self._heap[at])
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def __iter__(self) -> Iterator[T]:
+        """In the order of the array, not of the keys."""
+        return iter(self._heap)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._heap
+
+    def peek(self) -> T:
+        """The smallest; raises ``IndexError`` when empty."""
+        return self._heap[0]
+
+    def push(self, item: T) -> None:
+        """Add one item."""
+        self._heap.append(item)
+        self._sift_up(len(self._heap) - 1, item)
+
+    def pop(self) -> T:
+        """Take the smallest; raises ``IndexError`` when empty."""
+        smallest = self._heap[0]
+        last = self._heap.pop()
+        if self._heap:
+            self._sift_down(0, last)
+        return smallest
+
+    def discard(self, item: T) -> None:
+        """Take out the first equal item of the array, if there is one."""
+        if item not in self._heap:
+            return
+        at = self._heap.index(item)
+        moved = self._heap.pop()
+        if at == len(self._heap):
+            return
+        self._sift_down(at, moved)
+        if self._heap[at] is moved:
+            self._sift_up(at, moved)
+
+    def _sift_up(self, at: int, item: T) -> None:
+        key = self._key(item)
+        while at > 0:
+            above = at - 1 >> 1
+            if key >= self._key(self._heap[above]):
+                break
+            self._heap[at] = self._heap[above]
+            at = above
+        self._heap[at] = item
+
+    def _sift_down(self, at: int, item: T) -> None:
+        key, size = self._key(item), len(self._heap)
+        while at < size >> 1:
+            below = 2 * at + 1
+            if below + 1 < size and self._key(self._heap[below]) > self._key(self._heap[below + 1]):
+                below += 1
+            if key <= self._key(self._heap[below]):
+                break
+            self._heap[at] = self._heap[below]
+            at = below
+        self._heap[at] = item
