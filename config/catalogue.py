@@ -68,13 +68,17 @@ def public(path: Path) -> str:
 def unknown(name: str) -> SettingMistake:
     """The mistake of a name that does not exist: what Kafka released instead, or the nearest name."""
     short = name.rpartition(".")[2]
-    for text_name, sentence in RELEASED_NAMES.items():
-        if name == text_name or name.endswith("." + text_name):
-            return SettingMistake(name, sentence)
+    if released := _released(name):
+        return SettingMistake(name, released)
     if name in KEYS or name in ALIASES or name in FOLDED:
         return SettingMistake(name, f"no such setting here; did you mean kafka.{name}?")
     near = nearest(name, [entry.name for entry in catalogue()]) or _by_last_word(short)
     return SettingMistake(name, f"no such setting; did you mean {near}?" if near else "no such setting")
+
+
+def _released(name: str) -> str | None:
+    """What Kafka released instead of a name that ends as one in the text of a KIP does."""
+    return next((said for old, said in RELEASED_NAMES.items() if f".{name}".endswith(f".{old}")), None)
 
 
 def _by_last_word(word: str) -> str | None:
@@ -131,7 +135,7 @@ def _item_leaves(item: type[BaseModel], value: Mapping[Any, Any], path: Path) ->
 
 def _unknown_below(item: type[BaseModel], path: Path, name: str) -> SettingMistake:
     chosen, _, rest = name.partition(".")
-    near = nearest(rest, by_name(item)) if rest else None
+    near = nearest(rest, by_name(item)) if rest and not _released(name) else None
     if near is None:
         return unknown(public((*path, name)))
     return SettingMistake(public((*path, name)), f"no such setting; did you mean {public((*path, chosen, near))}?")

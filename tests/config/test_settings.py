@@ -79,6 +79,16 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
             id="rack.aware.assignment.enabled was released as a strategy",
         ),
         pytest.param(
+            ["groups.orders.rack.aware.assignment.enabled=true"],
+            [
+                (
+                    "groups.orders.rack.aware.assignment.enabled: it stands in KIP-925's text only; Kafka released "
+                    "rack.aware.assignment.strategy (none, min_traffic or balance_subtopology)"
+                )
+            ],
+            id="rack.aware.assignment.enabled of one application was released as a strategy",
+        ),
+        pytest.param(
             ["groups.orders.max_task_migrations=2"],
             ["groups.orders.max_task_migrations: it stands in KIP-441's text only; Kafka released max.warmup.replicas"],
             id="max_task_migrations was released as max.warmup.replicas",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,9 @@ from confluent_kafka.admin import OffsetSpec
 
 from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload, WorkloadError, parts_plan
+from agent.detect.finding import FindingReason
+from agent.model.snapshot import Statefulness, StreamsGroup
+from tests.eye import Eye, found, settings_for
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -91,19 +95,48 @@ def test_tasks_of_an_instance_are_logged_when_they_change(work: Workload) -> Non
         assert (last["active"], last["standby"]) == (holds["active"], holds["standby"])
 
 
-def test_tasks_without_a_changelog_have_no_lag_instead_of_none_to_catch_up(demo_cluster: EmbeddedCluster) -> None:
-    with Workload.start(demo_cluster.bootstrap_servers, plan=parts_plan) as parts:
-        parts.wait_ready()
-        brokers.eventually(lambda: len(tasks(parts.lags("parts"))) == 6 * 4 + 3, "not every task runs")
-        found = {task["task"]: task for task in tasks(parts.lags("parts"))}
-        changelogs = {name for name in brokers.admin(demo_cluster).list_topics(timeout=10).topics if "parts-" in name}
-    assert (found["2_0"]["lag"], found["2_0"]["stores"]) == (None, {})
-    assert found["3_0"]["lag"] is not None
-    assert found["4_0"]["lag"] is None
-    assert found["4_0"]["stores"] == {"sightings": {"partition": 0, "current": None, "end": None}}
+@pytest.fixture(scope="module")
+def parts(demo_cluster: EmbeddedCluster) -> Iterator[Workload]:
+    """The application with every part that a topology can have, running beside the others."""
+    with Workload.start(demo_cluster.bootstrap_servers, plan=parts_plan) as started:
+        started.wait_ready()
+        brokers.eventually(lambda: len(tasks(started.lags("parts"))) == 6 * 4 + 3, "not every task runs")
+        yield started
+
+
+def test_tasks_without_a_changelog_have_no_lag_instead_of_none_to_catch_up(
+    demo_cluster: EmbeddedCluster, parts: Workload
+) -> None:
+    told = {task["task"]: task for task in tasks(parts.lags("parts"))}
+    changelogs = {name for name in brokers.admin(demo_cluster).list_topics(timeout=10).topics if "parts-" in name}
+    assert (told["2_0"]["lag"], told["2_0"]["stores"]) == (None, {})
+    assert told["3_0"]["lag"] is not None
+    assert told["4_0"]["lag"] is None
+    assert told["4_0"]["stores"] == {"sightings": {"partition": 0, "current": None, "end": None}}
     assert changelogs == {"parts-customers-changelog", "parts-regions-changelog", "parts-regions-repartition"}, (
         "the table's changelog is its own source topic, and the unlogged store has none"
     )
+
+
+def test_the_agent_tells_apart_what_has_a_changelog_and_says_what_it_cannot_know(
+    demo_cluster: EmbeddedCluster, parts: Workload
+) -> None:
+    """From outside a store that is not logged looks like no store at all; nothing of it counts as caught up."""
+    with Eye(settings_for(demo_cluster.bootstrap_servers)) as eye:
+        cycle = eye.until(lambda cycle: "parts" in cycle.snapshot.copies, "copies of the application's tasks")
+    group = cycle.snapshot.groups["parts"]
+    assert isinstance(group, StreamsGroup)
+    assert group.topology is not None
+    assert {(task.id.subtopology, task.statefulness) for task in group.topology.tasks} == {
+        (0, Statefulness.CHANGELOG),
+        (1, Statefulness.CHANGELOG),
+        (2, Statefulness.UNKNOWN),
+        (3, Statefulness.SOURCE_CHANGELOG),
+        (4, Statefulness.UNKNOWN),
+    }
+    (unknown,) = found(cycle, FindingReason.STATE_UNKNOWN, "group/parts")
+    assert unknown.sentence.startswith("the state of 12 tasks of parts cannot be told, 2 subtopologies (2 and 4): ")
+    assert not [copy for copy in cycle.snapshot.copies["parts"] if copy.task.subtopology in (2, 4) and copy.caught_up]
 
 
 REFUSALS = [

@@ -1,0 +1,69 @@
+"""One group with an old and a new client in it, as in the middle of a roll."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+from agent.cluster import EmbeddedCluster
+from agent.demo.workload import Workload
+from agent.demo.workload.consumers import Member
+from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
+from agent.detect.finding import FindingReason
+from tests.eye import Eye, found, settings_for, told
+from tests.observe.live import delete_groups
+from tests.workload.brokers import admin
+
+pytestmark = pytest.mark.integration
+
+GROUP = "halfway"
+
+
+@contextmanager
+def old_member(bootstrap_servers: str, topic: str) -> Iterator[None]:
+    """kafka-python's consumer: its subscription is of version 0, so it can carry neither partitions nor a rack."""
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap_servers.split(","),
+        group_id=GROUP,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            consumer.poll(timeout_ms=200)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reader.join()
+        consumer.close()
+
+
+def test_a_group_in_the_middle_of_a_roll_is_said_to_run_mixed_versions(
+    demo_cluster: EmbeddedCluster, work: Workload
+) -> None:
+    where = demo_cluster.bootstrap_servers
+    plan = LibrdkafkaGroupPlan(group=GROUP, topic="clicks", racks=("a",), protocol=Protocol.RANGE)
+    new = Member(where, plan, "halfway-new", "a")
+    try:
+        with old_member(where, "clicks"), Eye(settings_for(where)) as eye:
+            cycle = eye.until(
+                lambda cycle: found(cycle, FindingReason.MIXED_VERSIONS, f"group/{GROUP}"), "a group of mixed versions"
+            )
+    finally:
+        new.close()
+        delete_groups(admin(demo_cluster), GROUP)
+    (mixed,) = found(cycle, FindingReason.MIXED_VERSIONS)
+    assert "part of it cannot tell a rack until the roll ends" in mixed.sentence
+    (old,) = found(cycle, FindingReason.SUBSCRIPTION_TOO_OLD)
+    assert str(old.subject) == f"group/{GROUP}", told(cycle)
