@@ -11,6 +11,7 @@ from agent.plan.found import Scene
 from agent.plan.placements import left_out
 from agent.plan.plan import Plan
 from agent.propose.proposal import PlacementChange
+from agent.propose.words import counted
 
 
 def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> list[Explained]:
@@ -36,7 +37,11 @@ def _included(topic: TopicState, scene: Scene) -> Explained:
     if left_out(topic, scene.limits):
         why = "rackwise's own topic, left out unless asked for" if topic.own else "excluded by the settings"
         return Explained(f"topic/{topic.name}", "included", Answer.NO, why)
-    return Explained(f"topic/{topic.name}", "included", Answer.YES, f"{len(topic.partitions)} partitions are looked at")
+    if not topic.partitions:  # it is being created
+        sentence = "the topic has no partitions yet, so there is nothing to place"
+    else:
+        sentence = f"{counted(len(topic.partitions), 'partition')} looked at"
+    return Explained(f"topic/{topic.name}", "included", Answer.YES, sentence)
 
 
 def _spread(state: PartitionState, room: RackRoom) -> Explained:

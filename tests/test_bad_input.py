@@ -1,0 +1,133 @@
+"""What the command line answers to bad input: the sentence that the user sees, and the exit code.
+
+Here are the ones that need no real broker. The others:
+- half-reachable: tests/integration/test_commands.py
+- broken bytes of members: tests/integration/test_hostile_members.py
+- a wrong password, CA or cluster id, a broker without rack, two spellings: tests/integration/test_odd_cluster.py
+- a group that vanishes between two calls: tests/observe/test_look.py
+- an old broker: tests/observe/test_old_broker.py
+"""
+
+from __future__ import annotations
+
+import socket
+import uuid
+
+import pytest
+
+from agent.wire.protocol import DESCRIBE_CLUSTER, METADATA
+from tests.command import rackwise
+from tests.wire.fake_broker import FakeBroker, encode_body
+
+STRATEGY = "rack.aware.assignment.strategy"
+
+REFUSED = [
+    pytest.param(
+        "poll.intervall=5s",
+        "poll.intervall: no such setting; did you mean poll.interval?",
+        id="an unknown setting is answered with the nearest name",
+    ),
+    pytest.param(
+        "kafka.sasl.username=me",
+        "kafka.sasl.username: it has no effect with security.protocol PLAINTEXT; use SASL_SSL",
+        id="a user without SASL is a contradiction",
+    ),
+    pytest.param(
+        "probing.rebalance.interval.ms=59999",
+        "probing.rebalance.interval.ms: 59999 is out of its limits; Kafka takes nothing less than 60000",
+        id="probing more often than Kafka allows",
+    ),
+    pytest.param(
+        "max.warmup.replicas=0",
+        "max.warmup.replicas: 0 is out of its limits; Kafka takes nothing less than 1",
+        id="no warm-up at all",
+    ),
+    pytest.param(
+        "acceptable.recovery.lag=-1",
+        "acceptable.recovery.lag: -1 is out of its limits; Kafka takes nothing less than 0",
+        id="a negative lag",
+    ),
+    pytest.param(
+        "groups.shop.num.standby.replicas=-1",
+        "groups.shop.num.standby.replicas: -1 is out of its limits; Kafka takes nothing less than 0",
+        id="less than no standby",
+    ),
+    pytest.param(
+        f"{STRATEGY}=min_cost",
+        f"{STRATEGY}: min_cost stands in KIP-925's text only; Kafka released it as min_traffic",
+        id="min_cost was released as min_traffic",
+    ),
+    pytest.param(
+        f"{STRATEGY}=balanced_min_cost",
+        f"{STRATEGY}: balanced_min_cost stands in KIP-925's text only; Kafka released it as balance_subtopology",
+        id="balanced_min_cost was released as balance_subtopology",
+    ),
+    pytest.param(
+        "groups.shop.rack.aware.assignment.enabled=true",
+        "groups.shop.rack.aware.assignment.enabled: it stands in KIP-925's text only; Kafka released "
+        f"{STRATEGY} (none, min_traffic or balance_subtopology)",
+        id="rack.aware.assignment.enabled was released as a strategy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("setting", "sentence"), REFUSED)
+def test_a_bad_setting_ends_the_command_with_its_sentence(setting: str, sentence: str) -> None:
+    done = rackwise("status", "--bootstrap-servers", "127.0.0.1:9", "--set", setting)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f"rackwise: {sentence} (flag --set)",
+        "  do:  Correct it and check with: rackwise config check",
+    ]
+
+
+def test_a_cluster_where_nobody_listens_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    done = rackwise("status", "--bootstrap-servers", address)
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert done.stderr.splitlines() == [
+        "rackwise: No broker answered within 5 s",
+        f"  why: {address} cannot be reached: Connection refused",
+        "  do:  Check bootstrap.servers and that the brokers run.",
+    ]
+
+
+@pytest.mark.parametrize("command", [("status",), ("doctor",), ("plan",), ("run", "--once")], ids=" ".join)
+def test_a_cluster_that_names_no_broker_yet_is_said_to_be_forming(command: tuple[str, ...]) -> None:
+    """A fake: a real cluster is in this state for a moment only."""
+
+    def nobody(version: int, _body: memoryview) -> bytes:
+        answer = DESCRIBE_CLUSTER.response(cluster_id="forming", controller_id=-1, brokers=[])
+        return encode_body(DESCRIBE_CLUSTER, answer, version)
+
+    with FakeBroker({DESCRIBE_CLUSTER.key: nobody}) as broker:
+        done = rackwise(*command, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
+    assert (done.exit_code, done.stdout) == (5, "")
+    assert done.stderr.splitlines() == [
+        "rackwise: The cluster names no broker that serves",
+        "  why: it is still forming",
+        "  do:  Try again in a few seconds.",
+    ]
+
+
+def test_a_topic_without_partitions_is_told_as_such_and_plans_nothing() -> None:
+    """A fake: a real topic is in this state for a moment only, while it is created."""
+
+    def hollow(version: int, _body: memoryview) -> bytes:
+        answer = METADATA.response
+        topic = answer.MetadataResponseTopic(
+            error_code=0, name="hollow", topic_id=uuid.UUID(int=7), is_internal=False, partitions=[]
+        )
+        return encode_body(METADATA, answer(cluster_id="fake", controller_id=1, brokers=[], topics=[topic]), version)
+
+    with FakeBroker({METADATA.key: hollow}) as broker:
+        at = ("--bootstrap-servers", f"127.0.0.1:{broker.port}", "-o", "json")
+        plan, status, explained = (
+            rackwise(*asked, *at) for asked in (("plan",), ("status",), ("explain", "topic/hollow"))
+        )
+    assert (plan.exit_code, plan.json) == (0, [])
+    assert (status.json["topics"], status.json["partitions"]) == (1, 0)
+    assert [row["sentence"] for row in explained.json if row["rule"] == "included"] == [
+        "the topic has no partitions yet, so there is nothing to place"
+    ]
