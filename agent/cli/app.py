@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import configuring, planning, running, seeing
+from agent.cli import assigning, configuring, planning, running, seeing
 from agent.cluster.commands import cluster_app
 
 app = typer.Typer(
@@ -28,6 +28,8 @@ app.command()(seeing.doctor)
 app.command()(planning.plan)
 app.command()(planning.explain)
 app.command()(planning.proposals)
+app.command()(assigning.optimize)
+app.command()(assigning.assign)
 app.add_typer(configuring.config_app, name="config")
 app.add_typer(cluster_app, name="cluster")
 app.command()(running.demo)

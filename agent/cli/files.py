@@ -1,0 +1,45 @@
+"""Files that a command reads and writes: JSON, with or without gzip; what cannot be used is one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from agent.errors import BadInput
+
+STANDARD = Path("-")
+"""Standard input or output."""
+_GZIP = b"\x1f\x8b"
+
+
+def read_json(path: Path) -> Any:
+    """The JSON document in a file; one that ends in .gz is gzip'ed, any other may be, and ``-`` is standard input."""
+    try:
+        data = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}") from error
+    if path.suffix == ".gz" or data.startswith(_GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise BadInput(f"{path} is not a whole gzip file: {error}") from error
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path} is not JSON: {error}") from error
+
+
+def write_json(path: Path | None, document: Any) -> None:
+    """Write a document as one line of JSON; without a path, or to ``-``, on standard output."""
+    line = json.dumps(document) + "\n"
+    if path is None or path == STANDARD:
+        sys.stdout.write(line)
+        return
+    try:
+        path.write_text(line)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}") from error

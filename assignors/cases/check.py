@@ -1,0 +1,71 @@
+"""Compare a port's output with Kafka's: exactly, or by properties where Kafka is not deterministic.
+
+The answer is the first difference in words, or nothing. Fields that only explain how a class got to its answer
+(``draws``, ``branch``, ``cost_…``) count only where both outputs have them; everything else has to be there and equal,
+and nothing may be there that Kafka does not give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from assignors.cases.properties import broken_property
+from assignors.cases.registry import Case, Output
+
+_LONGEST = 120
+"""Characters of a value in a sentence."""
+
+
+def first_difference(case: Case, output: Output) -> str | None:
+    """What is first found wrong with the output of a case that has Kafka's own; None when nothing is."""
+    if case.output is None:
+        raise ValueError(f"case {case.id} has no output to compare with")
+    different = next(_differences(case.output, output), None)
+    if different is None or case.compare == "exact":
+        return different
+    if any(next(_differences(other, output), None) is None for other in case.other_outputs):
+        return None
+    return broken_property(case, case.output, output)
+
+
+def _differences(expected: Output, got: Output) -> Iterator[str]:
+    optional = {name for name in expected.keys() ^ got.keys() if _only_explains(name)}
+    yield from _differing(
+        {name: value for name, value in expected.items() if name not in optional},
+        {name: value for name, value in got.items() if name not in optional},
+        "",
+    )
+
+
+def _only_explains(name: str) -> bool:
+    return name in {"draws", "branch"} or name.startswith("cost_")
+
+
+def _differing(expected: Any, got: Any, where: str) -> Iterator[str]:
+    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+        for name in [*expected, *(name for name in got if name not in expected)]:
+            inside = f"{where}.{name}" if where else name
+            if name not in got:
+                yield f"{inside} is missing; Kafka has {_shown(expected[name])}"
+            elif name not in expected:
+                yield f"{inside} is {_shown(got[name])}; Kafka has nothing there"
+            else:
+                yield from _differing(expected[name], got[name], inside)
+    elif isinstance(expected, list) and isinstance(got, list) and _nested(expected):
+        for place, (one, other) in enumerate(zip(expected, got, strict=False)):
+            yield from _differing(one, other, f"{where}[{place}]")
+        if len(expected) != len(got):
+            yield f"{where} has {len(got)} entries; Kafka has {len(expected)}"
+    elif expected != got or isinstance(expected, bool) is not isinstance(got, bool):
+        yield f"{where} is {_shown(got)}; Kafka has {_shown(expected)}"
+
+
+def _nested(values: list[Any]) -> bool:
+    return any(isinstance(value, Mapping | list) for value in values)
+
+
+def _shown(value: Any) -> str:
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= _LONGEST else f"{written[: _LONGEST - 3]}..."

@@ -1,0 +1,220 @@
+"""Say where Kafka with KIP-36 puts replicas: new topics, added partitions, proposed reassignments (0.10 to 3.9).
+
+Leaders go round the brokers, followers follow at a shift that grows with each round. With racks the brokers are lined
+up rack by turn, and a follower skips racks that have a replica while another has none: with at least as many replicas
+as racks every rack gets one, with fewer no rack gets two. KRaft controllers place otherwise, see ``striped_placer``.
+
+What is random in Kafka, where the round begins and the first shift, is given as ``Start``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import cycle
+from typing import NamedTuple
+
+from assignors.kafka.java import hash_order, string_hash, topic_partition_hash, utf16_key
+from assignors.kafka.refusal import AdminOperation, InvalidPartitions, InvalidReplicationFactor
+from assignors.problem import BadProblem, TopicPartition
+
+
+class BrokerMetadata(NamedTuple):
+    """A broker that replicas may go to."""
+
+    id: int
+    rack: str | None
+
+
+class RackAwareMode(StrEnum):
+    """What to make of racks, above all when some brokers have one and some have none."""
+
+    ENFORCED = "enforced"
+    """Refuse brokers of which only some have a rack: creating topics with Kafka's tools, adding partitions."""
+    SAFE = "safe"
+    """Then look at no rack: topics that a broker creates by itself."""
+    DISABLED = "disabled"
+    """Never look at racks: ``--disable-rack-aware``."""
+
+
+class Start(NamedTuple):
+    """Where the round of leaders begins, and by how much the first round of followers is shifted."""
+
+    at: int
+    shift: int
+
+    @classmethod
+    def fixed(cls, index: int) -> Start:
+        """Kafka's fixed start index: the shift is the same number."""
+        return cls(index, index)
+
+    @classmethod
+    def drawn(cls, next_int: Callable[[int], int], brokers: int) -> Start:
+        """Two draws below the number of brokers, as Kafka draws them."""
+        return cls(next_int(brokers), next_int(brokers))
+
+
+def create_topic(
+    brokers: Iterable[BrokerMetadata],
+    partitions: int,
+    replication_factor: int,
+    start: Start | Callable[[int], Start],
+    mode: RackAwareMode = RackAwareMode.ENFORCED,
+) -> dict[int, tuple[int, ...]]:
+    """Return the replicas of a new topic by partition, preferred leader first. Raises as ``assign_replicas``."""
+    return assign_replicas(usable(brokers, mode), partitions, replication_factor, start)
+
+
+def add_partitions(
+    brokers: Iterable[BrokerMetadata],
+    topic: str,
+    existing: Mapping[int, Sequence[int]],
+    partitions: int,
+    mode: RackAwareMode = RackAwareMode.ENFORCED,
+) -> dict[int, tuple[int, ...]]:
+    """Return the replicas of the partitions that ``topic`` lacks to have ``partitions``; nothing is random here.
+
+    The round begins at the preferred leader of partition 0 (or the next broker), so it goes on where it was.
+    """
+    lined_up = usable(brokers, mode)
+    if 0 not in existing or not existing[0]:
+        raise AdminOperation(
+            f"Unexpected existing replica assignment for topic '{topic}', partition id 0 is missing. "
+            f"Assignment: {dict(existing)}"
+        )
+    if partitions <= len(existing):
+        raise InvalidPartitions(
+            "The number of partitions for a topic can only be increased. "
+            f"Topic {topic} currently has {len(existing)} partitions, {partitions} would not be an increase."
+        )
+    leader = existing[0][0]
+    index = next((place for place, broker in enumerate(lined_up) if broker.id >= leader), 0)
+    return assign_replicas(
+        lined_up, partitions - len(existing), len(existing[0]), Start.fixed(index), first_partition=len(existing)
+    )
+
+
+def reassign(
+    brokers: Iterable[BrokerMetadata],
+    current: Mapping[TopicPartition, Sequence[int]],
+    start: Start | Callable[[int], Start],
+    mode: RackAwareMode = RackAwareMode.ENFORCED,
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return what ``kafka-reassign-partitions --generate`` proposes: every topic laid out as if it were new.
+
+    A topic keeps the replication factor of whichever partition Kafka's map gives first, and its partitions are taken to
+    be numbered from 0 on. Topics draw their starts in the order of Kafka's map.
+    """
+    lined_up = usable(brokers, mode)
+    of_topic: dict[str, list[TopicPartition]] = {}
+    for partition in hash_order(sorted(current), topic_partition_hash):
+        of_topic.setdefault(partition.topic, []).append(partition)
+    proposed: dict[TopicPartition, tuple[int, ...]] = {}
+    for topic in hash_order(of_topic, string_hash):
+        partitions = of_topic[topic]
+        laid_out = assign_replicas(lined_up, len(partitions), len(current[partitions[0]]), start)
+        proposed |= {TopicPartition(topic, number): replicas for number, replicas in laid_out.items()}
+    return proposed
+
+
+def usable(brokers: Iterable[BrokerMetadata], mode: RackAwareMode) -> list[BrokerMetadata]:
+    """The brokers by id, with their racks as far as ``mode`` looks at them."""
+    lined_up = sorted(brokers, key=lambda broker: broker.id)
+    without = sum(broker.rack is None for broker in lined_up)
+    if mode is RackAwareMode.ENFORCED and 0 < without < len(lined_up):
+        raise AdminOperation(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+            "assignment without rack information."
+        )
+    if mode is RackAwareMode.DISABLED or without:
+        return [BrokerMetadata(broker.id, None) for broker in lined_up]
+    return lined_up
+
+
+def assign_replicas(
+    brokers: Sequence[BrokerMetadata],
+    partitions: int,
+    replication_factor: int,
+    start: Start | Callable[[int], Start],
+    first_partition: int = 0,
+) -> dict[int, tuple[int, ...]]:
+    """Return the replicas of ``partitions`` partitions from ``first_partition`` on (``AdminUtils`` of Kafka).
+
+    ``start`` is given, or made from the number of brokers once all is known to be in order. Raises
+    ``InvalidPartitions``, ``InvalidReplicationFactor`` or ``AdminOperation`` as Kafka does, ``BadProblem`` for a broker
+    id that occurs twice.
+    """
+    if len({broker.id for broker in brokers}) != len(brokers):
+        raise BadProblem("brokers has an id twice; ids are unique")
+    if partitions <= 0:
+        raise InvalidPartitions("Number of partitions must be larger than 0.")
+    if replication_factor <= 0:
+        raise InvalidReplicationFactor("Replication factor must be larger than 0.")
+    if replication_factor > len(brokers):
+        raise InvalidReplicationFactor(
+            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}."
+        )
+    if all(broker.rack is None for broker in brokers):
+        ring, rack_of = [broker.id for broker in brokers], None
+    else:
+        ring = alternate_racks(brokers)
+        rack_of = {broker.id: broker.rack for broker in brokers}
+    begin = start if isinstance(start, Start) else start(len(ring))
+    size, first = len(ring), max(0, first_partition)
+    placed = {}
+    for partition in range(first, first + partitions):
+        # Kafka shifts once more at each multiple of the ring's size, the first partition of this call included.
+        shift = begin.shift + partition // size - max(0, first - 1) // size
+        leader = (partition + begin.at) % size
+        if rack_of is None:
+            placed[partition] = _followers(ring, leader, shift, replication_factor)
+        else:
+            placed[partition] = _followers_by_rack(ring, rack_of, leader, shift, replication_factor)
+    return placed
+
+
+def alternate_racks(brokers: Iterable[BrokerMetadata]) -> list[int]:
+    """Broker ids, one of each rack in turn: racks by name, brokers of a rack by id.
+
+    Raises ``AdminOperation`` when a broker has no rack.
+    """
+    of_rack: dict[str, list[int]] = {}
+    for broker in brokers:
+        if broker.rack is None:
+            raise AdminOperation("Not all brokers have rack information for replica rack aware assignment.")
+        of_rack.setdefault(broker.rack, []).append(broker.id)
+    left = [iter(sorted(of_rack[rack])) for rack in sorted(of_rack, key=utf16_key)]
+    ring: list[int] = []
+    while left:
+        still = []
+        for ids in left:
+            if (broker_id := next(ids, None)) is not None:
+                ring.append(broker_id)
+                still.append(ids)
+        left = still
+    return ring
+
+
+def _followers(ring: Sequence[int], leader: int, shift: int, count: int) -> tuple[int, ...]:
+    behind = (ring[(leader + 1 + (shift + place) % (len(ring) - 1)) % len(ring)] for place in range(count - 1))
+    return (ring[leader], *behind)
+
+
+def _followers_by_rack(
+    ring: Sequence[int], rack_of: Mapping[int, str | None], leader: int, shift: int, count: int
+) -> tuple[int, ...]:
+    replicas = [ring[leader]]
+    if count == 1:
+        return tuple(replicas)
+    racks = len(set(rack_of.values()))
+    served = {rack_of[ring[leader]]}
+    others = len(ring) - 1
+    # Never the leader again: the ring without it, from the shifted place on, round and round.
+    for place in cycle(range(others)):
+        broker = ring[(leader + 1 + (shift * racks + place) % others) % len(ring)]
+        if broker not in replicas and (rack_of[broker] not in served or len(served) == racks):
+            replicas.append(broker)
+            served.add(rack_of[broker])
+            if len(replicas) == count:
+                break
+    return tuple(replicas)
