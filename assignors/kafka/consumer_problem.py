@@ -1,0 +1,134 @@
+"""What the leader of a classic consumer group knows when it assigns partitions, and what its assignor answers.
+
+``ClassicProblem`` is everything that Kafka's client-side assignors may look at (KIP-429, KIP-881), frozen, in Kafka's
+words. Sticky assignors also depend on the order in which they visit the members; in production that is the order of a
+``HashMap``, which ``leader_order`` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from typing import Literal
+
+from assignors.kafka.java import hash_order, string_hash, utf16_key
+from assignors.problem import BadProblem, TopicPartition
+
+NO_GENERATION = -1
+"""What Kafka counts with where a member gave no generation."""
+
+RackSets = tuple[frozenset[str], ...]
+"""For each partition of a topic the racks of its replicas, offline and out-of-sync ones as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicMember:
+    """One member as its subscription and the assignor's user data describe it."""
+
+    id: str
+    topics: tuple[str, ...]
+    rack: str | None = None
+    """``client.rack``; Kafka takes an empty one for none."""
+    instance_id: str | None = None
+    """``group.instance.id`` of a static member."""
+    owned: tuple[TopicPartition, ...] = ()
+    """What the member says it has: by its subscription (cooperative-sticky) or by its user data (sticky)."""
+    generation: int | None = None
+    """The generation in the user data; None when there is none."""
+    subscription_generation: int | None = None
+    """The generation field of the subscription (version 2 and later); None when it is absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassicProblem:
+    """Members and metadata of one rebalance."""
+
+    members: tuple[ClassicMember, ...]
+    """In the order in which the assignor visits them; see ``leader_order``."""
+    racks: Mapping[str, RackSets]
+    """Topic -> racks of each partition. A topic that the leader's metadata lacks is left out."""
+    prefer_rack_aware_logic: bool = False
+    """Kafka's test switch: follow racks even where every partition is in every rack."""
+    max_generation_before: int = NO_GENERATION
+    """The highest generation that this assignor object has seen; it is never reset between rebalances."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAssignment:
+    """What Kafka's assignor gives."""
+
+    assignment: Mapping[str, tuple[TopicPartition, ...]]
+    """Every member id -> its partitions by topic and number."""
+    branch: Literal["constrained", "general"] | None = None
+    """Sticky assignors: whether all members count as subscribed to the same topics."""
+    transferring: Mapping[TopicPartition, str] | None = None
+    """Constrained sticky: partitions that another member has to give up first -> who gets them. A cooperative group
+    gets them in the follow-up rebalance, so they are not in its ``assignment``."""
+    max_generation: int = NO_GENERATION
+    """``max_generation_before`` of the same assignor object's next rebalance."""
+    warnings: tuple[str, ...] = ()
+    """What Kafka logs, and where Kafka's answer is not what one would expect."""
+
+
+class AssignorFails(BadProblem):
+    """Kafka's own assignor throws on this problem; the sentence says on what."""
+
+
+def leader_order(members: Iterable[ClassicMember]) -> tuple[ClassicMember, ...]:
+    """Members of a JoinGroup answer in the order in which a Java leader's assignor visits them."""
+    by_id = {member.id: member for member in members}
+    return tuple(by_id[name] for name in hash_order(by_id, string_hash))
+
+
+def check_problem(problem: ClassicProblem) -> None:
+    """Raise ``BadProblem`` for what no group can be: ids or instance ids twice, an id that is empty."""
+    _all_different((member.id for member in problem.members), "the id")
+    instances = (member.instance_id for member in problem.members)
+    _all_different((name for name in instances if name is not None), "the instance id")
+    for member in problem.members:
+        for generation in (member.generation, member.subscription_generation):
+            if generation is not None and not -(2**31) <= generation < 2**31:
+                raise BadProblem(f"member {member.id} has generation {generation}, which is no 32-bit number")
+
+
+def member_order(members: Iterable[ClassicMember]) -> list[ClassicMember]:
+    """Static members by instance id, then the others by id (``MemberInfo.compareTo``)."""
+    return sorted(
+        members,
+        key=lambda member: (
+            member.instance_id is None,
+            utf16_key(member.id if member.instance_id is None else member.instance_id),
+        ),
+    )
+
+
+def subscribed_topics(problem: ClassicProblem) -> dict[str, RackSets]:
+    """The topics that count, by name: some member subscribes to them, and they have partitions."""
+    asked = {topic for member in problem.members for topic in member.topics}
+    known = (topic for topic in asked if problem.racks.get(topic))
+    return {topic: problem.racks[topic] for topic in sorted(known, key=utf16_key)}
+
+
+def racks_matter(members: Collection[str], partitions: Iterable[frozenset[str]], *, prefer: bool) -> bool:
+    """Whether following racks can make a difference, given the racks of the members and of each partition.
+
+    It can when some member shares a rack with some partition and, unless ``prefer``, the partitions differ in theirs.
+    """
+    different = set(partitions)
+    everywhere = frozenset[str]().union(*different)
+    return not everywhere.isdisjoint(members) and (prefer or different != {everywhere})
+
+
+def partitions_of(topic: str, count: int) -> Iterator[TopicPartition]:
+    """All partitions of a topic; a million of them are made in no time."""
+    return map(partial(tuple.__new__, TopicPartition), zip(repeat(topic), range(count)))
+
+
+def _all_different(names: Iterable[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadProblem(f"two members have {what} {name!r}; each member of a group has its own")
+        seen.add(name)

@@ -1,0 +1,79 @@
+"""Who owned which partition before, when members may contradict each other.
+
+A claim of a newer generation wins; two claims of one generation are both void. Kafka compares the generation that a
+member's data gives with the one in the other's *subscription*, which may be absent: then anything known is newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain, islice
+from typing import NamedTuple
+
+from assignors.kafka.consumer_problem import NO_GENERATION, ClassicProblem
+from assignors.kafka.sticky_group import Numbered
+
+_MOST_WARNINGS = 20
+
+
+class Claims(NamedTuple):
+    """What the members had, as far as Kafka believes them."""
+
+    owned: list[list[int]]
+    """Member -> partitions."""
+    contested: frozenset[int]
+    """Partitions claimed twice in one generation."""
+    max_generation: int
+    warnings: tuple[str, ...]
+
+
+def believed(group: Numbered, problem: ClassicProblem) -> Claims:
+    """Return what Kafka believes of the claims; ``problem`` tells the generation of each subscription."""
+    newest = max((g for g in group.generations if g is not None), default=NO_GENERATION)
+    max_generation = max(newest, problem.max_generation_before)
+    if len(set(chain.from_iterable(group.claims))) == sum(map(len, group.claims)):
+        return Claims(group.claims, frozenset(), max_generation, ())
+
+    owner: dict[int, int] = {}
+    last: dict[int, int] = {}
+    contested: set[int] = set()
+    conflicts: dict[tuple[int, int], tuple[int, int]] = {}
+    for member, claims in enumerate(group.claims):
+        mine = _or_lowest(group.generations[member])
+        for partition in claims:
+            other = last.setdefault(partition, member)
+            if partition not in owner and partition not in contested:
+                owner[partition] = member
+                continue
+            theirs = _or_lowest(problem.members[other].subscription_generation)
+            first, count = conflicts.get((member, other), (partition, 0))
+            conflicts[member, other] = first, count + 1
+            if mine == theirs:
+                contested.add(partition)
+                owner.pop(partition, None)
+                last[partition] = member
+            elif mine > theirs:
+                owner[partition] = last[partition] = member
+    owned: list[list[int]] = [[] for _ in group.ids]
+    for partition, member in owner.items():
+        owned[member].append(partition)
+    return Claims(owned, frozenset(contested), max_generation, _warnings(group, problem, conflicts))
+
+
+def _warnings(
+    group: Numbered, problem: ClassicProblem, conflicts: Mapping[tuple[int, int], tuple[int, int]]
+) -> tuple[str, ...]:
+    sentences = []
+    for (member, other), (partition, count) in islice(conflicts.items(), _MOST_WARNINGS):
+        mine, theirs = _or_lowest(group.generations[member]), _or_lowest(problem.members[other].subscription_generation)
+        who = f"{group.ids[member]} (generation {mine}) and {group.ids[other]} (generation {theirs})"
+        what = str(group.name(partition)) + (f" and {count - 1} more" if count > 1 else "")
+        outcome = "neither keeps it" if mine == theirs else "the higher generation keeps it"
+        sentences.append(f"{who} both claim {what}: {outcome}")
+    if len(conflicts) > _MOST_WARNINGS:
+        sentences.append(f"{len(conflicts) - _MOST_WARNINGS} more pairs of members claim the same partitions")
+    return tuple(sentences)
+
+
+def _or_lowest(generation: int | None) -> int:
+    return NO_GENERATION if generation is None else generation

@@ -1,0 +1,112 @@
+"""The sticky assignors' other branch: members subscribe to different topics.
+
+Priorities: what members have (if it is local), then racks for what is free, then balance by moving partitions. Those
+moves do not look at racks (see ``sticky_balance``).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heapreplace
+
+from assignors.kafka.sticky_balance import Balance, Block
+from assignors.kafka.sticky_claims import Claims
+from assignors.kafka.sticky_group import Numbered, Racks
+
+NOBODY = -1
+
+
+def assign_general(group: Numbered, claims: Claims, racks: Racks) -> list[list[int]]:
+    """Return member -> partitions; raise ``AssignorFails`` where Kafka throws."""
+    subscribers = _subscribers(group)
+    owner, revoked = _kept(group, claims, racks)
+    initializing = all(member == NOBODY for member in owner)
+    topics = sorted(range(len(subscribers)), key=lambda topic: len(subscribers[topic]))  # equal ones stay by name
+    everything = [Block(topic, subscribers[topic], group.partitions(topic)) for topic in topics]
+    free = [
+        block._replace(partitions=left)
+        for block in everything
+        if (left := [partition for partition in block.partitions if owner[partition] == NOBODY])
+    ]
+    count = _fill(group, free, racks, owner)
+
+    balance = Balance(group, claims, everything, owner, count)
+    if not revoked:
+        balance.even_out(free)
+    if balance.even_out(everything) and not initializing:
+        balance.keep_if_better()
+    given: list[list[int]] = [[] for _ in group.ids]
+    for partition, member in enumerate(balance.owner):
+        given[member].append(partition)
+    return given
+
+
+def _subscribers(group: Numbered) -> list[list[int]]:
+    """Topic -> its subscribers; one that names a topic twice is there twice, as with Kafka."""
+    topics = {name: topic for topic, name in enumerate(group.names)}
+    subscribers: list[list[int]] = [[] for _ in topics]
+    for member, names in enumerate(group.subscriptions):
+        for name in names:
+            if name in topics:
+                subscribers[topics[name]].append(member)
+    return subscribers
+
+
+def _kept(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[int], bool]:
+    """Partition -> who keeps it, and whether somebody has to let go of an existing partition."""
+    owner = [NOBODY] * group.total
+    topic_of = [name for topic, name in enumerate(group.names) for _ in group.sets[topic]]
+    revoked = False
+    for member, own in enumerate(claims.owned):
+        topics, rack = frozenset(group.subscriptions[member]), racks.of_member[member]
+        near = None if rack is None else [rack in each for each in racks.sets]
+        for partition in own:
+            if topic_of[partition] in topics and (near is None or near[racks.set_of[partition]]):
+                owner[partition] = member
+            else:
+                revoked = True
+    return owner, revoked
+
+
+def _fill(group: Numbered, free: Sequence[Block], racks: Racks, owner: list[int]) -> list[int]:
+    """Give each free partition to its least-loaded subscriber, local ones first; return member -> partitions."""
+    loads = [0] * len(group.ids)
+    for member in owner:
+        if member != NOBODY:
+            loads[member] += 1
+    if racks.followed:
+        for block in free:
+            _fill_locally(group, block, racks, owner, loads)
+    for block in free:
+        line = _line(group, block.subscribers, loads)
+        for partition in block.partitions:
+            if owner[partition] == NOBODY:
+                _give(line, partition, owner, loads)
+    return loads
+
+
+def _fill_locally(group: Numbered, block: Block, racks: Racks, owner: list[int], loads: list[int]) -> None:
+    in_rack: defaultdict[str | None, list[int]] = defaultdict(list)
+    for member in block.subscribers:
+        in_rack[racks.of_member[member]].append(member)
+    lines = {rack: _line(group, members, loads) for rack, members in in_rack.items()}
+    for partition in block.partitions:
+        # A member without a rack is local everywhere.
+        near = [lines[rack] for rack in (None, *racks.sets[racks.set_of[partition]]) if rack in lines]
+        if near:
+            _give(min(near), partition, owner, loads)
+
+
+def _line(group: Numbered, members: Iterable[int], loads: Sequence[int]) -> list[tuple[int, int, int]]:
+    """A heap of members by load, then id."""
+    line = [(loads[member], group.rank[member], member) for member in set(members)]
+    heapify(line)
+    return line
+
+
+def _give(line: list[tuple[int, int, int]], partition: int, owner: list[int], loads: list[int]) -> None:
+    load, rank, member = line[0]
+    owner[partition] = member
+    loads[member] = load + 1
+    heapreplace(line, (load + 1, rank, member))

@@ -1,0 +1,138 @@
+"""The members and partitions of a sticky problem as dense numbers, where they are, and the way back to names.
+
+Members are numbered in the order in which the assignor visits them, partitions by (topic, number).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from assignors.kafka.consumer_problem import (
+    ClassicProblem,
+    RackSets,
+    check_problem,
+    partitions_of,
+    racks_matter,
+    subscribed_topics,
+)
+from assignors.kafka.java import utf16_key
+from assignors.problem import BadProblem, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """A problem in dense numbers, and the way back."""
+
+    ids: tuple[str, ...]
+    rank: list[int]
+    """Member -> its place among the ids as Java sorts them."""
+    names: list[str]
+    """The topics that count, sorted."""
+    starts: list[int]
+    """Topic -> its first partition."""
+    sets: list[RackSets]
+    """Topic -> racks of its partitions."""
+    subscriptions: list[tuple[str, ...]]
+    """Member -> the topics that it asks for, whether they exist or not."""
+    claims: list[list[int]]
+    """Member -> the partitions that it says it has, of topics that count."""
+    generations: list[int | None]
+    total: int
+
+    def named(self, given: Sequence[Sequence[int]]) -> dict[str, tuple[TopicPartition, ...]]:
+        """Member id -> its partitions by name, sorted."""
+        sizes = map(len, self.sets)
+        names = list(chain.from_iterable(map(partitions_of, self.names, sizes)))
+        return {
+            member: tuple(map(names.__getitem__, sorted(mine))) for member, mine in zip(self.ids, given, strict=True)
+        }
+
+    def name(self, partition: int) -> TopicPartition:
+        """One partition by name."""
+        number, topic = self.by_number(partition)
+        return TopicPartition(self.names[topic], number)
+
+    def partitions(self, topic: int) -> range:
+        """The partitions of a topic."""
+        return range(self.starts[topic], self.starts[topic] + len(self.sets[topic]))
+
+    def by_number(self, partition: int) -> tuple[int, int]:
+        """Sort key of a partition by number, then topic."""
+        topic = bisect_right(self.starts, partition) - 1
+        return partition - self.starts[topic], topic
+
+
+def numbered(problem: ClassicProblem, generations: Sequence[int | None]) -> Numbered:
+    """Return the problem in numbers.
+
+    Raises ``BadProblem`` for ids that occur twice and for a claim of a partition that its topic does not have: Kafka
+    would give partitions to several members then.
+    """
+    check_problem(problem)
+    topics = subscribed_topics(problem)
+    names, sets = list(topics), list(topics.values())
+    *starts, total = accumulate(map(len, sets), initial=0)
+    ranges = {topic: range(start, start + len(topics[topic])) for topic, start in zip(names, starts, strict=True)}
+    ids = tuple(member.id for member in problem.members)
+    rank = [0] * len(ids)
+    for place, number in enumerate(sorted(range(len(ids)), key=lambda number: utf16_key(ids[number]))):
+        rank[number] = place
+    return Numbered(
+        ids=ids,
+        rank=rank,
+        names=names,
+        starts=starts,
+        sets=sets,
+        subscriptions=[member.topics for member in problem.members],
+        claims=[_claims(member.id, member.owned, ranges) for member in problem.members],
+        generations=list(generations),
+        total=total,
+    )
+
+
+def _claims(member: str, owned: Sequence[TopicPartition], ranges: Mapping[str, range]) -> list[int]:
+    try:
+        claims = [ranges[topic][number] for topic, number in owned if topic in ranges]
+        if min((number for _, number in owned), default=0) >= 0:
+            return claims
+    except IndexError:
+        pass  # named below
+    topic, number = next((t, n) for t, n in owned if t in ranges and not 0 <= n < len(ranges[t]))
+    raise BadProblem(
+        f"member {member} claims partition {number} of topic {topic}, which has {len(ranges[topic])}; "
+        "Kafka would give partitions to several members, so leave the claim out"
+    )
+
+
+class Racks(NamedTuple):
+    """Where members and partitions are, as far as it counts."""
+
+    of_member: Sequence[str | None]
+    """All None when racks are not followed."""
+    sets: Sequence[frozenset[str]]
+    """The different rack sets of partitions."""
+    set_of: Sequence[int]
+    """Partition -> its rack set; empty when no member has a rack."""
+    nearby: Sequence[int]
+    """Rack set -> members in one of its racks, counted also when racks are not followed."""
+    followed: bool
+
+
+def group_racks(problem: ClassicProblem, group: Numbered) -> Racks:
+    """Return where members and partitions are; racks are followed over the whole group or not at all."""
+    racks = [member.rack or None for member in problem.members]
+    of_members: dict[str, int] = {}
+    for rack in racks:
+        if rack is not None:
+            of_members[rack] = of_members.get(rack, 0) + 1
+    if not of_members:
+        return Racks([None] * len(racks), (), (), (), followed=False)
+    sets: dict[frozenset[str], int] = {}
+    set_of = [sets.setdefault(each, len(sets)) for partitions in group.sets for each in partitions]
+    followed = racks_matter(of_members.keys(), sets, prefer=problem.prefer_rack_aware_logic)
+    nearby = [sum(of_members.get(rack, 0) for rack in each) for each in sets]
+    return Racks(racks if followed else [None] * len(racks), list(sets), set_of, nearby, followed)
