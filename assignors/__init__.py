@@ -4,6 +4,8 @@ Usable alone: nothing here knows the agent. A problem (``assignors.problem``) go
 
     from assignors import ConsumerProblem, optimal_consumer
 
+What Kafka's own assignors answer is in ``assignors.kafka``; their problems say all that those look at.
+
 The solvers are imported when they are first asked for, because numpy and OR-Tools take a quarter of a second.
 """
 
@@ -41,17 +43,25 @@ from assignors.problem import (
 from assignors.validate import Defect, DefectKind, consumer_defects, replica_defects, task_defects
 
 if TYPE_CHECKING:
+    from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment
+    from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
+    from assignors.kafka.range import range_assign
+    from assignors.kafka.roundrobin import roundrobin_assign
+    from assignors.kafka.sticky import sticky_assign
     from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
 
 __all__ = [
     "BadProblem",
     "Broker",
+    "ClassicMember",
+    "ClassicProblem",
     "ConsumerMeasure",
     "ConsumerMember",
     "ConsumerProblem",
     "ConsumerResult",
     "Defect",
     "DefectKind",
+    "GroupAssignment",
     "Infeasible",
     "Process",
     "ReplicaMeasure",
@@ -66,18 +76,36 @@ __all__ = [
     "TaskResult",
     "TopicPartition",
     "consumer_defects",
+    "cooperative_sticky_assign",
     "measure_consumer",
     "measure_replicas",
     "measure_tasks",
     "optimal_consumer",
     "optimal_replicas",
     "optimal_tasks",
+    "range_assign",
     "replica_defects",
+    "roundrobin_assign",
+    "sticky_assign",
     "task_defects",
 ]
 
+_WHERE = {
+    "ClassicMember": "assignors.kafka.consumer_problem",
+    "ClassicProblem": "assignors.kafka.consumer_problem",
+    "GroupAssignment": "assignors.kafka.consumer_problem",
+    "cooperative_sticky_assign": "assignors.kafka.cooperative_sticky",
+    "optimal_consumer": "assignors.optimal",
+    "optimal_replicas": "assignors.optimal",
+    "optimal_tasks": "assignors.optimal",
+    "range_assign": "assignors.kafka.range",
+    "roundrobin_assign": "assignors.kafka.roundrobin",
+    "sticky_assign": "assignors.kafka.sticky",
+}
+"""Name -> the module that it is imported from when it is first asked for."""
+
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("optimal_") and name in __all__:
-        return getattr(import_module("assignors.optimal"), name)
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assignors.cases.streams_input import a_list, a_map, text, whole
+from assignors.cases.fields import an_object, each, text, text_or_none, truth, whole
 from assignors.kafka.consumer_problem import NO_GENERATION, ClassicMember, ClassicProblem, GroupAssignment, RackSets
 from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
 from assignors.kafka.range import range_assign
@@ -16,64 +16,62 @@ from assignors.kafka.roundrobin import roundrobin_assign
 from assignors.kafka.sticky import sticky_assign
 from assignors.problem import BadProblem, TopicPartition
 
+_MOST_PARTITIONS = 10_000_000
+"""Of one topic; without racks they cost nothing in the file but room here."""
+
 
 def classic_problem(case: Mapping[str, Any]) -> ClassicProblem:
     """Return the problem of a case."""
-    topics = [a_map(topic, f"topics[{at}]") for at, topic in enumerate(a_list(case.get("topics"), "topics"))]
-    racks = {text(topic.get("name"), f"topics[{at}].name"): _racks(topic, at) for at, topic in enumerate(topics)}
+    topics = each(case.get("topics"), "topics", _topic)
+    racks = dict(topics)
     if len(racks) < len(topics):
-        raise BadProblem("topics has a name twice")
-    preferred = case.get("prefer_rack_aware_logic", False)
-    if not isinstance(preferred, bool):
-        raise BadProblem(f"prefer_rack_aware_logic is {preferred!r}; it must be true or false")
+        names = [name for name, _ in topics]
+        raise BadProblem(f"topics has {next(name for name in names if names.count(name) > 1)!r} twice")
     return ClassicProblem(
-        members=tuple(
-            _member(member, f"members[{at}]") for at, member in enumerate(a_list(case.get("members"), "members"))
-        ),
+        members=each(case.get("members"), "members", _member),
         racks=racks,
-        prefer_rack_aware_logic=preferred,
+        prefer_rack_aware_logic=truth(case.get("prefer_rack_aware_logic", False), "prefer_rack_aware_logic"),
         max_generation_before=whole(case.get("max_generation_before", NO_GENERATION), "max_generation_before"),
     )
 
 
-def _racks(topic: Mapping[str, Any], at: int) -> RackSets:
-    count = whole(topic.get("partitions"), f"topics[{at}].partitions")
-    if count < 0:
-        raise BadProblem(f"topics[{at}].partitions is {count}; it cannot be negative")
+def _topic(value: Any, field: str) -> tuple[str, RackSets]:
+    topic = an_object(value, field)
+    name = text(topic.get("name"), f"{field}.name")
+    count = whole(topic.get("partitions"), f"{field}.partitions", 0, _MOST_PARTITIONS)
     if topic.get("replica_racks") is None:
-        return (frozenset(),) * count
-    field = f"topics[{at}].replica_racks"
-    partitions = a_list(topic["replica_racks"], field)
-    if len(partitions) != count:
-        raise BadProblem(f"{field} has {len(partitions)} entries for {count} partitions")
-    return tuple(
-        frozenset(text(rack, f"{field}[{p}]") for rack in a_list(racks, f"{field}[{p}]") if rack is not None)
-        for p, racks in enumerate(partitions)
-    )
+        return name, (frozenset(),) * count
+    racks = each(topic["replica_racks"], f"{field}.replica_racks", _racks)
+    if len(racks) != count:
+        raise BadProblem(f"{field}.replica_racks has {len(racks)} entries; the topic has {count} partitions")
+    return name, racks
+
+
+def _racks(value: Any, field: str) -> frozenset[str]:
+    return frozenset(rack for rack in each(value, field, text_or_none) if rack is not None)
 
 
 def _member(value: Any, field: str) -> ClassicMember:
-    member = a_map(value, field)
-    topics = a_list(member.get("topics"), f"{field}.topics")
-    owned = a_map(member.get("owned", {}), f"{field}.owned")
+    member = an_object(value, field)
+    owned = an_object(member.get("owned", {}), f"{field}.owned")
     return ClassicMember(
         id=text(member.get("id"), f"{field}.id"),
-        topics=tuple(text(topic, f"{field}.topics") for topic in topics),
-        rack=_optional(member, "rack", field, text),
-        instance_id=_optional(member, "instance_id", field, text),
+        topics=each(member.get("topics"), f"{field}.topics", text),
+        rack=text_or_none(member.get("rack"), f"{field}.rack"),
+        instance_id=text_or_none(member.get("instance_id"), f"{field}.instance_id"),
         owned=tuple(
-            TopicPartition(topic, whole(number, f"{field}.owned.{topic}"))
+            TopicPartition(topic, number)
             for topic, numbers in owned.items()
-            for number in a_list(numbers, f"{field}.owned.{topic}")
+            for number in each(numbers, f"{field}.owned.{topic}", whole)
         ),
-        generation=_optional(member, "generation", field, whole),
-        subscription_generation=_optional(member, "subscription_generation", field, whole),
+        generation=_generation(member, "generation", field),
+        subscription_generation=_generation(member, "subscription_generation", field),
     )
 
 
-def _optional(member: Mapping[str, Any], name: str, field: str, read: Callable[[Any, str], Any]) -> Any:
+def _generation(member: Mapping[str, Any], name: str, field: str) -> int | None:
     value = member.get(name)
-    return None if value is None else read(value, f"{field}.{name}")
+    return None if value is None else whole(value, f"{field}.{name}")
 
 
 def _output(result: GroupAssignment) -> dict[str, Any]:
