@@ -190,8 +190,12 @@ def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
             yield Defect(DefectKind.ACTIVE_TWICE, f"{task} is active on {', '.join(sorted(actives[task]))}")
         if not actives[task]:
             yield Defect(DefectKind.TASK_LOST, f"{task} is active nowhere")
+    size = Counter(task.id.subtopology for task in problem.tasks)
+    capacity = sum(process.capacity for process in problem.processes)
     for process in problem.processes:
-        yield from _share_defects(problem, process, result.active.get(process.id, ()))
+        before = len(stateful.keys() & set(process.active))
+        tasks = result.active.get(process.id, ())
+        yield from _share_defects(problem, process, tasks, before, size=size, capacity=capacity)
     yield from _standby_defects(problem, result, actives, stateful)
     if all(defect.kind is DefectKind.PROCESS_MISSING for defect in strangers):
         measured = measure_tasks(problem, result.active, result.standby)
@@ -214,12 +218,19 @@ def _strangers(problem: TaskProblem, role: str, given: Mapping[str, Iterable[Tas
         yield Defect(DefectKind.UNKNOWN_TASK, f"{task} does not exist ({role})")
 
 
-def _share_defects(problem: TaskProblem, process: Process, tasks: Iterable[TaskId]) -> Iterator[Defect]:
+def _share_defects(
+    problem: TaskProblem,
+    process: Process,
+    tasks: Iterable[TaskId],
+    before: int,
+    *,
+    size: Counter[int | str],
+    capacity: int,
+) -> Iterator[Defect]:
+    """``before``: its tasks until now; ``size``: tasks per subtopology; ``capacity``: of all processes."""
     mine = Counter(task.subtopology for task in tasks)
-    count, size = mine.total(), Counter(task.id.subtopology for task in problem.tasks)
-    capacity = sum(each.capacity for each in problem.processes)
+    count = mine.total()
     low, high = process.capacity * size.total() // capacity, -(-process.capacity * size.total() // capacity)
-    before = len({task.id for task in problem.tasks} & set(process.active))
     if problem.counts == "fixed":
         if count != before:
             yield Defect(DefectKind.COUNT_CHANGED, f"{process.id} has {count} tasks instead of {before}")

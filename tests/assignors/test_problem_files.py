@@ -32,5 +32,5 @@ def test_known_optimum(name: str, variant: str, cost: int) -> None:
 
 
 def test_all_problem_files_are_here() -> None:
-    assert len({name for name, _ in EXPECTED}) == 10
-    assert len(EXPECTED) == 58
+    assert len({name for name, _ in EXPECTED}) == 11
+    assert len(EXPECTED) == 64
