@@ -1,0 +1,108 @@
+"""Run the cases of Kafka's sticky Streams assignors, of the thread level and of KIP-1071's assignor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from assignors.cases.fields import an_array, an_object, each, release, text, truth, whole
+from assignors.cases.streams_input import task_id
+from assignors.kafka.streams_group_problem import StreamsGroupProblem, StreamsMember, Subtopology
+from assignors.kafka.streams_group_sticky import streams_group_sticky
+from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
+from assignors.kafka.threads import StreamThread, ThreadProblem, ThreadTasks, assign_threads
+from assignors.problem import TaskId
+
+MOST_PARTITIONS = 10_000_000
+"""Of one subtopology: a hundred times what a Kafka cluster has today, and still a bound on what a case can cost."""
+_LONG_MAX = 2**63 - 1
+
+
+def _thread_assignment(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
+    problem = ThreadProblem(
+        active=each(case.get("active"), "active", task_id),
+        standby=each(case.get("standby"), "standby", task_id),
+        threads=each(case.get("consumers"), "consumers", _thread),
+        end_offset_sums=_sums(case.get("task_end_offset_sums"), "task_end_offset_sums"),
+    )
+    result = assign_threads(problem)
+    return {"consumers": {consumer: _thread_tasks(tasks) for consumer, tasks in result.threads.items()}}
+
+
+def _thread(value: Any, field: str) -> StreamThread:
+    consumer = an_object(value, field)
+    return StreamThread(
+        consumer=text(consumer.get("id"), f"{field}.id"),
+        offset_sums=_sums(consumer.get("task_offset_sums"), f"{field}.task_offset_sums"),
+    )
+
+
+def _sums(value: Any, field: str) -> dict[TaskId, int]:
+    return {
+        task_id(task, field): whole(offset, f"{field}.{task}", -_LONG_MAX - 1, _LONG_MAX)
+        for task, offset in an_object(value, field).items()
+    }
+
+
+def _thread_tasks(tasks: ThreadTasks) -> dict[str, list[str]]:
+    return {
+        "active_stateful": list(map(str, tasks.active_stateful)),
+        "standby": list(map(str, tasks.standby)),
+        "active_stateless": list(map(str, tasks.active_stateless)),
+    }
+
+
+def _group_sticky(case: Mapping[str, Any], version: str) -> dict[str, Any]:
+    problem = StreamsGroupProblem(
+        subtopologies=each(case.get("subtopologies"), "subtopologies", _subtopology),
+        members=each(case.get("members"), "members", _member),
+        num_standby_replicas=whole(case.get("num_standby_replicas"), "num_standby_replicas"),
+    )
+    # The assignor was rewritten for 4.2 and is the same, instruction for instruction, in 4.3.
+    assign = streams_group_sticky_41 if release(version) < (4, 2) else streams_group_sticky
+    result = assign(problem)
+    return {
+        "members": {
+            member: {"active": _by_subtopology(active), "standby": _by_subtopology(result.standby[member])}
+            for member, active in result.active.items()
+        }
+    }
+
+
+def _subtopology(value: Any, field: str) -> Subtopology:
+    subtopology = an_object(value, field)
+    return Subtopology(
+        id=text(subtopology.get("id"), f"{field}.id"),
+        partitions=whole(subtopology.get("partitions"), f"{field}.partitions", 0, MOST_PARTITIONS),
+        stateful=truth(subtopology.get("stateful"), f"{field}.stateful"),
+    )
+
+
+def _member(value: Any, field: str) -> StreamsMember:
+    member = an_object(value, field)
+    return StreamsMember(
+        id=text(member.get("id"), f"{field}.id"),
+        process_id=text(member.get("process_id"), f"{field}.process_id"),
+        active=_partitions(member.get("active"), f"{field}.active"),
+        standby=_partitions(member.get("standby"), f"{field}.standby"),
+    )
+
+
+def _partitions(value: Any, field: str) -> dict[str, tuple[int, ...]]:
+    return {
+        subtopology: tuple(whole(number, f"{field}.{subtopology}") for number in an_array(numbers, field))
+        for subtopology, numbers in an_object(value, field).items()
+    }
+
+
+def _by_subtopology(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
+    partitions: dict[str, list[int]] = {}
+    for task in tasks:
+        partitions.setdefault(str(task.subtopology), []).append(task.partition)
+    return partitions
+
+
+RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
+    "group.streams_sticky": _group_sticky,
+    "streams.thread_assignment": _thread_assignment,
+}
