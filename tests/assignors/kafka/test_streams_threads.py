@@ -69,7 +69,7 @@ def test_the_larger_share_goes_back_to_where_the_state_is() -> None:
 def test_a_thread_without_state_takes_the_smallest_task_even_from_where_its_state_is() -> None:
     # Kafka fills up all threads to the smaller share first and only then looks for state: task 0_1 could have stayed.
     problem = a_process(a_thread("a"), a_thread("b", t0=10, t1=10), active=tasks(0, 1, 2))
-    assert assign_threads(problem).threads["a"].active_stateful == tasks(1)
+    assert assign_threads(problem).threads["a"].active_stateful == tasks(1, 2)
 
 
 def test_tasks_without_end_offsets_are_stateless_and_dealt_last() -> None:
