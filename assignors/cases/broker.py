@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assignors.cases.fields import an_object, each, one_of, release, text_or_none, truth, whole
+from assignors.cases.fields import MOST_PARTITIONS, an_object, each, one_of, release, text_or_none, truth, whole
 from assignors.kafka.java import JavaRandom, bounded
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, alternate_racks, assign_replicas
@@ -16,7 +16,7 @@ GENERATORS = ("java.util.Random", "lcg17")
 
 def _admin_utils(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
     brokers = each(case.get("brokers"), "brokers", _broker_metadata)
-    partitions = whole(case.get("partitions"), "partitions")
+    partitions = whole(case.get("partitions"), "partitions", most=MOST_PARTITIONS)
     replication_factor = whole(case.get("replication_factor"), "replication_factor")
     start = Start.fixed(whole(case.get("fixed_start_index"), "fixed_start_index", 0))
     first = whole(case.get("start_partition_id", -1), "start_partition_id")
@@ -64,7 +64,7 @@ def _usable_broker(value: Any, field: str) -> UsableBroker:
 def _topic(value: Any, field: str) -> tuple[int, int]:
     topic = an_object(value, field)
     return (
-        whole(topic.get("partitions"), f"{field}.partitions", 0),
+        whole(topic.get("partitions"), f"{field}.partitions", 0, MOST_PARTITIONS),
         whole(topic.get("replication_factor"), f"{field}.replication_factor"),
     )
 

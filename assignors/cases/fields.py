@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 MOST = (1 << 31) - 1
 """Kafka's counts and ids are 32-bit integers."""
+MOST_PARTITIONS = 10_000_000
+"""Of one topic: a hundred times what a Kafka cluster has in all, and still a bound on what a case can cost."""
 
 
 def whole(value: Any, field: str, least: int = -MOST - 1, most: int = MOST) -> int:

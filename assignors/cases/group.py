@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from assignors.cases.fields import MOST, an_object, each, one_of, text, text_or_none, whole
+from assignors.cases.fields import MOST_PARTITIONS, an_object, each, one_of, text, text_or_none, whole
 from assignors.kafka.group_problem import GroupAssignment, GroupMember, GroupProblem
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
@@ -29,7 +29,7 @@ def group_problem(case: Mapping[str, Any]) -> GroupProblem:
 
 def _topic(value: Any, field: str) -> tuple[str, int]:
     topic = an_object(value, field)
-    return text(topic.get("id"), f"{field}.id"), whole(topic.get("partitions"), f"{field}.partitions", 1)
+    return text(topic.get("id"), f"{field}.id"), whole(topic.get("partitions"), f"{field}.partitions", 1, MOST_PARTITIONS)
 
 
 def _member(value: Any, field: str) -> GroupMember:
@@ -46,7 +46,7 @@ def _member(value: Any, field: str) -> GroupMember:
 
 
 def _partition(value: Any, field: str) -> int:
-    return whole(value, field, 0, MOST)
+    return whole(value, field, 0)
 
 
 def _run(assign: Callable[[GroupProblem], GroupAssignment], case: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,8 @@ def add_partitions(
 ) -> dict[int, tuple[int, ...]]:
     """Return the replicas of the partitions that ``topic`` lacks to have ``partitions``; nothing is random here.
 
-    The round begins at the preferred leader of partition 0 (or the next broker), so it goes on where it was.
+    The round begins at the preferred leader of partition 0 (or the next broker), so it goes on where it was; but Kafka
+    counts to that leader in the order of ids even where the round itself goes by racks, and leaders may end uneven.
     """
     lined_up = usable(brokers, mode)
     if 0 not in existing or not existing[0]:
