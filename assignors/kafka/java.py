@@ -8,9 +8,13 @@ else of Java. A hash is a signed 32-bit integer.
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
+from itertools import islice
 from typing import Any, Generic, TypeVar
 from uuid import UUID
+
+from assignors.kafka.java_table import Table
 
 T = TypeVar("T")
 
@@ -112,20 +116,42 @@ def grown_table(count: int, initial: int = DEFAULT_TABLE) -> int:
     return initial
 
 
-def hash_order(items: Iterable[T], hash_of: Callable[[T], int], initial: int = DEFAULT_TABLE) -> list[T]:
+def hash_order(
+    items: Iterable[T],
+    hash_of: Callable[[T], int],
+    initial: int = DEFAULT_TABLE,
+    order: Callable[[T], Any] = lambda item: item,
+) -> list[T]:
     """The items, given in order of insertion, in the order in which a ``HashMap`` or ``HashSet`` visits them.
 
     ``initial`` is the table that it starts from, see the functions above. Removals leave the order of the others as it
-    is; a table that once held more is given as ``initial=grown_table(most)``.
+    is (but for buckets of nine and more); a table that once held more is given as ``initial=grown_table(most)``.
+    ``order`` is what ``compareTo`` of the items goes by: it decides between equal hashes in such a bucket.
     """
     keys = list(dict.fromkeys(items))
+    spreads = [(value := hash_of(key)) ^ (value & 0xFFFFFFFF) >> 16 for key in keys]
+    if _gets_crowded(spreads, initial):
+        table = Table(initial, order)
+        for key, spread in zip(keys, spreads, strict=True):
+            table.add(key, signed_32(spread))
+        return table.items()
     mask = grown_table(len(keys), initial) - 1
+    places = sorted(range(len(keys)), key=[spread & mask for spread in spreads].__getitem__)
+    return [keys[place] for place in places]  # within a bucket as inserted, which growth keeps
 
-    def bucket(key: T) -> int:
-        value = hash_of(key) & 0xFFFFFFFF
-        return (value ^ value >> 16) & mask
 
-    return sorted(keys, key=bucket)  # stable: within a bucket as inserted, which growth keeps
+def _gets_crowded(spreads: Sequence[int], initial: int) -> bool:
+    """Whether on the way some bucket gets nine entries, which changes more than its own order."""
+    table, count = initial, len(spreads)
+    while True:
+        # The entry that makes a table too full is still in it for a moment.
+        entries = min(count, table * 3 // 4 + 1)
+        mask = table - 1
+        if entries > 8 and max(Counter([spread & mask for spread in islice(spreads, entries)]).values()) > 8:
+            return True
+        if entries == count and 4 * count <= 3 * table:
+            return False
+        table *= 2
 
 
 # --- java.util.Random ---------------------------------------------------------------------------------------
