@@ -52,7 +52,7 @@ def believed(group: Numbered, problem: ClassicProblem) -> Claims:
                 contested.add(partition)
                 owner.pop(partition, None)
                 last[partition] = member
-            elif mine > theirs:
+            elif mine > theirs and member != other:  # a member that contradicts itself changes nothing by it
                 owner[partition] = last[partition] = member
     owned: list[list[int]] = [[] for _ in group.ids]
     for partition, member in owner.items():
