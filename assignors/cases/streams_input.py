@@ -5,12 +5,16 @@ Whatever does not have the shape of a case raises ``BadProblem`` with a sentence
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, cast, get_args
 
+from assignors.cases.fields import an_object, each, one_of, shown, text, text_or_none, whole
 from assignors.kafka.streams_problem import (
+    LONG_MAX,
     AssignmentConfigs,
+    Iteration,
     RackFacts,
+    RackStrategy,
     Replicas,
     StreamsClient,
     StreamsProblem,
@@ -18,34 +22,28 @@ from assignors.kafka.streams_problem import (
 )
 from assignors.problem import BadProblem, TaskId, TopicPartition
 
-T = TypeVar("T")
-
-_NUMBERS = (
-    "acceptable_recovery_lag",
+_ITERATIONS = get_args(Iteration)
+_STRATEGIES = get_args(RackStrategy)
+_LONGS = ("acceptable_recovery_lag", "probing_rebalance_interval_ms")
+_INTEGERS = (
     "max_warmup_replicas",
     "num_standby_replicas",
-    "probing_rebalance_interval_ms",
+    "rack_aware_assignment_traffic_cost",
+    "rack_aware_assignment_non_overlap_cost",
 )
-_COSTS = ("rack_aware_assignment_traffic_cost", "rack_aware_assignment_non_overlap_cost")
 
 
 def streams_problem(case: Mapping[str, Any]) -> StreamsProblem:
     """Return the problem of a case; ``iteration`` defaults to what production does (``java_hash``)."""
-    tasks = a_map(case.get("tasks"), "tasks")
-    iteration = case.get("iteration", "java_hash")
-    if iteration not in ("listed", "java_hash", "sorted"):
-        raise BadProblem(f"iteration is {iteration!r}; it is one of listed, java_hash, sorted")
+    tasks = an_object(case.get("tasks"), "tasks")
     racks = case.get("rack")
     return StreamsProblem(
         tasks=_task_ids(tasks.get("all"), "tasks.all"),
         stateful=_task_ids(tasks.get("stateful"), "tasks.stateful"),
-        clients=tuple(
-            _client(a_map(client, f"clients[{index}]"), f"clients[{index}]")
-            for index, client in enumerate(a_list(case.get("clients"), "clients"))
-        ),
-        configs=_configs(a_map(case.get("configs"), "configs")),
-        racks=None if racks is None else _racks(a_map(racks, "rack")),
-        iteration=iteration,
+        clients=each(case.get("clients"), "clients", _client),
+        configs=_configs(an_object(case.get("configs"), "configs")),
+        racks=None if racks is None else _racks(an_object(racks, "rack")),
+        iteration=cast("Iteration", one_of(case.get("iteration", "java_hash"), "iteration", _ITERATIONS)),
     )
 
 
@@ -57,87 +55,60 @@ def clients_output(result: StreamsResult) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def task_id(text: Any, field: str) -> TaskId:
+def task_id(value: Any, field: str) -> TaskId:
     """Read ``0_1``."""
-    match text.split("_") if isinstance(text, str) else ():
+    match value.split("_") if isinstance(value, str) else ():
         case [subtopology, partition] if _digits(subtopology) and _digits(partition):
             return TaskId(int(subtopology), int(partition))
-    raise BadProblem(f"{field} has {text!r}; a task is written subtopology_partition, as in 0_1")
+    raise BadProblem(f"{field} is {shown(value)}; a task is written subtopology_partition, as in 0_1")
 
 
-def topic_partition(text: Any, field: str) -> TopicPartition:
+def topic_partition(value: Any, field: str) -> TopicPartition:
     """Read ``topic-0``; the topic may have dashes of its own."""
-    if isinstance(text, str):
-        topic, _, partition = text.rpartition("-")
+    if isinstance(value, str):
+        topic, _, partition = value.rpartition("-")
         if topic and _digits(partition):
             return TopicPartition(topic, int(partition))
-    raise BadProblem(f"{field} has {text!r}; a partition is written topic-number, as in orders-0")
+    raise BadProblem(f"{field} is {shown(value)}; a partition is written topic-number, as in orders-0")
 
 
-def whole(value: Any, field: str) -> int:
-    """Read a whole number; true and false are none."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise BadProblem(f"{field} is {value!r}; it must be a whole number")
-    return value
-
-
-def text(value: Any, field: str) -> str:
-    """Read a text."""
-    if not isinstance(value, str):
-        raise BadProblem(f"{field} is {value!r}; it must be text")
-    return value
-
-
-def a_map(value: Any, field: str) -> Mapping[str, Any]:
-    """Read a JSON object."""
-    if not isinstance(value, Mapping):
-        raise BadProblem(f"{field} is {_kind(value)}; it must be an object")
-    return value
-
-
-def a_list(value: Any, field: str) -> list[Any]:
-    """Read a JSON array."""
-    if not isinstance(value, list):
-        raise BadProblem(f"{field} is {_kind(value)}; it must be an array")
-    return value
-
-
-def _client(client: Mapping[str, Any], field: str) -> StreamsClient:
-    lags = a_map(client.get("lags", {}), f"{field}.lags")
-    tags = a_map(client.get("tags", {}), f"{field}.tags")
+def _client(value: Any, field: str) -> StreamsClient:
+    client = an_object(value, field)
+    lags = an_object(client.get("lags", {}), f"{field}.lags")
+    tags = an_object(client.get("tags", {}), f"{field}.tags")
     return StreamsClient(
         id=text(client.get("id"), f"{field}.id"),
         capacity=whole(client.get("capacity"), f"{field}.capacity"),
-        tags={key: text(value, f"{field}.tags.{key}") for key, value in tags.items()},
+        tags={key: text(tag, f"{field}.tags.{key}") for key, tag in tags.items()},
         prev_active=_task_ids(client.get("prev_active", []), f"{field}.prev_active"),
         prev_standby=_task_ids(client.get("prev_standby", []), f"{field}.prev_standby"),
-        lags={task_id(task, f"{field}.lags"): whole(lag, f"{field}.lags.{task}") for task, lag in lags.items()},
+        lags={task_id(task, f"{field}.lags"): _long(lag, f"{field}.lags.{task}") for task, lag in lags.items()},
         assigned_active=_task_ids(client.get("assigned_active", []), f"{field}.assigned_active"),
         assigned_standby=_task_ids(client.get("assigned_standby", []), f"{field}.assigned_standby"),
     )
 
 
 def _configs(configs: Mapping[str, Any]) -> AssignmentConfigs:
-    given: dict[str, Any] = {
-        name: whole(configs[name], f"configs.{name}") for name in _NUMBERS if configs.get(name) is not None
-    }
-    given |= {name: whole(configs[name], f"configs.{name}") for name in _COSTS if configs.get(name) is not None}
-    if configs.get("rack_aware_assignment_strategy") is not None:
-        name = "configs.rack_aware_assignment_strategy"
-        given["rack_aware_assignment_strategy"] = text(configs["rack_aware_assignment_strategy"], name)
-    if configs.get("rack_aware_assignment_tags") is not None:
-        name = "configs.rack_aware_assignment_tags"
-        given["rack_aware_assignment_tags"] = _each(configs["rack_aware_assignment_tags"], name, text)
+    """A setting that is missing or null has its default."""
+    given: dict[str, Any] = {}
+    for names, read in ((_LONGS, _long), (_INTEGERS, whole)):
+        given |= {name: read(configs[name], f"configs.{name}") for name in names if configs.get(name) is not None}
+    strategy, tags = configs.get("rack_aware_assignment_strategy"), configs.get("rack_aware_assignment_tags")
+    if strategy is not None:
+        field = "configs.rack_aware_assignment_strategy"
+        given["rack_aware_assignment_strategy"] = one_of(strategy, field, _STRATEGIES)
+    if tags is not None:
+        given["rack_aware_assignment_tags"] = each(tags, "configs.rack_aware_assignment_tags", text)
     return AssignmentConfigs(**given)
 
 
 def _racks(racks: Mapping[str, Any]) -> RackFacts:
-    consumers = a_map(racks.get("consumer_racks", {}), "rack.consumer_racks")
+    consumers = an_object(racks.get("consumer_racks", {}), "rack.consumer_racks")
     return RackFacts(
         consumer_racks={
             process: {
-                consumer: _rack(rack, f"rack.consumer_racks.{process}.{consumer}")
-                for consumer, rack in a_map(of_process, f"rack.consumer_racks.{process}").items()
+                consumer: text_or_none(rack, f"rack.consumer_racks.{process}.{consumer}")
+                for consumer, rack in an_object(of_process, f"rack.consumer_racks.{process}").items()
             }
             for process, of_process in consumers.items()
         },
@@ -150,33 +121,25 @@ def _racks(racks: Mapping[str, Any]) -> RackFacts:
 
 def _topics(topics: Any, field: str) -> dict[str, tuple[Replicas, ...]]:
     return {
-        topic: _each(partitions, f"{field}.{topic}", lambda racks, where: _each(racks, where, _rack))
-        for topic, partitions in a_map(topics, field).items()
+        topic: each(partitions, f"{field}.{topic}", lambda racks, where: each(racks, where, text_or_none))
+        for topic, partitions in an_object(topics, field).items()
     }
 
 
 def _partitions(tasks: Any, field: str) -> dict[TaskId, tuple[TopicPartition, ...]]:
     return {
-        task_id(task, field): _each(partitions, f"{field}.{task}", topic_partition)
-        for task, partitions in a_map(tasks, field).items()
+        task_id(task, field): each(partitions, f"{field}.{task}", topic_partition)
+        for task, partitions in an_object(tasks, field).items()
     }
 
 
-def _rack(rack: Any, field: str) -> str | None:
-    return None if rack is None else text(rack, field)
-
-
 def _task_ids(tasks: Any, field: str) -> tuple[TaskId, ...]:
-    return _each(tasks, field, task_id)
+    return each(tasks, field, task_id)
 
 
-def _each(values: Any, field: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
-    return tuple(read(value, field) for value in a_list(values, field))
+def _long(value: Any, field: str) -> int:
+    return whole(value, field, -LONG_MAX - 1, LONG_MAX)
 
 
 def _digits(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) <= 10
-
-
-def _kind(value: Any) -> str:
-    return "missing" if value is None else f"a {type(value).__name__}"

@@ -22,6 +22,8 @@ UNKNOWN_LAG = -3
 """The lag of a task whose offset sum on that process is unknown. It sorts before ``RUNNING_ACTIVE``, as in Kafka."""
 LONG_MAX = 2**63 - 1
 """As acceptable recovery lag: every process counts as caught up."""
+MOST_TAGS, TAG_KEY_LENGTH, TAG_VALUE_LENGTH = 5, 20, 30
+"""KIP-708: client tags per process and tags to spread over; characters of a key and of a value."""
 
 Replicas = tuple[str | None, ...]
 """The rack of each replica of a partition; None is a broker without a rack."""
@@ -213,7 +215,24 @@ def check_streams_problem(problem: StreamsProblem) -> None:
     for client in problem.clients:
         if client.capacity < 1:
             raise BadProblem(f"client {client.id} has capacity {client.capacity}; a process has at least one thread")
+        _check_tags(client)
     _check_configs(problem.configs)
+
+
+def _check_tags(client: StreamsClient) -> None:
+    """The limits of KIP-708: with more, the application would not start."""
+    if len(client.tags) > MOST_TAGS:
+        raise BadProblem(f"client {client.id} has {len(client.tags)} client tags; Kafka allows at most {MOST_TAGS}")
+    for key, value in client.tags.items():
+        if len(key) > TAG_KEY_LENGTH:
+            raise BadProblem(
+                f"client tag {key!r} of {client.id} is longer than {TAG_KEY_LENGTH} characters; shorten it"
+            )
+        if len(value) > TAG_VALUE_LENGTH:
+            raise BadProblem(
+                f"client tag {key} of {client.id} is {value!r}, which has more than {TAG_VALUE_LENGTH} characters; "
+                "shorten it"
+            )
 
 
 def _check_configs(configs: AssignmentConfigs) -> None:
@@ -226,6 +245,11 @@ def _check_configs(configs: AssignmentConfigs) -> None:
         raise BadProblem(
             f"rack_aware_assignment_strategy is {configs.rack_aware_assignment_strategy!r}; "
             "Kafka knows none, min_traffic and balance_subtopology"
+        )
+    if len(configs.rack_aware_assignment_tags) > MOST_TAGS:
+        raise BadProblem(
+            f"rack_aware_assignment_tags lists {len(configs.rack_aware_assignment_tags)} tags; "
+            f"Kafka allows at most {MOST_TAGS}"
         )
     for name in ("rack_aware_assignment_traffic_cost", "rack_aware_assignment_non_overlap_cost"):
         cost = getattr(configs, name)

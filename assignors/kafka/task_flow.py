@@ -61,7 +61,7 @@ class _Clients:
         self.row: Ints = subtopology * clients + owner
         self.own = cost[np.arange(tasks), owner]
         """What every task costs where it is."""
-        self.shape = (int(subtopology[-1]) + 1 if tasks else 0, clients)
+        self.shape: tuple[int, int] = (int(subtopology[-1]) + 1 if tasks else 0, clients)
         self.held: dict[int, list[int]] = {}
         """Tasks of a row, ascending; only rows with tasks."""
         for task, row in enumerate(self.row.tolist()):
@@ -80,7 +80,8 @@ class _Clients:
             for task, client in moves:
                 touched |= self._move(task, client)
             self._price(touched)
-        return self.row % self.shape[1]
+        clients: Ints = self.row % self.shape[1]
+        return clients
 
     def _move(self, task: int, client: int) -> set[int]:
         clients = self.shape[1]

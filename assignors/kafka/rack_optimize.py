@@ -1,0 +1,244 @@
+"""Move tasks so that they cost less traffic between racks, with every process keeping its number of tasks (KIP-925).
+
+Active tasks move at the least cost of all assignments with these numbers (``min_traffic``), or of those that also bound
+the tasks of a subtopology on a process (``balance_subtopology``). Standbys are swapped between pairs of processes in
+different racks, at most four rounds, as long as something moves: a local optimum. In both cases the very assignment
+that Kafka ends at is found; for more than ``max_literal_size`` pairs of an active task and a process another one of the
+same cost stands in, and the answer says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from assignors.kafka.rack_aware import Misses, RackAwareness, rack_misses
+from assignors.kafka.standby_steps import StandbyAssignor
+from assignors.kafka.streams_problem import ClientState, FlowAnswer, RackFacts, StreamsProblem
+from assignors.kafka.swap_flow import swap
+from assignors.kafka.task_flow import balance_subtopology, min_traffic
+from assignors.problem import BadProblem, TaskId
+
+Ints = npt.NDArray[np.int64]
+
+MAX_LITERAL_SIZE = 1_000_000
+"""Pairs of task and process up to which Kafka's own answer is found: some seconds at most, see docs/benchmarks.md."""
+MOST_ROUNDS = 4
+"""Rounds of standby swaps, as Kafka has it."""
+
+
+class Optimized(NamedTuple):
+    """What the step came to."""
+
+    cost: int
+    """As Kafka returns it: active tasks against their places before, standbys by traffic alone."""
+    flow: FlowAnswer
+
+
+def optimize_active(
+    problem: StreamsProblem,
+    awareness: RackAwareness,
+    clients: Sequence[ClientState],
+    tasks: Iterable[TaskId],
+    costs: tuple[int, int],
+) -> Optimized:
+    """Move these active tasks between the clients, given in ascending order; ``costs`` are traffic and non-overlap.
+
+    Raises ``BadProblem`` for a task that is active on no client or on several, and for what cannot be priced.
+    """
+    order = sorted(tasks)
+    if not order:
+        return Optimized(0, "not run")
+    misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
+    owner = _owners(clients, order)
+    subtopology = np.array([task.subtopology for task in order], np.int64)
+    balance = problem.configs.rack_aware_assignment_strategy == "balance_subtopology"
+    most = MAX_LITERAL_SIZE if problem.max_literal_size is None else problem.max_literal_size
+    price = _prices(misses, owner, costs)
+    if len(order) * len(clients) > most:
+        flow: FlowAnswer = "cost-equal optimum"
+        placed = _optimum(misses, owner, subtopology, "subtopology" if balance else "none", costs)
+    else:
+        flow = "as Kafka"
+        placed = balance_subtopology(price, owner, subtopology) if balance else min_traffic(price, owner)
+    for number in np.flatnonzero(placed != owner).tolist():
+        clients[owner[number]].active.remove(order[number])
+        clients[placed[number]].active.add(order[number])
+    return Optimized(int(price[np.arange(len(order)), placed].sum()), flow)
+
+
+def optimize_standby(
+    problem: StreamsProblem,
+    awareness: RackAwareness,
+    clients: Sequence[ClientState],
+    costs: tuple[int, int],
+    rule: StandbyAssignor | None = None,
+) -> Optimized:
+    """Swap standbys between the clients, given in ascending order, where the rule lets them move.
+
+    Raises ``BadProblem`` for what cannot be priced.
+    """
+    order = sorted({task for client in clients for task in client.standby})
+    if not order:
+        return Optimized(0, "not run")
+    changelogs = _facts(problem).changelog_partitions
+    swaps = _Swaps(clients, order, rack_misses(awareness, order, [c.id for c in clients], changelogs, costs), costs)
+    if rule is not None:
+        swaps.rule = rule
+    for _ in range(MOST_ROUNDS):
+        if not swaps.one_round():
+            break
+    return Optimized(standby_cost(problem, awareness, clients, costs[0]), "as Kafka")
+
+
+def active_cost(
+    problem: StreamsProblem,
+    awareness: RackAwareness,
+    clients: Sequence[ClientState],
+    tasks: Iterable[TaskId],
+    costs: tuple[int, int],
+) -> int:
+    """What these active tasks cost where they are. Raises ``BadProblem`` as ``optimize_active`` does."""
+    order = sorted(tasks)
+    misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
+    owner = _owners(clients, order)
+    return int(_prices(misses, owner, costs)[np.arange(len(order)), owner].sum())
+
+
+def standby_cost(
+    problem: StreamsProblem, awareness: RackAwareness, clients: Sequence[ClientState], traffic_cost: int
+) -> int:
+    """What all standbys cost where they are. Raises ``BadProblem`` for what cannot be priced."""
+    order = sorted({task for client in clients for task in client.standby})
+    changelogs = _facts(problem).changelog_partitions
+    misses = rack_misses(awareness, order, [client.id for client in clients], changelogs, (traffic_cost, 0))
+    number = {task: index for index, task in enumerate(order)}
+    return traffic_cost * sum(
+        int(misses.crossing[[number[task] for task in client.standby], misses.rack[index]].sum())
+        for index, client in enumerate(clients)
+        if client.standby
+    )
+
+
+def _facts(problem: StreamsProblem) -> RackFacts:
+    if problem.racks is None:
+        raise BadProblem("nothing is known about racks, so tasks cannot be placed by them")
+    return problem.racks
+
+
+def _owners(clients: Sequence[ClientState], tasks: Sequence[TaskId]) -> Ints:
+    number = {task: index for index, task in enumerate(tasks)}
+    owner = np.full(len(tasks), -1, np.int64)
+    for index, client in enumerate(clients):
+        for task in client.active & number.keys():
+            if owner[number[task]] >= 0:
+                other = clients[owner[number[task]]].id
+                raise BadProblem(f"task {task} is active on {other} and on {client.id}; it can run on one process only")
+            owner[number[task]] = index
+    if (owner < 0).any():
+        raise BadProblem(f"task {tasks[int(np.argmin(owner))]} is active on no process; place it first")
+    return owner
+
+
+def _prices(misses: Misses, owner: Ints, costs: tuple[int, int]) -> Ints:
+    price = misses.costs(costs[0]) + costs[1]
+    price[np.arange(len(owner)), owner] -= costs[1]
+    return price
+
+
+def _optimum(
+    misses: Misses, owner: Ints, subtopology: Ints, balance: Literal["none", "subtopology"], costs: tuple[int, int]
+) -> Ints:
+    """Another answer of the same cost, found for all tasks at once."""
+    # OR-Tools takes its time to load, so only who needs it loads it.
+    from assignors.optimal.task_model import TaskModel  # noqa: PLC0415
+    from assignors.optimal.tasks import solve_tasks  # noqa: PLC0415
+
+    count, kind = np.unique(misses.crossing, axis=0, return_inverse=True)
+    model = TaskModel(
+        subtopology=np.unique(subtopology, return_inverse=True)[1].astype(np.int64),
+        owner=owner,
+        kind=kind.astype(np.int64),
+        misses=count,
+        rack=misses.rack,
+        capacity=np.ones(len(misses.rack), np.int64),
+    )
+    return solve_tasks(model, "fixed", balance, *costs).client
+
+
+class _Swaps:
+    """Standbys by client, what each would cost elsewhere, and who holds a copy of which task."""
+
+    def __init__(
+        self, clients: Sequence[ClientState], tasks: Sequence[TaskId], misses: Misses, costs: tuple[int, int]
+    ) -> None:
+        self.clients, self.rule = clients, StandbyAssignor(name="", assign=lambda *_: [])
+        self.traffic, self.stay = misses.crossing * costs[0], costs[1]
+        self.rack = misses.rack
+        self.number = {task: index for index, task in enumerate(tasks)}
+        self.holders: defaultdict[TaskId, list[ClientState]] = defaultdict(list)
+        for client in clients:
+            for task in client.active | client.standby:
+                self.holders[task].append(client)
+        self.least = np.array([self._least(index) for index in range(len(clients))])
+        """``[client, rack]``: the least that giving any one standby to that rack costs."""
+
+    def _least(self, index: int) -> Ints:
+        standby = self.clients[index].standby
+        if not standby:
+            return np.full(self.traffic.shape[1], 1 << 40, np.int64)
+        rows = self.traffic[[self.number[task] for task in standby]]
+        least: Ints = (rows - rows[:, [self.rack[index]]]).min(axis=0) + self.stay
+        return least
+
+    def one_round(self) -> bool:
+        """Try all pairs of clients, in ascending order; whether anything moved."""
+        moved = False
+        for one in range(len(self.clients)):
+            other = self._next(one, one + 1)
+            while other is not None:
+                moved |= self._try(one, other)
+                other = self._next(one, other + 1)
+        return moved
+
+    def _next(self, one: int, start: int) -> int | None:
+        """The first client from ``start`` on with which a swap could pay."""
+        pays = self.least[one, self.rack[start:]] + self.least[start:, self.rack[one]] < 0
+        found = np.flatnonzero(pays & (self.rack[start:] != self.rack[one]))
+        return start + int(found[0]) if len(found) else None
+
+    def _try(self, one: int, other: int) -> bool:
+        mine, theirs = self._movable(one, other), self._movable(other, one)
+        if not mine or not theirs:
+            return False
+        tasks = sorted(mine + theirs)
+        side = [0 if task in self.clients[one].standby else 1 for task in tasks]
+        prices = []
+        for task, where in zip(tasks, side, strict=True):
+            here, there = (int(self.traffic[self.number[task], self.rack[index]]) for index in (one, other))
+            prices.append((here + (where == 1) * self.stay, there + (where == 0) * self.stay))
+        after = swap(prices, side)
+        moves = [(task, side[index]) for index, task in enumerate(tasks) if after[index] != side[index]]
+        pair = self.clients[one], self.clients[other]
+        for task, before in moves:
+            source, destination = pair[before], pair[1 - before]
+            source.standby.remove(task)
+            destination.standby.add(task)
+            self.holders[task].remove(source)
+            self.holders[task].append(destination)
+        if moves:
+            self.least[one], self.least[other] = self._least(one), self._least(other)
+        return bool(moves)
+
+    def _movable(self, source: int, destination: int) -> list[TaskId]:
+        there, allows = self.clients[destination], self.rule.allows_task
+        here = self.clients[source]
+        return [
+            task
+            for task in here.standby
+            if not there.has(task) and (allows is None or allows(here, there, self.holders[task]))
+        ]
