@@ -6,16 +6,53 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from assignors.cases.fields import an_array, an_object, each, release, text, truth, whole
-from assignors.cases.streams_input import task_id
+from assignors.cases.streams_input import clients_output, streams_problem, task_id
+from assignors.kafka.fallback_prior import fallback_prior
+from assignors.kafka.legacy_sticky import legacy_sticky
+from assignors.kafka.rack_aware import rack_awareness
+from assignors.kafka.sticky_kip924 import sticky_kip924
 from assignors.kafka.streams_group_problem import StreamsGroupProblem, StreamsMember, Subtopology
 from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
+from assignors.kafka.streams_problem import StreamsProblem, StreamsResult
+from assignors.kafka.task_assignment_utils import validate_task_assignment
 from assignors.kafka.threads import StreamThread, ThreadProblem, ThreadTasks, assign_threads
 from assignors.problem import TaskId
 
 MOST_PARTITIONS = 10_000_000
 """Of one subtopology: a hundred times what a Kafka cluster has today, and still a bound on what a case can cost."""
 _LONG_MAX = 2**63 - 1
+
+
+def _sticky_legacy(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
+    return _with_racks(case, legacy_sticky)
+
+
+def _fallback_prior(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
+    return _with_racks(case, fallback_prior)
+
+
+def _with_racks(case: Mapping[str, Any], assign: Callable[[StreamsProblem], StreamsResult]) -> dict[str, Any]:
+    problem = streams_problem(case)
+    awareness = rack_awareness(problem)
+    result = assign(problem)
+    return {
+        "followup_rebalance": result.followup_rebalance,
+        "valid_client_rack": awareness.valid_client_rack,
+        "can_enable_rack_aware": awareness.enabled,
+        "clients": clients_output(result),
+    }
+
+
+def _sticky(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
+    problem = streams_problem(case)
+    must_preserve_active = truth(case.get("must_preserve_active", False), "must_preserve_active")
+    result = sticky_kip924(problem, must_preserve_active=must_preserve_active)
+    return {
+        "followup_rebalance": result.followup_rebalance,
+        "validation": str(validate_task_assignment(problem, result)),
+        "clients": clients_output(result),
+    }
 
 
 def _thread_assignment(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
@@ -104,5 +141,8 @@ def _by_subtopology(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "group.streams_sticky": _group_sticky,
+    "streams.fallback_prior": _fallback_prior,
+    "streams.sticky": _sticky,
+    "streams.sticky_legacy": _sticky_legacy,
     "streams.thread_assignment": _thread_assignment,
 }

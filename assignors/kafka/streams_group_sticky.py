@@ -71,7 +71,7 @@ class _Process:
             return member
         if self._by_load is None:
             self._by_load = JavaHeap(key=self.counts.__getitem__)
-            for member in hash_order(self.counts, string_hash):
+            for member in hash_order(self.counts, string_hash, order=utf16_key):
                 self._by_load.push(member)
         member = self._by_load.pop()
         self._put(member, task)
@@ -113,7 +113,7 @@ class _Group:
             process = processes.setdefault(member.process_id, _Process(member.process_id))
             process.counts[member.id] = 0
             self._remember(_Held(process, member.id), member)
-        order = hash_order(processes, string_hash, sized_table(len(problem.members)))
+        order = hash_order(processes, string_hash, sized_table(len(problem.members)), utf16_key)
         self.processes = [processes[id_] for id_ in order]
         self.active: dict[str, list[TaskId]] = {member.id: [] for member in problem.members}
         self.standby: dict[str, list[TaskId]] = {member.id: [] for member in problem.members}

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from assignors.kafka.java import hash_order, signed_32, string_hash
+from assignors.kafka.java import hash_order, signed_32, string_hash, utf16_key
 from assignors.kafka.load_queue import LoadQueue
 from assignors.kafka.streams_group_problem import (
     StreamsGroupProblem,
@@ -55,7 +55,7 @@ class _Process:
         return len(self.tasks) / len(self.counts)
 
     def least_loaded_member(self) -> str:
-        return min(hash_order(self.counts, string_hash), key=self.counts.__getitem__)
+        return min(hash_order(self.counts, string_hash, order=utf16_key), key=self.counts.__getitem__)
 
 
 class _Held(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from assignors.kafka.java import DEFAULT_TABLE, halves_hash, hash_order, task_hash
-from assignors.kafka.streams_problem import process_key
+from assignors.kafka.streams_problem import StreamsProblem, process_key
 from assignors.problem import TaskId
 
 P = TypeVar("P", bound=Hashable)
@@ -22,7 +22,22 @@ def tasks_in_hash_order(tasks: Iterable[TaskId], table: int = DEFAULT_TABLE) -> 
 
 def processes_in_hash_order(processes: Iterable[str], table: int = DEFAULT_TABLE) -> list[str]:
     """The process ids of a set, or the keys of a map, as they are visited. Raises ``BadProblem`` for other text."""
-    return hash_order(processes, _process_hash, table)
+    return hash_order(processes, _process_hash, table, process_key)
+
+
+def processes_in_order(problem: StreamsProblem) -> list[str]:
+    """The ids of the clients as Kafka's map of them iterates."""
+    processes = [client.id for client in problem.clients]
+    if problem.iteration == "sorted":
+        return sorted(processes, key=process_key)
+    return processes_in_hash_order(processes) if problem.iteration == "java_hash" else processes
+
+
+def tasks_in_order(problem: StreamsProblem, tasks: Iterable[TaskId]) -> list[TaskId]:
+    """All or the stateful tasks, given as listed, as Kafka's set of them iterates."""
+    if problem.iteration == "sorted":
+        return sorted(tasks)
+    return tasks_in_hash_order(tasks) if problem.iteration == "java_hash" else list(tasks)
 
 
 def process_ranks(processes: Iterable[P], hashes: Mapping[P, int], table: int) -> dict[P, int]:

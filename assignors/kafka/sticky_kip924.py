@@ -1,0 +1,57 @@
+"""What Kafka's public ``StickyTaskAssignor`` gives (KIP-924, ``task.assignor.class``).
+
+Priorities: active tasks near to where they were, within the share by threads; rack traffic among equal counts; then
+standbys likewise. As the legacy sticky assignor, but equally loaded processes count as equal whatever their threads,
+and racks are looked at only with both costs configured (``assignors.kafka.task_assignment_utils``).
+
+Kafka walks stateful tasks in the order of their addresses in memory when it places standbys: these may differ from run
+to run there. Here the tasks are taken in ascending order, so that equal input gives equal output.
+"""
+
+from __future__ import annotations
+
+from assignors.kafka.legacy_sticky import weakest
+from assignors.kafka.rack_aware import STATELESS_NON_OVERLAP_COST, STATELESS_TRAFFIC_COST
+from assignors.kafka.sticky_steps import Rules, StickySteps
+from assignors.kafka.streams_order import processes_in_hash_order, tasks_in_order
+from assignors.kafka.streams_problem import FlowAnswer, StreamsProblem, StreamsResult, client_states, streams_result
+from assignors.kafka.task_assignment_utils import RackAwareUtils
+from assignors.problem import TaskId
+
+
+def sticky_kip924(problem: StreamsProblem, *, must_preserve_active: bool = False) -> StreamsResult:
+    """Return what every process gets. Raises ``BadProblem``, and ``KafkaRefusal`` without any process.
+
+    ``must_preserve_active``: every active task stays where it was, racks are left alone and a follow-up rebalance is
+    wanted (the assignor's constructor argument).
+    """
+    states = client_states(problem)
+    order = [states[process] for process in processes_in_hash_order(states)]
+    steps = StickySteps(
+        problem,
+        order,
+        tasks_in_order(problem, problem.tasks),
+        Rules(more_threads_first=False, candidates_hashed=True, must_preserve_active=must_preserve_active),
+    )
+    steps.place_active()
+    racks = RackAwareUtils(problem, order)
+    configs = problem.configs
+    costs = configs.rack_aware_assignment_traffic_cost or 0, configs.rack_aware_assignment_non_overlap_cost or 0
+
+    warnings = []
+    flows: list[FlowAnswer] = []
+    why_not = racks.why_not(standby=False)
+    if why_not:
+        warnings += [why_not] if configs.rack_aware_assignment_strategy != "none" else []
+    elif not must_preserve_active:
+        stateless = frozenset(problem.tasks).difference(problem.stateful)
+        flows.append(racks.optimize_active(problem.stateful, costs).flow)
+        flows.append(racks.optimize_active(stateless, (STATELESS_TRAFFIC_COST, STATELESS_NON_OVERLAP_COST)).flow)
+    warnings += steps.place_standbys(_with_changelog(problem))
+    if configs.num_standby_replicas > 0 and not must_preserve_active and not racks.why_not(standby=True):
+        racks.optimize_standby(costs)
+    return streams_result(states, followup_rebalance=must_preserve_active, flow=weakest(flows), warnings=warnings)
+
+
+def _with_changelog(problem: StreamsProblem) -> list[TaskId]:
+    return sorted(problem.stateful)
