@@ -8,6 +8,7 @@ A test that uses one of these clusters is an integration test, whether it is mar
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ from agent.demo.workload.scenes import DEMO_RACKS
 settings.register_profile("quick", derandomize=True, deadline=None)
 settings.register_profile("night", max_examples=5_000, deadline=None)
 settings.load_profile(os.environ.get("RACKWISE_TEST_HYPOTHESIS", "quick"))
+
+# Whoever runs this in the background has Ctrl-C ignored; what is started here is interrupted all the same.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BOOTSTRAP = "RACKWISE_TEST_BOOTSTRAP"
 DRIVER = "RACKWISE_TEST_DRIVER"

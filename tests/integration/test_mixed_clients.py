@@ -61,7 +61,8 @@ def test_a_group_in_the_middle_of_a_roll_is_said_to_run_mixed_versions(
                 lambda cycle: found(cycle, FindingReason.MIXED_VERSIONS, f"group/{GROUP}"), "a group of mixed versions"
             )
     finally:
-        new.close()
+        new.leave()
+        new.join()
         delete_groups(admin(demo_cluster), GROUP)
     (mixed,) = found(cycle, FindingReason.MIXED_VERSIONS)
     assert "part of it cannot tell a rack until the roll ends" in mixed.sentence

@@ -96,7 +96,7 @@ def test_the_command_that_removes_a_throttle_is_taken_by_kafkas_own_tool(
         reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=Subject("topic", CROWDED), sentence="left behind",
         evidence=(), severity=Severity.WARNING, since_ms=0,
     )  # fmt: skip
-    with Eye(settings_for(servers)) as eye:
+    with Eye(settings_for(servers, **{"observe.refresh_configs": "0s"})) as eye:
         throttled = eye.until(lambda seen: _throttled(seen.snapshot), "the throttle is seen", within_s=60)
         (advice,) = make_plan(throttled.snapshot, Detection(findings=(left,)), Limits(), None).advice
         command = [*shlex.split(advice.line)[1:]]

@@ -118,25 +118,49 @@ def test_tasks_without_a_changelog_have_no_lag_instead_of_none_to_catch_up(
     )
 
 
-def test_the_agent_tells_apart_what_has_a_changelog_and_says_what_it_cannot_know(
-    demo_cluster: EmbeddedCluster, parts: Workload
+HINT = {
+    "groups.parts.topology.changelogs.0": "parts-customers-changelog",
+    "groups.parts.topology.source_changelogs": "products",
+}
+
+
+@pytest.mark.parametrize(
+    ("hint", "known", "sentence"),
+    [
+        pytest.param(
+            {},
+            {1: Statefulness.CHANGELOG},
+            "the state of 24 tasks of parts cannot be told, 4 subtopologies (0, 2, 3 and 1 more): "
+            "several subtopologies could own parts-customers-changelog; a topology hint",
+            id="a changelog that may be of several subtopologies is given to none",
+        ),
+        pytest.param(
+            HINT,
+            {0: Statefulness.CHANGELOG, 1: Statefulness.CHANGELOG, 3: Statefulness.SOURCE_CHANGELOG},
+            "the state of 12 tasks of parts cannot be told, 2 subtopologies (2 and 4): it keeps no changelog topic",
+            id="the hints of the owner settle what can be settled",
+        ),
+    ],
+)
+def test_the_agent_says_what_it_cannot_know_of_the_state_of_tasks(
+    demo_cluster: EmbeddedCluster,
+    parts: Workload,
+    hint: dict[str, str],
+    known: dict[int, Statefulness],
+    sentence: str,
 ) -> None:
-    """From outside a store that is not logged looks like no store at all; nothing of it counts as caught up."""
-    with Eye(settings_for(demo_cluster.bootstrap_servers)) as eye:
+    """From outside a store that is not logged looks like no store at all; nothing unknown counts as caught up."""
+    with Eye(settings_for(demo_cluster.bootstrap_servers, **hint)) as eye:
         cycle = eye.until(lambda cycle: "parts" in cycle.snapshot.copies, "copies of the application's tasks")
     group = cycle.snapshot.groups["parts"]
     assert isinstance(group, StreamsGroup)
     assert group.topology is not None
-    assert {(task.id.subtopology, task.statefulness) for task in group.topology.tasks} == {
-        (0, Statefulness.CHANGELOG),
-        (1, Statefulness.CHANGELOG),
-        (2, Statefulness.UNKNOWN),
-        (3, Statefulness.SOURCE_CHANGELOG),
-        (4, Statefulness.UNKNOWN),
-    }
+    found_out = {int(task.id.subtopology): task.statefulness for task in group.topology.tasks}
+    assert found_out == {number: known.get(number, Statefulness.UNKNOWN) for number in range(5)}
     (unknown,) = found(cycle, FindingReason.STATE_UNKNOWN, "group/parts")
-    assert unknown.sentence.startswith("the state of 12 tasks of parts cannot be told, 2 subtopologies (2 and 4): ")
-    assert not [copy for copy in cycle.snapshot.copies["parts"] if copy.task.subtopology in (2, 4) and copy.caught_up]
+    assert unknown.sentence.startswith(sentence), unknown.sentence
+    told = {int(copy.task.subtopology) for copy in cycle.snapshot.copies["parts"] if copy.lag is not None}
+    assert told <= set(known), "no lag is told of a store that nobody knows"
 
 
 REFUSALS = [
