@@ -16,6 +16,8 @@ from assignors.cases.registry import Case, Output
 
 _LONGEST = 120
 """Characters of a value in a sentence."""
+_GLANCE = 20
+"""Entries of an array that a sentence shows as a whole."""
 
 
 def first_difference(case: Case, output: Output) -> str | None:
@@ -53,7 +55,7 @@ def _differing(expected: Any, got: Any, where: str) -> Iterator[str]:
                 yield f"{inside} is {_shown(got[name])}; Kafka has nothing there"
             else:
                 yield from _differing(expected[name], got[name], inside)
-    elif isinstance(expected, list) and isinstance(got, list) and _nested(expected):
+    elif isinstance(expected, list) and isinstance(got, list) and _one_by_one(expected, got):
         for place, (one, other) in enumerate(zip(expected, got, strict=False)):
             yield from _differing(one, other, f"{where}[{place}]")
         if len(expected) != len(got):
@@ -62,8 +64,10 @@ def _differing(expected: Any, got: Any, where: str) -> Iterator[str]:
         yield f"{where} is {_shown(got)}; Kafka has {_shown(expected)}"
 
 
-def _nested(values: list[Any]) -> bool:
-    return any(isinstance(value, Mapping | list) for value in values)
+def _one_by_one(expected: list[Any], got: list[Any]) -> bool:
+    """Whether two arrays are too deep or too long for their difference to be seen at a glance."""
+    deep = any(isinstance(value, Mapping | list) for value in expected)
+    return deep or max(len(expected), len(got)) > _GLANCE
 
 
 def _shown(value: Any) -> str:

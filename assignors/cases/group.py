@@ -29,7 +29,9 @@ def group_problem(case: Mapping[str, Any]) -> GroupProblem:
 
 def _topic(value: Any, field: str) -> tuple[str, int]:
     topic = an_object(value, field)
-    return text(topic.get("id"), f"{field}.id"), whole(topic.get("partitions"), f"{field}.partitions", 1, MOST_PARTITIONS)
+    return text(topic.get("id"), f"{field}.id"), whole(
+        topic.get("partitions"), f"{field}.partitions", 1, MOST_PARTITIONS
+    )
 
 
 def _member(value: Any, field: str) -> GroupMember:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +65,35 @@ class _RackSets(dict[int, frozenset[str]]):
     def rows(self, column: dict[str, list[int]]) -> list[tuple[frozenset[str], ...]]:
         starts = column["ptr"]
         return [tuple(self[mask] for mask in column["mask"][start:end]) for start, end in pairwise(starts)]
+
+
+def price(document: dict[str, Any], client: list[int], costs: tuple[int, int]) -> tuple[int, int, int]:
+    """Cost, crossing source partitions and moved tasks of an assignment, told from a document alone, bit by bit."""
+    rack, ptr, mask = document["clients"]["rack"], document["sources"]["ptr"], document["sources"]["mask"]
+    cross_rack = sum(
+        not mask[at] >> rack[chosen] & 1
+        for chosen, (start, end) in zip(client, pairwise(ptr), strict=True)
+        for at in range(start, end)
+    )
+    moved = sum(chosen != owner for chosen, owner in zip(client, document["tasks"]["owner"], strict=True))
+    return costs[0] * cross_rack + costs[1] * moved, cross_rack, moved
+
+
+def bounds_broken(document: dict[str, Any], client: list[int], counts: str, balance: str) -> list[str]:
+    """Clients that have more or fewer tasks than the variant allows them, told from a document alone."""
+    capacity, owner = document["clients"]["capacity"], document["tasks"]["owner"]
+    tasks, before, after = len(client), Counter(owner), Counter(client)
+    parts = Counter(document["tasks"]["subtopology"])
+    after_parts = Counter(zip(client, document["tasks"]["subtopology"], strict=True))
+    broken = []
+    for number, threads in enumerate(capacity):
+        share = Fraction(threads * tasks, sum(capacity))
+        bounds = (before[number], before[number]) if counts == "fixed" else (floor(share), ceil(share))
+        if not bounds[0] <= after[number] <= bounds[1]:
+            broken.append(f"client {number} has {after[number]} tasks, allowed are {bounds}")
+        for subtopology, size in parts.items() if balance == "subtopology" else ():
+            part = Fraction(threads * size, sum(capacity))
+            bounds = (0, ceil(before[number] * 1.0 / tasks * size)) if counts == "fixed" else (floor(part), ceil(part))
+            if not bounds[0] <= after_parts[number, subtopology] <= bounds[1]:
+                broken.append(f"client {number} has {after_parts[number, subtopology]} of {subtopology}: {bounds}")
+    return broken
