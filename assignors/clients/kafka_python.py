@@ -1,0 +1,172 @@
+"""Rack-aware assignors for kafka-python 3.0: the subscription tells the rack (KIP-881), the leader looks at it.
+
+kafka-python sends ``client_rack`` with fetches only and its own assignors know no racks. A `Strategy` goes where they
+go, under Kafka's protocol names, so members of other clients can be in the same group:
+
+    strategy = Strategy("cooperative-sticky", client_rack="az-a")
+    consumer = KafkaConsumer(..., client_rack="az-a", partition_assignment_strategy=strategy)
+    strategy.follow(consumer)
+
+What the library does not do: its leader asks for a rebalance when a topic gets partitions, not when a broker's rack
+changes, as Java's does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, Self
+
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from assignors.clients.leader import Joined, assign, rack_sets
+from assignors.clients.strategy import COOPERATIVE, EAGER_ONLY, checked, checked_rack
+from assignors.clients.told import Told, by_topic, user_data
+from assignors.kafka.consumer_problem import NO_GENERATION, RackSets
+from assignors.problem import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_SUBSCRIPTION_VERSION = 3
+_ASSIGNMENT_VERSION = 0
+"""All versions have the same bytes; this one every client reads."""
+
+
+class Assigned(Protocol):
+    """What is asked of a consumer: ``KafkaConsumer`` has it."""
+
+    def assignment(self) -> Iterable[Any] | None:
+        """Return the partitions that it reads now."""
+
+
+class Strategy(tuple["Assignor", ...]):
+    """A value for ``partition_assignment_strategy``: assignors that know of each other what their consumer holds.
+
+    Names are range, sticky, cooperative-sticky and optimal, the preferred one first. The broker takes one that all
+    members list, so a second name is what the group agrees on while other clients are in it. All of a consumer's
+    assignors must let go in the same way: with range or sticky among them everything is let go before each rebalance.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *protocols: str, client_rack: str | None) -> Self:
+        """Raise ``BadStrategy`` for a name that is unknown or given twice."""
+        names = checked(protocols, EAGER_ONLY | COOPERATIVE)
+        rack = checked_rack(client_rack)
+        possession = _Possession()
+        cooperative = EAGER_ONLY.isdisjoint(names)
+        return super().__new__(cls, (Assignor(name, rack, possession, cooperative=cooperative) for name in names))
+
+    def follow(self, consumer: Assigned) -> None:
+        """Ask the consumer itself what it holds.
+
+        Without this an assignor remembers what it was given, as kafka-python's own do, and does not notice that
+        everything was lost with the membership.
+        """
+        for assignor in self:
+            assignor.possession.consumer = consumer
+
+
+class _Possession:
+    """What one consumer holds."""
+
+    def __init__(self) -> None:
+        self.consumer: Assigned | None = None
+        self.given: Iterable[Any] = ()
+        self.generation = NO_GENERATION
+
+    def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> Told:
+        owned = self.given if self.consumer is None else self.consumer.assignment() or ()
+        wanted = frozenset(topics)
+        return Told(
+            rack=rack,
+            owned=tuple(sorted(TopicPartition(*each) for each in owned if each.topic in wanted)),
+            generation=None if self.generation == NO_GENERATION else self.generation,
+            held=held,
+        )
+
+
+class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python ships no types
+    """The assignor of one protocol name; made by `Strategy`."""
+
+    def __init__(self, name: str, rack: str | None, possession: _Possession, *, cooperative: bool) -> None:
+        self._name = name
+        self._rack = rack
+        self._cooperative = cooperative
+        self._max_generation = NO_GENERATION
+        self.possession = possession
+
+    @property
+    def name(self) -> str:
+        """The protocol name."""
+        return self._name
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        """Return the one way to let go that all assignors of the strategy have in common."""
+        return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]
+
+    def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
+        """Return what this member tells the group's leader."""
+        told = self.possession.told(topics, self._rack, held=self._cooperative)
+        of = ConsumerProtocolSubscription.TopicPartition
+        held = told.owned if told.held else ()
+        return ConsumerProtocolSubscription(
+            version=_SUBSCRIPTION_VERSION,
+            topics=sorted(set(topics)),
+            user_data=user_data(self._name, told),
+            owned_partitions=[of(topic=topic, partitions=numbers) for topic, numbers in by_topic(held)],
+            generation_id=self.possession.generation,
+            rack_id=self._rack,
+        )
+
+    def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, ConsumerProtocolAssignment]:
+        """Return what the leader gives each member; topics that its metadata lacks come with the next rebalance."""
+        joined = [_joined(member) for member in members]
+        topics = {topic for member in joined for topic in member.topics}
+        racks = _racks(cluster, topics)
+        if topics - racks.keys():
+            log.warning("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
+        led = assign(self._name, joined, racks, self._max_generation)
+        self._max_generation = led.max_generation
+        for warning in led.warnings:
+            log.warning("%s: %s", self._name, warning)
+        return {
+            member: ConsumerProtocolAssignment(_ASSIGNMENT_VERSION, by_topic(partitions), b"")
+            for member, partitions in led.assignment.items()
+        }
+
+    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
+        """Remember what the consumer was given, and when."""
+        self.possession.given = tuple(assignment.partitions())
+        self.possession.generation = generation
+
+
+def _joined(member: Any) -> Joined:
+    """What kafka-python decoded of a member; a subscription of an older version lacks what came later."""
+    subscription = member.metadata
+    generation = subscription.generation_id
+    return Joined(
+        id=member.member_id,
+        topics=tuple(subscription.topics),
+        user_data=bytes(subscription.user_data or b""),
+        instance_id=member.group_instance_id or None,
+        rack=subscription.rack_id or None,
+        owned=tuple(
+            TopicPartition(each.topic, number)
+            for each in subscription.owned_partitions or ()
+            for number in each.partitions
+        ),
+        generation=None if generation is None or generation < 0 else generation,
+    )
+
+
+def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
+    """The racks of each partition's replicas, as far as the brokers tell them."""
+    rack_of = {broker.node_id: broker.rack for broker in cluster.brokers() if broker.rack}
+    return rack_sets(
+        topics,
+        cluster.partitions_for_topic,
+        lambda partition: tuple(broker for broker in rack_of if cluster.is_replica_node(partition, broker)),
+        rack_of,
+    )

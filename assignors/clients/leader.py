@@ -1,0 +1,209 @@
+"""Who gets what when a Python consumer leads its group? What its client knows in, partitions by member out.
+
+Under Kafka's protocol names the answer is Kafka's (``assignors.kafka``), in the order in which a Java leader visits the
+members, so it does not matter which client leads. Under ``optimal`` it is the optimum (``assignors.optimal``), and what
+a member still holds is given to nobody else until that member has let go of it.
+
+An answer is always given: what one member says can cost it its history, never the group its assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from assignors.clients.told import Told, read_user_data
+from assignors.kafka.consumer_problem import (
+    NO_GENERATION,
+    AssignorFails,
+    ClassicMember,
+    ClassicProblem,
+    GroupAssignment,
+    RackSets,
+    leader_order,
+)
+from assignors.problem import ConsumerMember, ConsumerProblem, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """One member as the leader's client hands it over."""
+
+    id: str
+    topics: tuple[str, ...]
+    user_data: bytes = b""
+    instance_id: str | None = None
+    rack: str | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    """The subscription's owned partitions: what the member still holds."""
+    generation: int | None = None
+    """The subscription's generation."""
+
+
+class Led(NamedTuple):
+    """What the leader answers."""
+
+    assignment: Mapping[str, tuple[TopicPartition, ...]]
+    """Every member id -> its partitions by topic and number."""
+    max_generation: int
+    """To be handed in again in the next rebalance."""
+    warnings: tuple[str, ...]
+
+
+def assign(
+    protocol: str, members: Iterable[Joined], racks: Mapping[str, RackSets], max_generation: int = NO_GENERATION
+) -> Led:
+    """Return who reads what; ``racks`` has the topics of the leader's metadata, others are left for the next time."""
+    told = [(member, read_user_data(protocol, member.user_data)) for member in members]
+    if protocol == "optimal":
+        return _optimal(told, racks, max_generation)
+    answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
+    return Led(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
+
+
+def rack_sets(
+    topics: Iterable[str],
+    numbers_of: Callable[[str], Collection[int] | None],
+    brokers_of: Callable[[TopicPartition], tuple[int, ...]],
+    rack_of: Mapping[int, str],
+) -> dict[str, RackSets]:
+    """Return the racks of each partition's replicas; a topic without metadata is left out, so is an unknown rack."""
+    racks: dict[str, RackSets] = {}
+    same: dict[tuple[int, ...], frozenset[str]] = {}
+    for topic in topics:
+        numbers = numbers_of(topic)
+        if not numbers:
+            continue
+        sets = []
+        for number in range(max(numbers) + 1):
+            brokers = brokers_of(TopicPartition(topic, number))
+            if brokers not in same:
+                same[brokers] = frozenset(rack_of[broker] for broker in brokers if broker in rack_of)
+            sets.append(same[brokers])
+        racks[topic] = tuple(sets)
+    return racks
+
+
+# --- Kafka's own names ----------------------------------------------------------------------------------------------
+
+
+def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
+    from assignors.kafka.cooperative_sticky import cooperative_sticky_assign  # noqa: PLC0415 (asked for when needed)
+    from assignors.kafka.range import range_assign  # noqa: PLC0415
+    from assignors.kafka.sticky import sticky_assign  # noqa: PLC0415
+
+    solve = {"range": range_assign, "sticky": sticky_assign, "cooperative-sticky": cooperative_sticky_assign}[protocol]
+    try:
+        return solve(problem)
+    except AssignorFails as failed:
+        # Java's leader throws and the group waits for a member to leave. Generations are what it trips over.
+        members = tuple(map(_of_no_generation, problem.members))
+        answer = solve(replace(problem, members=members, max_generation_before=NO_GENERATION))
+        return replace(answer, warnings=(*answer.warnings, f"generations are not looked at: {failed}"))
+
+
+def _classic(
+    protocol: str, told: Iterable[tuple[Joined, Told]], racks: Mapping[str, RackSets], max_generation: int
+) -> ClassicProblem:
+    cooperative = protocol == "cooperative-sticky"
+    seen: set[str] = set()
+    members = [
+        ClassicMember(
+            id=member.id,
+            topics=member.topics,
+            rack=member.rack or said.rack,
+            instance_id=_first(member.instance_id or said.instance_id, seen),
+            owned=_existing(member.owned if cooperative else said.owned, racks),
+            generation=said.generation,
+            subscription_generation=member.generation,
+        )
+        for member, said in told
+    ]
+    return ClassicProblem(members=leader_order(members), racks=racks, max_generation_before=max_generation)
+
+
+def _first(instance_id: str | None, seen: set[str]) -> str | None:
+    """The instance id, unless another member has it: the broker vouches for one of its own, nobody for a note's."""
+    if not instance_id or instance_id in seen:
+        return None
+    seen.add(instance_id)
+    return instance_id
+
+
+def _existing(partitions: Iterable[TopicPartition], racks: Mapping[str, RackSets]) -> tuple[TopicPartition, ...]:
+    """Each once and without those that are gone."""
+    return tuple(each for each in dict.fromkeys(partitions) if 0 <= each.partition < len(racks.get(each.topic, ())))
+
+
+def _of_no_generation(member: ClassicMember) -> ClassicMember:
+    return replace(member, generation=None, subscription_generation=None)
+
+
+# --- the optimum ----------------------------------------------------------------------------------------------------
+
+
+def _optimal(told: list[tuple[Joined, Told]], racks: Mapping[str, RackSets], max_generation: int) -> Led:
+    from assignors.optimal import optimal_consumer  # noqa: PLC0415 (numpy and OR-Tools take a quarter of a second)
+
+    claims = [_claim(member, said, racks) for member, said in told]
+    claimants = _newest(claims)
+    owned: dict[str, list[TopicPartition]] = {claim.member: [] for claim in claims}
+    for partition, newest in claimants.items():
+        if len(newest) == 1:
+            owned[newest[0].member].append(partition)
+    result = optimal_consumer(
+        ConsumerProblem(
+            members=tuple(
+                ConsumerMember(
+                    id=member.id, rack=member.rack or said.rack, topics=member.topics, owned=tuple(owned[member.id])
+                )
+                for member, said in told
+            ),
+            racks=racks,
+        )
+    )
+    assignment = {
+        member: tuple(each for each in given if _is_free(each, claimants.get(each, ()), member))
+        for member, given in result.assignment.items()
+    }
+    return Led(assignment, max_generation, ())
+
+
+class _Claim(NamedTuple):
+    """What a member says that it has."""
+
+    member: str
+    generation: int
+    owned: tuple[TopicPartition, ...]
+    held: frozenset[TopicPartition]
+
+
+def _claim(member: Joined, said: Told, racks: Mapping[str, RackSets]) -> _Claim:
+    generation = said.generation if said.generation is not None else member.generation
+    return _Claim(
+        member=member.id,
+        generation=NO_GENERATION if generation is None else generation,
+        owned=_existing((*member.owned, *said.owned), racks),
+        held=frozenset((*member.owned, *(said.owned if said.held else ()))),
+    )
+
+
+def _newest(claims: Iterable[_Claim]) -> dict[TopicPartition, list[_Claim]]:
+    """Partition -> the claims of the highest generation; older ones are of members that missed a rebalance."""
+    newest: dict[TopicPartition, list[_Claim]] = {}
+    for claim in claims:
+        for partition in claim.owned:
+            others = newest.setdefault(partition, [])
+            if others and others[0].generation < claim.generation:
+                others.clear()
+            if not others or others[0].generation == claim.generation:
+                others.append(claim)
+    return newest
+
+
+def _is_free(partition: TopicPartition, newest: Sequence[_Claim], member: str) -> bool:
+    """Whether the member may read it at once: it alone had it, or nobody holds it any more."""
+    if len(newest) == 1 and newest[0].member == member:
+        return True
+    return not any(partition in claim.held for claim in newest)
