@@ -20,10 +20,7 @@ def _admin_utils(case: Mapping[str, Any], _version: str) -> dict[str, Any]:
     replication_factor = whole(case.get("replication_factor"), "replication_factor")
     start = Start.fixed(whole(case.get("fixed_start_index"), "fixed_start_index", 0))
     first = whole(case.get("start_partition_id", -1), "start_partition_id")
-    try:
-        placed = assign_replicas(brokers, partitions, replication_factor, start, first)
-    except KafkaRefusal as refusal:
-        return _thrown(refusal)
+    placed = assign_replicas(brokers, partitions, replication_factor, start, first)
     output: dict[str, Any] = {"assignment": {str(partition): list(replicas) for partition, replicas in placed.items()}}
     if all(broker.rack is not None for broker in brokers):
         output["rack_alternated_brokers"] = alternate_racks(brokers)
@@ -45,7 +42,7 @@ def _striped_placer(case: Mapping[str, Any], version: str) -> dict[str, Any]:
         try:
             placed = place_striped(brokers, partitions, replication_factor, next_int, release(version))
         except KafkaRefusal as refusal:
-            outputs.append(_thrown(refusal))
+            outputs.append(refusal.output())
         else:
             outputs.append({"replicas": [list(replicas) for replicas in placed]})
     return {"topics": outputs, "draws": draws}
@@ -80,10 +77,6 @@ def _generator(case: Mapping[str, Any]) -> NextInt:
         return state >> 64 - bits
 
     return lambda bound: bounded(next_bits, bound)
-
-
-def _thrown(refusal: KafkaRefusal) -> dict[str, Any]:
-    return {"error": refusal.kafka_name, "message": str(refusal)}
 
 
 RUNNERS: Mapping[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {

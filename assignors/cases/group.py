@@ -9,7 +9,6 @@ from assignors.cases.fields import MOST_PARTITIONS, an_object, each, one_of, tex
 from assignors.kafka.group_problem import GroupAssignment, GroupMember, GroupProblem
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
-from assignors.kafka.refusal import KafkaRefusal
 from assignors.problem import BadProblem
 
 TYPES = ("homogeneous", "heterogeneous")
@@ -52,10 +51,7 @@ def _partition(value: Any, field: str) -> int:
 
 
 def _run(assign: Callable[[GroupProblem], GroupAssignment], case: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        assignment = assign(group_problem(case))
-    except KafkaRefusal as refusal:
-        return {"error": refusal.kafka_name, "message": str(refusal)}
+    assignment = assign(group_problem(case))
     return {
         "assignment": {
             member: {topic: list(partitions) for topic, partitions in mine.items()}

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from assignors.cases.fields import an_array, an_object, one_of, release, text, truth
+from assignors.kafka.refusal import KafkaRefusal
 from assignors.problem import BadProblem
 
 Output = Mapping[str, Any]
@@ -83,9 +84,11 @@ def _case(case: Mapping[str, Any], field: str, file: Mapping[str, Any]) -> Case:
 
 
 def run_case(case: Case) -> dict[str, Any]:
-    """The port's output for a case; raises ``BadProblem`` naming the case and the field that is wrong."""
+    """The port's output for a case, or what Kafka throws; raises ``BadProblem`` naming the case and the wrong field."""
     try:
         return _runner(case.assignor)(case.input, case.kafka_version)
+    except KafkaRefusal as refusal:
+        return refusal.output()
     except BadProblem as error:
         raise BadProblem(f"case {case.id}: {error}") from error
 

@@ -11,6 +11,10 @@ class KafkaRefusal(ValueError):  # noqa: N818 (Kafka's answer to the problem, no
     kafka_name: ClassVar[str] = ""
     """Simple name of Kafka's exception class."""
 
+    def output(self) -> dict[str, str]:
+        """The refusal as recorded cases write it."""
+        return {"error": self.kafka_name, "message": str(self)}
+
 
 class InvalidReplicationFactor(KafkaRefusal):
     """More replicas than brokers, or none at all."""

@@ -90,6 +90,14 @@ def test_a_case_that_is_none_is_named(assignor: str, more: dict[str, Any], sente
         run_case(Case(id="odd", assignor=assignor, kafka_version="4.1.1", input=case | more))
 
 
+def test_what_kafka_throws_is_an_output() -> None:
+    case = {"subscription_type": "homogeneous", "topics": [], "members": [{"id": "m", "topics": ["t"]}]}
+    assert run_case(Case(id="c", assignor="group.range", kafka_version="4.1.1", input=case)) == {
+        "error": "PartitionAssignorException",
+        "message": "Member is subscribed to a non-existent topic",
+    }
+
+
 def test_every_golden_file_has_a_port() -> None:
     assert {path.name.removesuffix(".json.gz") for path in FOLDER.glob("**/*.json.gz")} == set(ASSIGNORS)
 
