@@ -21,6 +21,7 @@ SECTIONS = (
     ("9. record", "shell", ("agent/record",)),
     ("around the line", "", ("agent", "agent/web", "agent/cli")),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
+    ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
     ("settings", "", ("config",)),
     ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload")),
 )
