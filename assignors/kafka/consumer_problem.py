@@ -79,7 +79,7 @@ class AssignorFails(BadProblem):
 def leader_order(members: Iterable[ClassicMember]) -> tuple[ClassicMember, ...]:
     """Members of a JoinGroup answer in the order in which a Java leader's assignor visits them."""
     by_id = {member.id: member for member in members}
-    return tuple(by_id[name] for name in hash_order(by_id, string_hash))
+    return tuple(by_id[name] for name in hash_order(by_id, string_hash, order=utf16_key))
 
 
 def check_problem(problem: ClassicProblem) -> None:

@@ -27,11 +27,16 @@ def cooperative_sticky_assign(problem: ClassicProblem) -> GroupAssignment:
 
 def _changing_hands(placed: Placed) -> dict[int, int]:
     """Partitions that one member claims and another one gets, who does not claim them -> who gets them."""
-    owner = {partition: member for member, given in enumerate(placed.given) for partition in given}
-    claimed = [(partition, member) for member, claims in enumerate(placed.group.claims) for partition in claims]
-    stay = {partition for partition, member in claimed if owner[partition] == member}
-    return {
+    claims = placed.group.claims
+    owner = [0] * placed.group.total
+    for member, given in enumerate(placed.given):
+        for partition in given:
+            owner[partition] = member
+    changing = {
         partition: owner[partition]
-        for partition, member in claimed
-        if owner[partition] != member and partition not in stay
+        for member, mine in enumerate(claims)
+        for partition in mine
+        if owner[partition] != member
     }
+    takers = {member: frozenset(claims[member]) for member in set(changing.values())}
+    return {partition: member for partition, member in changing.items() if partition not in takers[member]}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import cycle
 from typing import NamedTuple
 
 from assignors.kafka.java import hash_order, string_hash, topic_partition_hash, utf16_key
@@ -160,6 +159,7 @@ def assign_replicas(
     else:
         ring = alternate_racks(brokers)
         rack_of = {broker.id: broker.rack for broker in brokers}
+    racks = frozenset(broker.rack for broker in brokers)
     begin = start if isinstance(start, Start) else start(len(ring))
     size, first = len(ring), max(0, first_partition)
     placed = {}
@@ -170,7 +170,9 @@ def assign_replicas(
         if rack_of is None:
             placed[partition] = _followers(ring, leader, shift, replication_factor)
         else:
-            placed[partition] = _followers_by_rack(ring, rack_of, leader, shift, replication_factor)
+            placed[partition] = _followers_by_rack(
+                ring, rack_of, racks, leader=leader, shift=shift, count=replication_factor
+            )
     return placed
 
 
@@ -202,20 +204,22 @@ def _followers(ring: Sequence[int], leader: int, shift: int, count: int) -> tupl
 
 
 def _followers_by_rack(
-    ring: Sequence[int], rack_of: Mapping[int, str | None], leader: int, shift: int, count: int
+    ring: Sequence[int],
+    rack_of: Mapping[int, str | None],
+    racks: frozenset[str | None],
+    *,
+    leader: int,
+    shift: int,
+    count: int,
 ) -> tuple[int, ...]:
     replicas = [ring[leader]]
-    if count == 1:
-        return tuple(replicas)
-    racks = len(set(rack_of.values()))
-    served = {rack_of[ring[leader]]}
-    others = len(ring) - 1
-    # Never the leader again: the ring without it, from the shifted place on, round and round.
-    for place in cycle(range(others)):
-        broker = ring[(leader + 1 + (shift * racks + place) % others) % len(ring)]
-        if broker not in replicas and (rack_of[broker] not in served or len(served) == racks):
+    unserved = set(racks) - {rack_of[ring[leader]]}
+    size, place = len(ring), 0
+    while len(replicas) < count:
+        # Never the leader again: the ring without it, from the shifted place on, round and round.
+        broker = ring[(leader + 1 + (shift * len(racks) + place) % (size - 1)) % size]
+        place += 1
+        if broker not in replicas and (not unserved or rack_of[broker] in unserved):
             replicas.append(broker)
-            served.add(rack_of[broker])
-            if len(replicas) == count:
-                break
+            unserved.discard(rack_of[broker])
     return tuple(replicas)

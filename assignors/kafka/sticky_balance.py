@@ -45,19 +45,27 @@ class Balance:
         """Where in ``everything`` the group was last seen to be unbalanced."""
 
     def even_out(self, blocks: Sequence[Block]) -> bool:
-        """Move partitions of the blocks until nothing moves any more; whether anything moved."""
+        """Move partitions of the blocks until nothing moves any more; whether anything moved.
+
+        Raises ``AssignorFails`` where that would never be: sparing a swap can undo the move before it.
+        """
         shared = [block for block in blocks if len(block.subscribers) > 1]
-        moved = False
+        passes = 0
+        earlier = None
         while True:
             modified = False
             for block in shared:
                 evened = self._even(block)
                 modified |= evened.moved
                 if evened.balanced:
-                    return moved or modified
+                    return modified or passes > 0
             if not modified:
-                return moved
-            moved = True
+                return passes > 0
+            passes += 1
+            if earlier == (state := (self.owner, self._moves.state())):
+                raise AssignorFails("Kafka's assignor would move the same partitions to and fro for ever here")
+            if passes & passes - 1 == 0:  # kept at each power of two, so that a circle of any length is found
+                earlier = list(state[0]), state[1]
 
     def keep_if_better(self) -> None:
         """Undo everything unless the sum of the differences between any two loads became smaller."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
 
-from assignors.kafka.java import hash_order, string_hash
+from assignors.kafka.java import hash_order, string_hash, utf16_key
 from assignors.kafka.sticky_claims import Claims
 from assignors.kafka.sticky_group import Numbered, Racks
 
@@ -45,7 +45,8 @@ class _Builder:
 
     def keep_owned(self) -> None:
         """Let every member keep what is local to it, up to its quota."""
-        for member in hash_order(range(len(self.given)), lambda member: string_hash(self._group.ids[member])):
+        ids = {name: member for member, name in enumerate(self._group.ids)}
+        for member in map(ids.__getitem__, hash_order(ids, string_hash, order=utf16_key)):
             own = self._local(member)
             if len(own) < self._least:
                 self._under.append(member)

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from assignors.kafka.consumer_problem import (
@@ -76,7 +77,8 @@ def numbered(problem: ClassicProblem, generations: Sequence[int | None]) -> Numb
     topics = subscribed_topics(problem)
     names, sets = list(topics), list(topics.values())
     *starts, total = accumulate(map(len, sets), initial=0)
-    ranges = {topic: range(start, start + len(topics[topic])) for topic, start in zip(names, starts, strict=True)}
+    numbers = list(range(total))
+    known = {topic: numbers[start : start + len(topics[topic])] for topic, start in zip(names, starts, strict=True)}
     ids = tuple(member.id for member in problem.members)
     rank = [0] * len(ids)
     for place, number in enumerate(sorted(range(len(ids)), key=lambda number: utf16_key(ids[number]))):
@@ -88,22 +90,23 @@ def numbered(problem: ClassicProblem, generations: Sequence[int | None]) -> Numb
         starts=starts,
         sets=sets,
         subscriptions=[member.topics for member in problem.members],
-        claims=[_claims(member.id, member.owned, ranges) for member in problem.members],
+        claims=[_claims(member.id, member.owned, known) for member in problem.members],
         generations=list(generations),
         total=total,
     )
 
 
-def _claims(member: str, owned: Sequence[TopicPartition], ranges: Mapping[str, range]) -> list[int]:
+def _claims(member: str, owned: Sequence[TopicPartition], known: Mapping[str, Sequence[int]]) -> list[int]:
     try:
-        claims = [ranges[topic][number] for topic, number in owned if topic in ranges]
-        if min((number for _, number in owned), default=0) >= 0:
-            return claims
+        if min(map(itemgetter(1), owned), default=0) >= 0:
+            if known.keys() >= set(map(itemgetter(0), owned)):
+                return [known[topic][number] for topic, number in owned]
+            return [known[topic][number] for topic, number in owned if topic in known]
     except IndexError:
         pass  # named below
-    topic, number = next((t, n) for t, n in owned if t in ranges and not 0 <= n < len(ranges[t]))
+    topic, number = next((t, n) for t, n in owned if t in known and not 0 <= n < len(known[t]))
     raise BadProblem(
-        f"member {member} claims partition {number} of topic {topic}, which has {len(ranges[topic])}; "
+        f"member {member} claims partition {number} of topic {topic}, which has {len(known[topic])}; "
         "Kafka would give partitions to several members, so leave the claim out"
     )
 

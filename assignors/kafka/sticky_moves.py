@@ -38,6 +38,10 @@ class Moves:
             self._of[partition] = origin, to
             self._by_way.setdefault((topic, origin, to), _HashSet(self._group)).add(partition)
 
+    def state(self) -> dict[tuple[int, int, int], tuple[tuple[int, ...], int]]:
+        """Everything that later answers depend on, as a value to compare."""
+        return {way: partitions.state() for way, partitions in self._by_way.items()}
+
 
 class _HashSet:
     """Partitions of one topic in a ``HashSet``, of which only the first one is ever asked for."""
@@ -69,3 +73,6 @@ class _HashSet:
             self._order = hash_order(self._members, lambda each: topic_partition_hash(self._group.name(each)), table)
             self._order.reverse()
         return self._order[-1]
+
+    def state(self) -> tuple[tuple[int, ...], int]:
+        return tuple(self._members), self._most

@@ -179,12 +179,15 @@ class _StandbyPairs:
         owner = np.array([0 if task in first.standby else 1 for task in tasks], np.int64)
         price = self._traffic[np.ix_([self._number[task] for task in tasks], pair)] + self._stay
         price[np.arange(len(tasks)), owner] -= self._stay
-        placed = self._deal(price, owner, tasks)
-        for task, before, after in zip(tasks, owner.tolist(), placed, strict=True):
-            if before != after:
-                (first, second)[before].standby.remove(task)
-                (first, second)[after].standby.add(task)
-        return placed != owner.tolist()
+        moves = [
+            (task, before)
+            for task, before, after in zip(tasks, owner.tolist(), self._deal(price, owner, tasks), strict=True)
+            if before != after
+        ]
+        for task, before in moves:
+            (first, second)[before].standby.remove(task)
+            (first, second)[1 - before].standby.add(task)
+        return bool(moves)
 
     def _deal(self, price: Ints, owner: Ints, tasks: Sequence[TaskId]) -> list[int]:
         if not self._balance:
