@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import pytest
@@ -317,3 +318,25 @@ def test_uniform_moves_no_more_than_quotas_ask_for(history: list[Event], sizes: 
             now = {(t, p) for t, ps in assignment[each.id].items() for p in ps}
             assert held <= now or now <= held, f"{each.id} was given one thing for another"
         members = holding(problem, assignment).members
+
+
+@given(history=EVENTS, sizes=SIZES, alike=st.booleans(), random=st.randoms(use_true_random=False))
+@examples(200)
+def test_uniform_leaves_alone_what_is_valid_and_even(
+    history: list[Event], sizes: tuple[int, ...], alike: bool, random: Random
+) -> None:
+    """Never worse than doing nothing: any assignment with these loads stays, whichever partitions make them up."""
+    members: tuple[GroupMember, ...] = ()
+    for number, event in enumerate(history):
+        members = after(event, members, number, alike=alike)
+    problem = group(*members, homogeneous=alike, **dict(zip("ABCD", sizes, strict=True)))
+    assignment = {name: dict(mine) for name, mine in assign_group_uniform(problem).items()}
+    for topic in TOPICS:
+        pool = [partition for mine in assignment.values() for partition in mine.get(topic, ())]
+        random.shuffle(pool)
+        for mine in assignment.values():
+            count = len(mine.get(topic, ()))
+            if count:
+                mine[topic] = tuple(sorted(pool[:count]))
+                del pool[:count]
+    assert assign_group_uniform(holding(problem, assignment)) == assignment
