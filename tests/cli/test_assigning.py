@@ -6,6 +6,7 @@ import gc
 import gzip
 import json
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,16 @@ def test_both_are_listed() -> None:
     listed = rackwise("--help").stdout
     assert "  assign " in listed
     assert "  optimize " in listed
+
+
+def test_the_help_loads_no_solver() -> None:
+    """It has to answer at once: numpy and OR-Tools alone take as long as all the rest."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import agent.cli.app, sys; print(*sys.modules)"], capture_output=True, text=True,
+        check=True, timeout=90, cwd=ROOT,
+    ).stdout.split()  # fmt: skip
+    assert "agent.cli.assigning" in loaded
+    assert [name for name in loaded if name.partition(".")[0] in {"numpy", "ortools", "networkx", "assignors"}] == []
 
 
 @pytest.mark.parametrize(
