@@ -58,8 +58,8 @@ def min_cost_flow(graph: FlowGraph) -> FlowGraph:
 
     Raises ``BadProblem`` when the flow is not conserved at some node, or for edges that contradict each other.
     """
-    _check_conserved(graph)
     residual = _Residual(graph)
+    _check_conserved(graph)
     while cycle := residual.negative_cycle():
         residual.push(cycle)
     return residual.as_graph()

@@ -95,7 +95,8 @@ class _Spread:
         for key in self.tags:
             without = [client.id for client in self.clients if key not in self.tags_of(client)]
             if without:
-                warnings.append(f"{len(without)} processes, {without[0]} first, have no client.tag.{key} of {listed}")
+                more = f" and {len(without) - 1} more have" if without[1:] else " has"
+                warnings.append(f"process {without[0]}{more} no client.tag.{key} of {listed}")
         return warnings
 
     def place(self, task: TaskId, home: ClientState, replicas: int) -> int:

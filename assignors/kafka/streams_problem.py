@@ -230,8 +230,7 @@ def _check_tags(client: StreamsClient) -> None:
             )
         if len(value) > TAG_VALUE_LENGTH:
             raise BadProblem(
-                f"client tag {key} of {client.id} is {value!r}, which has more than {TAG_VALUE_LENGTH} characters; "
-                "shorten it"
+                f"client tag {key} of {client.id} is {value!r}, longer than {TAG_VALUE_LENGTH} characters; shorten it"
             )
 
 
