@@ -10,7 +10,7 @@ An answer is always given: what one member says can cost it its history, never t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from assignors.clients.told import Told, read_user_data
@@ -57,8 +57,12 @@ def assign(
     """Return who reads what; ``racks`` has the topics of the leader's metadata, others are left for the next time."""
     told = [(member, read_user_data(protocol, member.user_data)) for member in members]
     if protocol == "optimal":
-        return _optimal(told, racks, max_generation)
-    answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
+        return Led(_optimal(told, racks), max_generation, ())
+    try:
+        answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
+    except AssignorFails as failed:
+        # Java's leader throws or never ends, and the group waits until somebody leaves.
+        return Led(_optimal(told, racks), max_generation, (f"the optimum stands in for Kafka's answer: {failed}",))
     return Led(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
 
 
@@ -94,13 +98,7 @@ def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
     from assignors.kafka.sticky import sticky_assign  # noqa: PLC0415
 
     solve = {"range": range_assign, "sticky": sticky_assign, "cooperative-sticky": cooperative_sticky_assign}[protocol]
-    try:
-        return solve(problem)
-    except AssignorFails as failed:
-        # Java's leader throws and the group waits for a member to leave. Generations are what it trips over.
-        members = tuple(map(_of_no_generation, problem.members))
-        answer = solve(replace(problem, members=members, max_generation_before=NO_GENERATION))
-        return replace(answer, warnings=(*answer.warnings, f"generations are not looked at: {failed}"))
+    return solve(problem)
 
 
 def _classic(
@@ -136,14 +134,10 @@ def _existing(partitions: Iterable[TopicPartition], racks: Mapping[str, RackSets
     return tuple(each for each in dict.fromkeys(partitions) if 0 <= each.partition < len(racks.get(each.topic, ())))
 
 
-def _of_no_generation(member: ClassicMember) -> ClassicMember:
-    return replace(member, generation=None, subscription_generation=None)
-
-
 # --- the optimum ----------------------------------------------------------------------------------------------------
 
 
-def _optimal(told: list[tuple[Joined, Told]], racks: Mapping[str, RackSets], max_generation: int) -> Led:
+def _optimal(told: list[tuple[Joined, Told]], racks: Mapping[str, RackSets]) -> dict[str, tuple[TopicPartition, ...]]:
     from assignors.optimal import optimal_consumer  # noqa: PLC0415 (numpy and OR-Tools take a quarter of a second)
 
     claims = [_claim(member, said, racks) for member, said in told]
@@ -163,11 +157,10 @@ def _optimal(told: list[tuple[Joined, Told]], racks: Mapping[str, RackSets], max
             racks=racks,
         )
     )
-    assignment = {
+    return {
         member: tuple(each for each in given if _is_free(each, claimants.get(each, ()), member))
         for member, given in result.assignment.items()
     }
-    return Led(assignment, max_generation, ())
 
 
 class _Claim(NamedTuple):
