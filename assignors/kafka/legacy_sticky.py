@@ -64,7 +64,6 @@ def legacy_steps(problem: StreamsProblem, states: dict[str, ClientState], *, mus
     return StickySteps(
         problem,
         [states[process] for process in processes_in_order(problem)],
-        tasks_in_order(problem, problem.tasks),
         Rules(more_threads_first=True, candidates_hashed=False, must_preserve_active=must_preserve_active),
     )
 

@@ -12,14 +12,14 @@ than another and in the order in which they look at processes; ``Rules`` says wh
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from assignors.kafka.java import copied_set_table, grown_table, halves_hash, hash_order
 from assignors.kafka.load_queue import LoadQueue
 from assignors.kafka.refusal import KafkaRefusal
-from assignors.kafka.streams_order import process_ranks, tasks_in_hash_order
+from assignors.kafka.streams_order import process_ranks, tasks_in_hash_order, tasks_in_order
 from assignors.kafka.streams_problem import ClientState, StreamsProblem
 from assignors.problem import BadProblem, TaskId
 
@@ -45,8 +45,8 @@ class IllegalState(KafkaRefusal):
 class StickySteps:
     """One run of the steps over the states of all processes, which it fills."""
 
-    def __init__(self, problem: StreamsProblem, states: Sequence[ClientState], tasks: Sequence[TaskId], rules: Rules):
-        """Take states and tasks in the order in which Kafka's map of clients and set of tasks iterate."""
+    def __init__(self, problem: StreamsProblem, states: Sequence[ClientState], rules: Rules) -> None:
+        """Take the states in the order in which Kafka's map of clients iterates."""
         for client in problem.clients:
             if client.assigned_active or client.assigned_standby:
                 raise BadProblem(
@@ -54,7 +54,6 @@ class StickySteps:
                 )
         self._problem = problem
         self._states = states
-        self._tasks = tasks
         self._rules = rules
         self._hash = {state: halves_hash(state.key) for state in states}
         self._was_active: dict[TaskId, ClientState] = {}
@@ -69,28 +68,53 @@ class StickySteps:
 
     def place_active(self) -> None:
         """Give every task to one process."""
-        known = frozenset(self._tasks)
         if not self._states:
             raise IllegalState("`totalCapacity` should never be zero.")
-        per_thread = len(known) // sum(state.capacity for state in self._states)
-        unplaced = dict.fromkeys(tasks_in_hash_order(self._tasks, copied_set_table(len(self._tasks))))
-        for task in tasks_in_hash_order(self._was_active):
-            state = self._was_active[task]
-            if task in known and (self._rules.must_preserve_active or _has_share_left(state, per_thread)):
-                state.active.add(task)
-                del unplaced[task]
-        for task in list(unplaced):
-            for state in self._visited(self._was_standby.get(task, ())):
-                if _has_share_left(state, per_thread):
-                    state.active.add(task)
-                    del unplaced[task]
-                    break
+        per_thread = len(self._problem.tasks) // sum(state.capacity for state in self._states)
+        share = {state: state.capacity * per_thread for state in self._states}
+        unplaced = set(self._problem.tasks)
+        self._take_back(unplaced, share)
+        self._take_over(unplaced, share)
         everybody = self._queue_of_all()
         for task in sorted(unplaced):
             state = self._best(task, everybody)
             state.active.add(task)
             everybody.changed(state)
         self._remember_company()
+
+    def _take_back(self, unplaced: set[TaskId], share: Mapping[ClientState, int]) -> None:
+        """To every process what it ran, in hash order as far as its share goes."""
+        ran: defaultdict[ClientState, list[TaskId]] = defaultdict(list)
+        for task, state in self._was_active.items():
+            if task in unplaced:
+                ran[state].append(task)
+        rank: dict[TaskId, int] = {}
+        for state, tasks in ran.items():
+            room = len(tasks) if self._rules.must_preserve_active else share[state]
+            if len(tasks) > room:
+                # The order takes its time to find out in a large application; mostly everything fits.
+                rank = rank or {task: place for place, task in enumerate(tasks_in_hash_order(self._was_active))}
+                tasks.sort(key=rank.__getitem__)
+            state.active.update(tasks[:room])
+            unplaced.difference_update(tasks[:room])
+
+    def _take_over(self, unplaced: set[TaskId], share: Mapping[ClientState, int]) -> None:
+        """To processes with some of their share left, what they held a standby of."""
+        held = [
+            task
+            for task in unplaced
+            if any(len(state.active) < share[state] for state in self._was_standby.get(task, ()))
+        ]
+        if len(held) > 1:
+            all_tasks = tasks_in_order(self._problem, self._problem.tasks)
+            among = frozenset(held)
+            held = [task for task in tasks_in_hash_order(all_tasks, copied_set_table(len(all_tasks))) if task in among]
+        for task in held:
+            for state in self._visited(self._was_standby[task]):
+                if len(state.active) < share[state]:
+                    state.active.add(task)
+                    unplaced.remove(task)
+                    break
 
     def place_standbys(self, tasks: Iterable[TaskId]) -> Iterator[str]:
         """Give every task its standbys where a process without a copy is left; yield what Kafka would warn of."""
@@ -176,13 +200,13 @@ class StickySteps:
 
     # --- orders ---------------------------------------------------------------------------------------------------
 
-    def _visited(self, states: Iterable[ClientState]) -> list[ClientState]:
-        return hash_order(states, self._hash.__getitem__, order=_key)
+    def _visited(self, states: list[ClientState]) -> list[ClientState]:
+        return states if len(states) == 1 else hash_order(states, self._hash.__getitem__, order=_key)
 
     def _visited_copy(self, task: TaskId) -> list[ClientState]:
-        holders = self._was_standby.get(task)
-        if not holders:
-            return []
+        holders = self._was_standby.get(task, [])
+        if len(holders) < 2:
+            return holders
         return hash_order(self._visited(holders), self._hash.__getitem__, copied_set_table(len(holders)), _key)
 
     def _queue_of_all(self) -> LoadQueue[ClientState]:
@@ -205,7 +229,3 @@ class StickySteps:
 
 def _key(state: ClientState) -> tuple[int, int]:
     return state.key
-
-
-def _has_share_left(state: ClientState, per_thread: int) -> bool:
-    return len(state.active) < state.capacity * per_thread
