@@ -9,8 +9,9 @@ the bytes are handed on unread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from operator import itemgetter
 
 from agent.decode import values
 from agent.decode.assignment_info import decode_assignment_info
@@ -34,30 +35,59 @@ from agent.decode.values import (
 )
 from agent.memo import Memo
 from agent.observation import Observation, RawGroup, RawMember
+from agent.reuse import each
 
+_ID = itemgetter(0)
 _NO_STREAMS_DATA = Undecodable(UndecodableReason.EMPTY, "a Streams member has no data of its assignor", 0)
 
 
 def decode_members(observation: Observation, memo: Memo | None = None, bounds: Bounds = BOUNDS) -> DecodedGroups:
     """Every classic group with its members' bytes read; with a memo, only groups that changed are read again."""
     memo = memo if memo is not None else Memo()
-    names = Names(_known_names(observation))
+
+    @cache
+    def names() -> Names:
+        told = observation.topics, observation.brokers
+        return Names(memo.of(("names",), told, lambda: _known_names(observation)))
+
+    # All at once, as if the spare items would do for everybody: they nearly always do.
+    read = each(
+        memo, "decode", observation.groups, _ID, lambda raw: _decode_wide(raw, names(), bounds), context=(bounds,)
+    )
+    if bounds.spare_items - sum([more for _, more in read]) >= bounds.group_items:
+        return DecodedGroups(tuple([group for group, _ in read]))
+    return _decode_in_turn(observation.groups, names(), memo, bounds)
+
+
+def _decode_wide(raw: RawGroup, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
+    """The group as read with all the items that one group may have, and how many it took of the spare ones."""
+    free_items = _free_items(raw, bounds)
+    group, used_items = _decode_group(raw, max(free_items, bounds.group_items), names, bounds)
+    return group, max(0, used_items - free_items)
+
+
+def _decode_in_turn(groups: Iterable[RawGroup], names: Names, memo: Memo, bounds: Bounds) -> DecodedGroups:
+    """Group after group, each with what those before it have left of the spare items."""
     spare_items = bounds.spare_items
-    groups = []
-    for raw in observation.groups:
-        free_items = bounds.free_items + bounds.free_items_per_member * len(raw.members)
+    decoded = []
+    for raw in groups:
+        free_items = _free_items(raw, bounds)
         items = max(free_items, bounds.group_items) if spare_items >= bounds.group_items else free_items
         read = partial(_decode_group, raw, items, names, bounds)
         group, used_items = memo.of(("decode", raw.group_id), (raw, items, bounds), read)
         spare_items -= max(0, used_items - free_items)
-        groups.append(group)
-    return DecodedGroups(tuple(groups))
+        decoded.append(group)
+    return DecodedGroups(tuple(decoded))
 
 
-def _known_names(observation: Observation) -> Iterable[str]:
-    """Names that the brokers told as well: members' names become the same objects."""
-    yield from (topic.name for topic in observation.topics if topic.name.isascii())
-    yield from (broker.rack for broker in observation.brokers if broker.rack and broker.rack.isascii())
+def _free_items(raw: RawGroup, bounds: Bounds) -> int:
+    return bounds.free_items + bounds.free_items_per_member * len(raw.members)
+
+
+def _known_names(observation: Observation) -> Mapping[bytes, str]:
+    """Names that the brokers told as well, by their bytes: members' names become the same objects."""
+    racks = [broker.rack for broker in observation.brokers if broker.rack]
+    return {name.encode(): name for name in (*[topic.name for topic in observation.topics], *racks) if name.isascii()}
 
 
 def _decode_group(raw: RawGroup, items: int, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:

@@ -11,8 +11,9 @@ the limit on bytes alone would not keep memory flat. Arrays taken from an earlie
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Mapping
 from struct import Struct
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.decode.cursor import INT32, Broken, int16, name_bytes, truncated, utf8
@@ -85,8 +86,9 @@ class Names:
 
     __slots__ = ("partitions", "process_ids", "tasks", "texts")
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self.texts = {name.encode(): name for name in known}
+    def __init__(self, known: Mapping[bytes, str] = MappingProxyType({})) -> None:
+        """Known names by their bytes; what members add to them is not handed back."""
+        self.texts = dict(known)
         self.partitions = _Partitions()
         self.tasks = _Tasks()
         self.process_ids: dict[bytes, str] = {}

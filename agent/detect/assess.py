@@ -23,38 +23,55 @@ from agent.detect.locality import Ground, RackBits, TopicMasks, rack_bits, topic
 from agent.detect.traffic import Rates, topic_rates, with_bytes
 from agent.limits import GroupLimits, Limits
 from agent.memo import Memo
-from agent.model.reuse import each
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
+from agent.reuse import each
 
 _ID = itemgetter(0)
-_Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...]]
-"""A group, its settings, its topics and their masks: all that its assessment depends on beside the racks."""
+_Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...], RackBits]
+"""A group, its settings, its topics, their masks, the racks as bits: all that its assessment depends on."""
 
 
 def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapping[str, Assessment]:
     """Every group of the snapshot against its optimum, in the snapshot's order."""
     memo = memo if memo is not None else Memo()
     bits = bits_of(snapshot, memo)
-    groups = snapshot.groups.values()
-    names = each(memo, "assess topics", groups, _ID, topics_of)
-    masks = _masks(set(chain.from_iterable(names)), snapshot, bits, memo).get
+    groups, names = snapshot.groups.values(), topics_by_group(snapshot, memo).values()
+    sights = _sights(snapshot, bits, memo)
+    read: dict[RackBits, set[str]] = {}
+    for topics, sight in zip(names, sights, strict=True):
+        read.setdefault(sight, set()).update(topics)
+    masks = {sight: _masks(wanted, snapshot, sight, memo).get for sight, wanted in read.items()}
     settings, default = limits.groups, limits.default_group
     rows = [
-        (group, settings.get(group.id, default), topics, tuple(map(masks, topics)))
-        for group, topics in zip(groups, names, strict=True)
+        (group, settings.get(group.id, default), topics, tuple(map(masks[sight], topics)), sight)
+        for group, topics, sight in zip(groups, names, sights, strict=True)
     ]
-    judged = each(memo, "assess", rows, _row_id, partial(_assess, bits, limits), context=(bits, limits))
+    judged = each(memo, "assess", rows, _row_id, partial(_assess, limits), context=(limits,))
     if snapshot.bytes_per_s:
-        judged = _with_bytes(judged, rows, bits, snapshot, memo)
+        judged = _with_bytes(judged, rows, snapshot, memo)
     return dict(zip(snapshot.groups, judged, strict=True))
 
 
 def bits_of(snapshot: Snapshot, memo: Memo) -> RackBits:
     """The snapshot's racks as bits; one object as long as its brokers and selector stay."""
+    return _bits(snapshot.selector_is_rack_aware, snapshot, memo)
+
+
+def bits_for(groups: Iterable[Group], snapshot: Snapshot, memo: Memo) -> RackBits:
+    """The same as the readers of these groups find them: the nearest replica serves only whose rack brokers hear."""
+    bits = bits_of(snapshot, memo)
+    if not snapshot.rack_locators:
+        return bits
+    return _bits(bits.serves([rack for group in groups for rack in _reader_racks(group)]), snapshot, memo)
+
+
+def topics_by_group(snapshot: Snapshot, memo: Memo) -> Mapping[str, tuple[str, ...]]:
+    """Group -> the topics that decide its assessment; worked out once per cycle."""
+    groups = snapshot.groups
     return memo.of(
-        ("assess bits",),
-        (snapshot.brokers, snapshot.selector_is_rack_aware),
-        lambda: rack_bits(snapshot.brokers, selector_is_rack_aware=snapshot.selector_is_rack_aware),
+        ("topics by group",),
+        (groups,),
+        lambda: dict(zip(groups, each(memo, "group topics", groups.values(), _ID, topics_of), strict=True)),
     )
 
 
@@ -74,25 +91,50 @@ def topics_of(group: Group) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def ground_of(names: Iterable[str], snapshot: Snapshot, memo: Memo) -> Ground:
+def ground_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Memo) -> Ground:
     """Where those topics have their replicas, as far as the snapshot has them."""
-    bits = bits_of(snapshot, memo)
     masks: dict[str, TopicMasks] = {}
     for name in names:
         topic = snapshot.topics.get(name)
         if topic is not None:
-            masks[name] = memo.of(("assess masks", name), (topic, bits), partial(topic_masks, topic, bits))
+            key = ("assess masks", name, bits.selector_is_rack_aware)
+            masks[name] = memo.of(key, (topic, bits), partial(topic_masks, topic, bits))
     return Ground(bits, masks)
+
+
+def _bits(selector: bool | None, snapshot: Snapshot, memo: Memo) -> RackBits:  # noqa: FBT001 (three-valued)
+    return memo.of(
+        ("assess bits", selector),
+        (snapshot.brokers, selector),
+        lambda: rack_bits(snapshot.brokers, selector_is_rack_aware=selector),
+    )
+
+
+def _sights(snapshot: Snapshot, bits: RackBits, memo: Memo) -> list[RackBits]:
+    """`bits_for` each group, in the snapshot's order."""
+    if not snapshot.rack_locators:
+        return [bits] * len(snapshot.groups)
+    groups = snapshot.groups.values()
+    served = each(memo, "assess served", groups, _ID, lambda group: bits.serves(_reader_racks(group)), context=(bits,))
+    sights = {selector: _bits(selector, snapshot, memo) for selector in dict.fromkeys(served)}
+    return [sights[selector] for selector in served]
+
+
+def _reader_racks(group: Group) -> list[Rack]:
+    if isinstance(group, OtherGroup):
+        return []
+    return [reader.rack for reader in (group.members if isinstance(group, ConsumerGroup) else group.processes)]
 
 
 def _masks(names: set[str], snapshot: Snapshot, bits: RackBits, memo: Memo) -> dict[str, TopicMasks]:
     topics = [topic for name, topic in snapshot.topics.items() if name in names]
-    masks = each(memo, "assess masks", topics, _ID, lambda topic: topic_masks(topic, bits), context=(bits,))
+    name = f"assess masks {bits.selector_is_rack_aware}"
+    masks = each(memo, name, topics, _ID, lambda topic: topic_masks(topic, bits), context=(bits,))
     return {topic.name: of for topic, of in zip(topics, masks, strict=True)}
 
 
-def _assess(bits: RackBits, limits: Limits, row: _Row) -> Assessment:
-    group, settings, topics, masks = row
+def _assess(limits: Limits, row: _Row) -> Assessment:
+    group, settings, topics, masks, bits = row
     if isinstance(group, OtherGroup):
         return Assessment(group_id=group.id, why_not=NotAssessed.OTHER_KIND)
     if limits.excludes_group(group.id):
@@ -107,18 +149,18 @@ def _assess(bits: RackBits, limits: Limits, row: _Row) -> Assessment:
 
 
 def _with_bytes(
-    judged: Iterable[Assessment], rows: Iterable[_Row], bits: RackBits, snapshot: Snapshot, memo: Memo
+    judged: Iterable[Assessment], rows: Iterable[_Row], snapshot: Snapshot, memo: Memo
 ) -> list[Assessment]:
     """The same assessments with bytes, where every rate of a group's topics is known."""
     weighed = [
         (assessment, row, topic_rates([snapshot.topics[name] for name in row[2] if name in snapshot.topics], snapshot))
         for assessment, row in zip(judged, rows, strict=True)
     ]
-    return each(memo, "assess bytes", weighed, lambda row: row[0].group_id, partial(_weigh, bits), context=(bits,))
+    return each(memo, "assess bytes", weighed, lambda row: row[0].group_id, _weigh)
 
 
-def _weigh(bits: RackBits, row: tuple[Assessment, _Row, Rates | None]) -> Assessment:
-    assessment, (group, settings, topics, masks), rates = row
+def _weigh(row: tuple[Assessment, _Row, Rates | None]) -> Assessment:
+    assessment, (group, settings, topics, masks, bits), rates = row
     if rates is None or assessment.why_not is not None or isinstance(group, OtherGroup):
         return assessment
     return with_bytes(assessment, group, dict(rates), _ground(bits, topics, masks), settings)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
-from agent.detect.assess import topics_of
+from agent.detect.assess import topics_by_group
 from agent.detect.ground import Ground, View
 from agent.memo import Memo
-from agent.model.reuse import each
 from agent.model.snapshot import Group, StreamsGroup, TopicState
+from agent.reuse import each
 
 _ID = itemgetter(0)
 
@@ -53,8 +53,10 @@ def readings(view: View, memo: Memo) -> list[Reading]:
     snapshot, ground = view.snapshot, view.ground
     known = memo.of(("facts",), (snapshot.topics, ground), lambda: _facts(snapshot.topics, ground, memo))
 
+    names = topics_by_group(snapshot, memo)
+
     def read(group: Group) -> Reading:
-        topics, logs = _names(group)
+        topics, logs = names[group.id], _changelogs(group)
         return Reading(topics, tuple(map(known.get, topics)), logs, tuple(map(known.get, logs)))
 
     return each(memo, "readings", snapshot.groups.values(), _ID, read, context=(known,))
@@ -65,12 +67,11 @@ def _facts(topics: Mapping[str, TopicState], ground: Ground, memo: Memo) -> dict
     return dict(zip(topics, facts, strict=True))
 
 
-def _names(group: Group) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(source topics, changelog topics) of a group, sorted."""
+def _changelogs(group: Group) -> tuple[str, ...]:
+    """Changelog topics of a group, sorted."""
     if not isinstance(group, StreamsGroup) or group.topology is None:
-        return topics_of(group), ()
-    logs = {changelog.topic for task in group.topology.tasks for changelog in task.changelogs}
-    return topics_of(group), tuple(sorted(logs))
+        return ()
+    return tuple(sorted({changelog.topic for task in group.topology.tasks for changelog in task.changelogs}))
 
 
 def _facts_on(ground: Ground) -> Callable[[TopicState], TopicFacts]:

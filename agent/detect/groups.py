@@ -14,11 +14,12 @@ from agent.detect.awareness import awareness_findings, is_rack_blind
 from agent.detect.facts import Reading, readings
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
+from agent.detect.located import member_disagreements
 from agent.detect.members import member_findings
 from agent.memo import Memo
 from agent.memory.values import SETTLED_STATES
-from agent.model.reuse import each
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, StreamsGroup
+from agent.reuse import each
 
 _Row = tuple[Group, Reading, Assessment]
 
@@ -27,8 +28,8 @@ class GroupFindings(NamedTuple):
     """What the groups contribute."""
 
     findings: list[Finding]
-    racks: set[str]
-    """Every rack that some member sends."""
+    racks: set[tuple[str, str]]
+    """Every rack that some member sends: (the rack that is meant, as it is sent)."""
 
 
 def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:
@@ -42,7 +43,7 @@ def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo
 
 def _of_one(
     group: Group, reading: Reading, assessment: Assessment, view: View
-) -> tuple[tuple[Finding, ...], frozenset[str]]:
+) -> tuple[tuple[Finding, ...], frozenset[tuple[str, str]]]:
     """(findings, racks that members send) of one group."""
     if isinstance(group, OtherGroup) or view.limits.excludes_group(group.id):
         return (), frozenset()
@@ -53,7 +54,9 @@ def _of_one(
         findings.append(_worse(group, assessment, reading, view))
         if is_rack_blind(group, awareness):
             findings.append(_not_fixed(group, assessment, awareness, reading, view))
-    racks = frozenset([member.rack.name for member in group.members if member.rack.name is not None])
+    findings += member_disagreements(group, view)
+    told = {member.rack: member.rack.told for member in group.members}
+    racks = frozenset([(rack.name or sent, sent) for rack, sent in told.items() if sent is not None])
     return tuple(findings), racks
 
 

@@ -17,9 +17,9 @@ from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.words import first, listed, of_all, placed
 from agent.memo import Memo
-from agent.model.reuse import each
 from agent.model.snapshot import Reassignment, TopicState
 from agent.model.spread import Crowding, Replicas, crowding, settled
+from agent.reuse import each
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2

@@ -20,13 +20,14 @@ from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory.values import Memory
 from agent.model.broker_streams import streams_group
-from agent.model.members import classic_member, consumer_member
+from agent.model.located import Located
+from agent.model.members import Racks, classic_member, consumer_member
 from agent.model.processes import OffsetFacts
-from agent.model.reuse import each
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Member, OtherGroup, Rack, TopicState
+from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Member, OtherGroup, TopicState
 from agent.model.streams import blank_streams_group, classic_streams_group
 from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
 from agent.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
+from agent.reuse import each
 
 _MEMBERLESS = frozenset(("Empty", "Dead"))
 _ID = itemgetter(0)
@@ -49,9 +50,10 @@ def groups_of(
     memory: Memory,
     limits: Limits,
     memo: Memo,
+    located: Located | None = None,
 ) -> Groups:
     """Every group by id."""
-    racks: dict[str, Rack] = memo.of(("racks",), (), dict)
+    racks: Racks = memo.of(("racks",), (located,), lambda: Racks(located))
     names = _Names(observation, topics, memo)
     found: dict[str, Group] = {}
     offsets: dict[str, OffsetFacts] = {}
@@ -61,22 +63,28 @@ def groups_of(
         if raw.state != "Stable" or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
             was = raw.group_id in memory.streams
             found[raw.group_id] = memo.of(
-                ("unsettled", raw.group_id), (group, was), partial(_unsettled, group, was_streams=was)
+                ("unsettled", raw.group_id), (group, was, racks), partial(_unsettled, group, racks, was_streams=was)
             )
         elif raw.protocol == STREAMS_PROTOCOL:
             hint, own = limits.group(raw.group_id).topology, names.of(group)
             make = partial(classic_streams_group, group, own, hint, racks)
-            found[raw.group_id], offsets[raw.group_id] = memo.of(("stream", raw.group_id), (group, own, hint), make)
+            found[raw.group_id], offsets[raw.group_id] = memo.of(
+                ("stream", raw.group_id), (group, own, hint, racks), make
+            )
         else:
             settled.append(group)
-    consumers = each(memo, "classic", settled, lambda group: group.raw.group_id, partial(_classic, racks=racks))
-    consumers += each(memo, "consumer", observation.consumer_groups, _ID, partial(_consumer, racks=racks))
+    consumers = each(
+        memo, "classic", settled, lambda group: group.raw.group_id, partial(_classic, racks=racks), context=(racks,)
+    )
+    consumers += each(
+        memo, "consumer", observation.consumer_groups, _ID, partial(_consumer, racks=racks), context=(racks,)
+    )
     found.update([(consumer.id, consumer) for consumer in consumers])
     for streams in observation.streams_groups:
         name = streams.group_id
         hint, sizes = limits.group(name).topology, names.declared(streams)
-        make = partial(streams_group, streams, dict(sizes), hint)
-        found[name], offsets[name] = memo.of(("streams", name), (streams, sizes, hint), make)
+        make = partial(streams_group, streams, dict(sizes), hint, racks)
+        found[name], offsets[name] = memo.of(("streams", name), (streams, sizes, hint, racks), make)
     others = [row for row in observation.listed_groups if row.group_id not in found]
     found.update([(other.id, other) for other in each(memo, "listed", others, _ID, _listed)])
     groups = tuple(found.values())
@@ -135,20 +143,20 @@ def _sources(group: DecodedGroup) -> Iterable[str]:
     return topics
 
 
-def _classic(group: DecodedGroup, racks: dict[str, Rack]) -> ConsumerGroup:
+def _classic(group: DecodedGroup, racks: Racks) -> ConsumerGroup:
     """A stable group of plain consumers."""
     raw = group.raw
     members = [classic_member(member, racks, stable=True) for member in group.members]
     return _consumers(raw, raw.protocol or None, members, hidden=False)
 
 
-def _unsettled(group: DecodedGroup, *, was_streams: bool) -> Group:
+def _unsettled(group: DecodedGroup, racks: Racks, *, was_streams: bool) -> Group:
     """A classic group that shows nothing of its members, or that holds no consumers."""
     raw = group.raw
     if raw.protocol_type not in (CONSUMER_PROTOCOL_TYPE, ""):
         return OtherGroup(raw.group_id, GroupKind.OTHER, raw.state, raw.protocol_type, "classic")
     hidden = raw.state not in _MEMBERLESS
-    members = [classic_member(member, {}, stable=False) for member in group.members]
+    members = [classic_member(member, racks, stable=False) for member in group.members]
     if was_streams:
         return blank_streams_group(raw.group_id, raw.state, _by_id(members), hidden=hidden)
     return _consumers(raw, None, members, hidden=hidden)
@@ -167,7 +175,7 @@ def _consumers(raw: RawGroup, assignor: str | None, members: list[Member], *, hi
     )
 
 
-def _consumer(raw: RawConsumerGroup, racks: dict[str, Rack]) -> ConsumerGroup:
+def _consumer(raw: RawConsumerGroup, racks: Racks) -> ConsumerGroup:
     return ConsumerGroup(
         raw.group_id,
         GroupKind.CONSUMER,

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from agent.limits import Limits
 from agent.memo import Memo
-from agent.model.reuse import each
 from agent.model.snapshot import PartitionState, TopicState
 from agent.observation import Observation, RawTopic
+from agent.reuse import each
 from assignors.problem import TopicPartition
 
 _NO_CONFIG: Mapping[str, str] = {}

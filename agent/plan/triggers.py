@@ -14,18 +14,18 @@ from __future__ import annotations
 from functools import partial
 from operator import itemgetter
 
-from agent.detect.assess import topics_of
+from agent.detect.assess import topics_by_group, topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
 from agent.limits import Limits
-from agent.model.reuse import each
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup, TaskCopy, TopicState
 from agent.plan.found import Answered, Scene, answered
 from agent.plan.placements import Skipped
 from agent.plan.plan import TriggerPlan, Unplanned
 from agent.plan.worth import crossing_bytes, group_ground, reading, total_reads, worth
 from agent.propose.proposal import ProposalReason
+from agent.reuse import each
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
@@ -120,11 +120,11 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
         # The owners of groups that brokers assign can be advised, but nobody can trigger them.
         if isinstance(group, ConsumerGroup | StreamsGroup) and group.kind in CLASSIC:
             wanted.append((group, assessment, answers))
-    names = each(scene.memo, "trigger topics", [group for group, _, _ in wanted], _ID, topics_of)
+    names = topics_by_group(snapshot, scene.memo)
     topics, copies = snapshot.topics.get, snapshot.copies.get
     rows = [
-        (group, assessment, answers, copies(group.id), tuple(map(topics, of)))
-        for (group, assessment, answers), of in zip(wanted, names, strict=True)
+        (group, assessment, answers, copies(group.id), tuple(map(topics, names[group.id])))
+        for group, assessment, answers in wanted
     ]
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
     judged = each(scene.memo, "triggers", rows, _row_id, partial(_judge_row, scene), context=context)
@@ -144,7 +144,8 @@ def judge(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned
 def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
     if not worth(assessment.gap, total_reads(assessment), scene.limits):
         return Unplanned.BELOW_THRESHOLD
-    if any(rack.state is not RackState.KNOWN for rack in _racks(group)):
+    # Its assignor would decide by what it is told: a rack that only a locator knows, or under another name, is none.
+    if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
         return Unplanned.UNKNOWN_RACK
     # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
     read = reading(group, assessment, group_ground(group, scene.snapshot, scene.memo))
@@ -210,9 +211,12 @@ def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
     return None if group.assignor in RACK_AWARE else Unplanned.RACKS_OFF
 
 
-def _racks(group: ReaderGroup) -> list[Rack]:
+def _racks(group: ReaderGroup, scene: Scene) -> list[Rack]:
+    """The racks of its readers, and of the brokers of which only a locator knows the rack."""
     readers = group.members if isinstance(group, ConsumerGroup) else group.processes
-    return [reader.rack for reader in readers]
+    located = {broker.id: broker.rack for broker in scene.snapshot.brokers if broker.rack.source is not None}
+    of_brokers = [located[broker] for broker in _brokers_of(group, scene) if broker in located] if located else []
+    return [*(reader.rack for reader in readers), *of_brokers]
 
 
 def _moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:

@@ -66,5 +66,5 @@ def _state(work: Work, reads: Reads, scene: Scene) -> tuple[tuple[Locality, ...]
         for partition in partitions
     ]
     states = states_of(work.topics)
-    selector = scene.snapshot.selector_is_rack_aware
+    selector = work.ground.bits.selector_is_rack_aware
     return shares, read_flows(rows, states, scene.racks, rates, selector=selector)

@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 
-from agent.detect.assess import topics_of
+from agent.detect.assess import topics_by_group
 from agent.detect.assessment import Assessment
 from agent.detect.finding import Subject
 from agent.detect.traffic import Rates, optimal_reads, topic_rates
-from agent.model.reuse import each
 from agent.model.snapshot import ConsumerGroup, Group, StreamsGroup, TaskCopy, TopicState
 from agent.plan.plan import TriggerPlan
 from agent.plan.worth import group_ground
 from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
-from agent.propose.scene import Draft, Scene, finished
+from agent.propose.scene import Draft, Rested, Scene, dated, rested
 from agent.propose.warmups import promotion
 from agent.propose.words import counted
+from agent.reuse import each
 from assignors.problem import ConsumerResult, TaskResult
 
 _ID = itemgetter(0)
@@ -34,20 +34,20 @@ _Row = tuple[TriggerPlan, Group, Assessment | None, tuple[TaskCopy, ...], tuple[
 def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
     """The proposals that carry out trigger plans, in their order."""
     snapshot = scene.snapshot
-    groups = [snapshot.groups[plan.group_id] for plan in plans]
-    names = each(scene.memo, "rebalance topics", groups, _ID, topics_of)
+    names = topics_by_group(snapshot, scene.memo)
     rows: list[_Row] = []
-    for plan, group, of_group in zip(plans, groups, names, strict=True):
-        topics = tuple([snapshot.topics[name] for name in of_group if name in snapshot.topics])
+    for plan in plans:
+        group = snapshot.groups[plan.group_id]
+        topics = tuple([snapshot.topics[name] for name in names[plan.group_id] if name in snapshot.topics])
         assessment = scene.detection.assessments.get(plan.group_id)
         copies = snapshot.copies.get(plan.group_id, ())
         rows.append((plan, group, assessment, copies, topics, topic_rates(topics, snapshot)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits)
-    drafts = each(scene.memo, "rebalances", rows, _row_id, partial(_draft, scene), context=context)
-    return [finished(draft, rests_on, snapshot, scene.limits) for draft, rests_on in drafts]
+    made = each(scene.memo, "rebalances", rows, _row_id, partial(_draft, scene), context=context)
+    return [dated(one, snapshot, scene.limits) for one in made]
 
 
-def _draft(scene: Scene, row: _Row) -> tuple[Draft, str]:
+def _draft(scene: Scene, row: _Row) -> Rested:
     plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
@@ -56,7 +56,7 @@ def _draft(scene: Scene, row: _Row) -> tuple[Draft, str]:
         draft = promotion(plan, group, work, scene)
     else:
         draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
-    return draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after)
+    return rested(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
 
 
 def _row_id(row: _Row) -> str:

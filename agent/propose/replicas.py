@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.detect.assess import bits_of
+from agent.detect.assess import bits_for
 from agent.detect.assessment import Locality, Measure
 from agent.detect.finding import Evidence, Subject
 from agent.detect.locality import RackBits, topic_masks
@@ -77,11 +77,12 @@ def _changed(topic: TopicState, plan: PlacementPlan) -> TopicState:
 
 
 def _forecast(topic: TopicState, readers: Mapping[TopicPartition, Readers], scene: Scene) -> Forecast:
-    snapshot, bits = scene.snapshot, bits_of(scene.snapshot, scene.memo)
+    groups = scene.rests.readers.get(topic.name, ())
+    snapshot, bits = scene.snapshot, bits_for(groups, scene.snapshot, scene.memo)
     shares = measured(_reads(readers, bits), {topic.name: topic_masks(topic, bits)}, snapshot.bytes_per_s)
     rows = [Reader(p, rack, count) for p, of in readers.items() for rack, count in of.by_rack]
     rows += [Reader(p, None, of.unknown) for p, of in readers.items() if of.unknown]
-    selector = snapshot.selector_is_rack_aware
+    selector = bits.selector_is_rack_aware
     return Forecast(
         shares if readers else (),
         add(

@@ -51,12 +51,45 @@ def proposing(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Me
     return Scene(snapshot, detection, limits, memo, Rests(snapshot, memo), racks)
 
 
+class Rested(NamedTuple):
+    """A draft with what it rests on: it stays as it is for as long as its subject does."""
+
+    id: str
+    draft: Draft
+    rests_on: str
+
+
+def rested(draft: Draft, rests_on: str) -> Rested:
+    """The draft with its id and digest."""
+    return Rested(proposal_id(draft.kind.value, draft.subject, draft.after, rests_on), draft, rests_on)
+
+
+def dated(made: Rested, snapshot: Snapshot, limits: Limits) -> Proposal:
+    """The proposal of one cycle."""
+    created_ms = snapshot.taken_ms
+    draft = made.draft
+    kind, reason, subject, sentence, before, after, moves, predicted, evidence, findings, bound, optimal, line = draft
+    return Proposal(
+        id=made.id,
+        kind=kind,
+        reason=reason,
+        subject=subject,
+        sentence=sentence,
+        before=before,
+        after=after,
+        moves=moves,
+        predicted=predicted,
+        lower_bound=bound,
+        optimal=optimal,
+        evidence=evidence,
+        findings=findings,
+        line=line,
+        snapshot_hash=made.rests_on,
+        created_ms=created_ms,
+        expires_ms=created_ms + limits.proposal_ttl_ms,
+    )
+
+
 def finished(draft: Draft, rests_on: str, snapshot: Snapshot, limits: Limits) -> Proposal:
     """The draft with its id, digest and dates."""
-    return Proposal(
-        id=proposal_id(draft.kind.value, draft.subject, draft.after, rests_on),
-        snapshot_hash=rests_on,
-        created_ms=snapshot.taken_ms,
-        expires_ms=snapshot.taken_ms + limits.proposal_ttl_ms,
-        **draft._asdict(),
-    )
+    return dated(rested(draft, rests_on), snapshot, limits)
