@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import compress, islice
 from operator import itemgetter
 
 from assignors.kafka.java import hash_order, string_hash, utf16_key
@@ -89,7 +89,7 @@ class _Builder:
         for own in self.given:
             for partition in own:
                 free[partition] = 0
-        left = [partition for partition, is_free in enumerate(free) if is_free]
+        left = list(compress(range(self._group.total), free))
         if nearby := self._racks.nearby:  # Kafka sorts also where it does not follow racks
             set_of = self._racks.set_of
             left.sort(key=lambda partition: nearby[set_of[partition]])
@@ -124,20 +124,18 @@ class _Builder:
 
     def fill(self, left: list[int]) -> None:
         """Deal the rest to the members below the least in turn, then one each to those that may have one more."""
-        line = iter(left)
-        under = self._under
-        while under:
-            still_under = []
-            for member, partition in zip(under, line, strict=False):
-                given = self.given[member]
-                given.append(partition)
-                if len(given) == self._least:
-                    self._exact.append(member)
-                else:
-                    still_under.append(member)
-            under = still_under
-        for member, partition in zip(self._exact, line, strict=False):
-            self.given[member].append(partition)
+        under, given, dealt = self._under, self.given, 0
+        while under and dealt < len(left):
+            # As many rounds at once as nobody leaves the circle before.
+            rounds = min(self._least - len(given[member]) for member in under)
+            until = dealt + rounds * len(under)
+            for place, member in enumerate(under, dealt):
+                given[member] += left[place : until : len(under)]
+            dealt = until
+            self._exact += [member for member in under if len(given[member]) == self._least]
+            under = [member for member in under if len(given[member]) < self._least]
+        for member, partition in zip(self._exact, left[dealt:], strict=False):
+            given[member].append(partition)
 
     def transferring(self, kept: list[int]) -> dict[int, int]:
         """Partitions given anew that another member had, or that several claimed -> their new member."""
