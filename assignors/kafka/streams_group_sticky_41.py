@@ -49,13 +49,15 @@ class _Process:
         self.counts: dict[str, int] = {}
         self.active = 0
         self.tasks: set[TaskId] = set()
+        self._order: list[str] = []
 
     @property
     def load(self) -> float:
         return len(self.tasks) / len(self.counts)
 
     def least_loaded_member(self) -> str:
-        return min(hash_order(self.counts, string_hash, order=utf16_key), key=self.counts.__getitem__)
+        self._order = self._order or hash_order(self.counts, string_hash, order=utf16_key)
+        return min(self._order, key=self.counts.__getitem__)
 
 
 class _Held(NamedTuple):
@@ -88,8 +90,9 @@ class _Group:
         self._members = len(problem.members)
         self.share = _rounded_up(self._left, self._members)
         self._homes: dict[TaskId, list[_Process]] = {}
-        self._pairs = 0
-        self._all_pairs = self._left * (self._left - 1) // 2
+        self._tasks = tasks_of(problem.subtopologies)
+        self._pairs_at_most = 0
+        self._together = 0
 
     def give_active(self, task: TaskId, held: _Held) -> None:
         self._give(task, held)
@@ -109,20 +112,31 @@ class _Group:
 
         Two tasks are together where one process has a copy of each. Once all pairs are together nothing is new.
         """
-        if self._pairs == self._all_pairs:
+        if self._all_are_together():
             return False
-        return not process.tasks or bool(self._apart(task, process))
+        homes = self._homes.get(task)
+        if not homes or not process.tasks:
+            return True
+        return any(not any(other in home.tasks for home in homes) for other in process.tasks)
+
+    def _all_are_together(self) -> bool:
+        """Whether each task has a copy beside each other one. Once so it stays so, for every single task."""
+        count = len(self._tasks)
+        if self._pairs_at_most < count * (count - 1) // 2:
+            return False
+        while count > 1 and self._together < count:
+            homes = self._homes.get(self._tasks[self._together], ())
+            if len(set().union(*(home.tasks for home in homes))) < count:
+                return False
+            self._together += 1
+        return True
 
     def _give(self, task: TaskId, held: _Held) -> None:
-        self._pairs += len(self._apart(task, held.process))
+        self._pairs_at_most += len(held.process.tasks)
         self._homes.setdefault(task, []).append(held.process)
         held.process.tasks.add(task)
         held.process.counts[held.member] += 1
         self.by_load.changed(held.process)
-
-    def _apart(self, task: TaskId, process: _Process) -> set[TaskId]:
-        homes = self._homes.get(task)
-        return process.tasks.difference(*(home.tasks for home in homes)) if homes else process.tasks
 
 
 def _place_active(group: _Group, tasks: list[TaskId]) -> None:
