@@ -16,7 +16,6 @@ from assignors.kafka.sticky_steps import Rules, StickySteps
 from assignors.kafka.streams_order import processes_in_hash_order
 from assignors.kafka.streams_problem import FlowAnswer, StreamsProblem, StreamsResult, client_states, streams_result
 from assignors.kafka.task_assignment_utils import RackAwareUtils
-from assignors.problem import TaskId
 
 
 def sticky_kip924(problem: StreamsProblem, *, must_preserve_active: bool = False) -> StreamsResult:
@@ -46,11 +45,7 @@ def sticky_kip924(problem: StreamsProblem, *, must_preserve_active: bool = False
         stateless = frozenset(problem.tasks).difference(problem.stateful)
         flows.append(racks.optimize_active(problem.stateful, costs).flow)
         flows.append(racks.optimize_active(stateless, (STATELESS_TRAFFIC_COST, STATELESS_NON_OVERLAP_COST)).flow)
-    warnings += steps.place_standbys(_with_changelog(problem))
+    warnings += steps.place_standbys(sorted(problem.stateful))
     if configs.num_standby_replicas > 0 and not must_preserve_active and not racks.why_not(standby=True):
-        racks.optimize_standby(costs)
+        flows.append(racks.optimize_standby(costs))
     return streams_result(states, followup_rebalance=must_preserve_active, flow=weakest(flows), warnings=warnings)
-
-
-def _with_changelog(problem: StreamsProblem) -> list[TaskId]:
-    return sorted(problem.stateful)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from assignors.kafka.rack_aware import Misses, RackAwareness, rack_misses
 from assignors.kafka.rack_optimize import MOST_ROUNDS, Optimized, optimize_active
-from assignors.kafka.streams_problem import ClientState, RackFacts, Replicas, StreamsProblem, StreamsResult
+from assignors.kafka.streams_problem import ClientState, FlowAnswer, RackFacts, Replicas, StreamsProblem, StreamsResult
 from assignors.kafka.swap_flow import swap
 from assignors.kafka.task_flow import balance_subtopology
 from assignors.problem import TaskId, TopicPartition
@@ -108,13 +108,15 @@ class RackAwareUtils:
         """Move these active tasks; ``costs`` are traffic and non-overlap. Only when ``why_not`` is empty."""
         return optimize_active(self._problem, self._awareness, self._states, tasks, costs)
 
-    def optimize_standby(self, costs: tuple[int, int]) -> None:
+    def optimize_standby(self, costs: tuple[int, int]) -> FlowAnswer:
         """Deal standbys anew between pairs of processes in different racks. Only when ``why_not`` is empty."""
         tasks = sorted({task for state in self._states for task in state.standby})
-        if tasks:
-            balance = self._problem.configs.rack_aware_assignment_strategy == "balance_subtopology"
-            misses = rack_misses(self._awareness, tasks, [s.id for s in self._states], self._changelogs, costs)
-            _StandbyPairs(self._states, tasks, misses, costs, balance=balance).run()
+        if not tasks:
+            return "not run"
+        balance = self._problem.configs.rack_aware_assignment_strategy == "balance_subtopology"
+        misses = rack_misses(self._awareness, tasks, [s.id for s in self._states], self._changelogs, costs)
+        _StandbyPairs(self._states, tasks, misses, costs, balance=balance).run()
+        return "as Kafka"
 
 
 class _StandbyPairs:
