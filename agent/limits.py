@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import translate
 from functools import lru_cache
+from typing import NamedTuple
 
 
 class Mode(StrEnum):
@@ -51,6 +52,42 @@ class GroupLimits:
     """True when the user set any of these for the group; False: Kafka's defaults are assumed, and it is said so."""
 
 
+class LocatorKind(StrEnum):
+    """How a rack locator knows (KIP-36's RackLocator)."""
+
+    WIRE = "wire"
+    """``broker.rack`` and ``client.rack``."""
+    TABLE = "table"
+    """A file, a command or an entry point: its answer is part of the observation."""
+    REGEX = "regex"
+    CIDR = "cidr"
+    ALIAS = "alias"
+    """Other names of racks; it translates what all others tell."""
+
+
+class RackPattern(NamedTuple):
+    """Names that match are in that rack."""
+
+    of: str
+    """``client.id``, ``group.instance.id`` or ``host``."""
+    pattern: str
+    """In the syntax of Rust's regex crate: no look-around and no back-references, so that no name takes long."""
+    rack: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackLocator:
+    """One locator of ``rack.locator.class`` with its rules."""
+
+    name: str
+    kind: LocatorKind
+    patterns: tuple[RackPattern, ...] = ()
+    networks: tuple[tuple[str, str], ...] = ()
+    """(network, rack); two that overlap have the same rack."""
+    aliases: tuple[tuple[str, str], ...] = ()
+    """(other name, the name that is meant)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Thresholds, prices, names and caps."""
@@ -64,6 +101,8 @@ class Limits:
     exclude_topics: tuple[str, ...] = ()
     """Shell-style patterns."""
     exclude_groups: tuple[str, ...] = ()
+    rack_locators: tuple[RackLocator, ...] = ()
+    """In the order in which they are asked, the first that knows wins; none: ``wire`` alone."""
     rack_stable_ms: int = 60_000
     """A rack change is planned from only after the new rack held this long..."""
     rack_stable_polls: int = 3

@@ -30,6 +30,7 @@ class Part(StrEnum):
     LOG_DIRS = "log dirs"
     RIGHTS = "rights"
     APPLICATION_LAGS = "application lags"
+    RACK_LOCATORS = "rack locators"
 
 
 class GapCause(StrEnum):
@@ -218,6 +219,26 @@ class RawApplicationLag(NamedTuple):
     observed_ms: int
 
 
+class RawLocated(NamedTuple):
+    """One row of a rack table: who is where."""
+
+    of: str
+    """What ``name`` is: ``broker`` (its id), ``host``, ``client.id`` or ``group.instance.id``."""
+    name: str
+    rack: str
+
+
+class RawRackTable(NamedTuple):
+    """What one rack locator (a file, a command, an entry point) told."""
+
+    locator: str
+    """Its name in ``rack.locator.class``."""
+    rows: tuple[RawLocated, ...]
+    """Sorted, each once; one name may stand there with two racks, which is then a contradiction."""
+    age_ms: int
+    """0 when it answered in this look; else how old its last good answer is, which stands in, beside a gap."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
     """What the principal may do, as the brokers answered it; None where they did not tell."""
@@ -256,6 +277,8 @@ class Observation:
     cordoned: frozenset[int] = frozenset()
     """Brokers whose log dirs are all cordoned (KIP-1066)."""
     application_lags: tuple[RawApplicationLag, ...] = ()
+    rack_tables: tuple[RawRackTable, ...] = ()
+    """In the order of ``rack.locator.class``; one that never answered is missing here and named by a gap."""
     rights: Rights = field(default_factory=Rights)
     vanished_topics: tuple[str, ...] = ()
     """Topics of the look before that are gone: asked by name, a broker said that there is no such topic."""

@@ -31,8 +31,14 @@ def load_properties(path: Path) -> dict[str, str]:
 
 def parse_properties(text: str) -> dict[str, str]:
     """All pairs of the text, in order; a later duplicate wins, as in Java."""
-    pairs = (_split_pair(line) for line in _logical_lines(text))
-    return {_unescape(key): _unescape(value) for key, value in pairs}
+    return dict(property_pairs(text))
+
+
+def property_pairs(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs of the text one by one, in order; a key may come again. Raises SettingMistake for a broken escape."""
+    for line in _logical_lines(text):
+        key, value = _split_pair(line)
+        yield _unescape(key), _unescape(value)
 
 
 def resolve_references(

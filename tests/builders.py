@@ -29,7 +29,7 @@ from agent.decode.values import (
 from agent.detect import detect
 from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
-from agent.limits import GroupLimits, Limits
+from agent.limits import GroupLimits, Limits, LocatorKind, RackLocator
 from agent.memo import Memo
 from agent.memory import Memory, remember
 from agent.model import take_snapshot
@@ -45,8 +45,10 @@ from agent.observation import (
     RawConsumerMember,
     RawGroup,
     RawListedGroup,
+    RawLocated,
     RawMember,
     RawPartition,
+    RawRackTable,
     RawReassignment,
     RawStreamsGroup,
     RawStreamsMember,
@@ -369,3 +371,17 @@ class Run:
 def with_group(name: str, **settings: Any) -> Limits:
     """Limits that know the settings of one application."""
     return Limits(groups={name: GroupLimits(known=True, **settings)})
+
+
+WIRE = RackLocator(name="wire", kind=LocatorKind.WIRE)
+TABLE = RackLocator(name="file", kind=LocatorKind.TABLE)
+
+
+def located(locator: str, *rows: str, age_ms: int = 0) -> RawRackTable:
+    """What a locator told: ``located("file", "broker.1=a", "host.10.0.0.1=b")``."""
+    read = []
+    for row in rows:
+        key, _, rack = row.rpartition("=")
+        of = next(kind for kind in ("group.instance.id", "client.id", "broker", "host") if key.startswith(f"{kind}."))
+        read.append(RawLocated(of, key[len(of) + 1 :], rack))
+    return RawRackTable(locator, tuple(sorted(read)), age_ms)

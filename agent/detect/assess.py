@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import chain
 from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
@@ -148,9 +147,7 @@ def _assess(limits: Limits, row: _Row) -> Assessment:
     return assess_tasks(group, ground, settings)
 
 
-def _with_bytes(
-    judged: Iterable[Assessment], rows: Iterable[_Row], snapshot: Snapshot, memo: Memo
-) -> list[Assessment]:
+def _with_bytes(judged: Iterable[Assessment], rows: Iterable[_Row], snapshot: Snapshot, memo: Memo) -> list[Assessment]:
     """The same assessments with bytes, where every rate of a group's topics is known."""
     weighed = [
         (assessment, row, topic_rates([snapshot.topics[name] for name in row[2] if name in snapshot.topics], snapshot))

@@ -66,7 +66,7 @@ def _kind_ignores(group: _Group, assessment: Assessment, view: View) -> Finding:
         evidence=(
             ("kind", str(group.kind)),
             ("assignor", group.assignor),
-            ("members with a rack", sum(member.rack.state is RackState.KNOWN for member in group.members)),
+            ("members with a rack", sum(member.rack.told is not None for member in group.members)),
             ("gap", assessment.gap),
         ),
         severity=Severity.WARNING if assessment.gap else Severity.INFO,
@@ -91,7 +91,7 @@ def _consumer_causes(group: ConsumerGroup, reading: Reading) -> Iterable[str]:
         yield f"its assignor {group.assignor} does not look at racks"
     if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
         return
-    racks = {member.rack.name for member in group.members if member.rack.name is not None}
+    racks = {member.rack.told for member in group.members if member.rack.told is not None}
     if not racks:
         yield "no member sends a rack"
     if None in reading.facts or not reading.facts:
@@ -109,11 +109,11 @@ def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits
     if settings.rack_aware_assignment_strategy == "none":
         told = "" if settings.known else " (Kafka's default; rackwise was not told otherwise)"
         yield f"rack.aware.assignment.strategy is none{told}"
-    silent = [member.client_id for member in group.members if member.rack.state is RackState.UNKNOWN]
+    silent = [member.client_id for member in group.members if member.rack.silent]
     if silent:
         yield f"a member sends no rack ({listed(sorted(silent))})"
     for process in group.processes:
-        if process.rack.state is RackState.CONFLICTING:
+        if process.rack.state is RackState.CONFLICTING and process.rack.source is None:
             yield f"the threads of process {process.id} send different racks ({listed(process.rack.claims)})"
     if len(group.metadata_versions) > 1:
         yield f"its members' metadata has versions {listed(group.metadata_versions)}"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
+from agent.detect.located import broker_disagreement, known_by
 from agent.detect.words import count, first, listed
 from agent.memory.sightings import Steadiness, steadiness
 from agent.memory.values import RackSighting
@@ -18,11 +19,12 @@ from agent.model.snapshot import BrokerState, RackState
 from agent.observation import Part
 
 
-def broker_findings(view: View, client_racks: Iterable[str]) -> list[Finding]:
+def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
     """Findings about each broker and about the racks of the cluster."""
     findings: list[Finding] = []
     for broker in view.snapshot.brokers:
         findings += _rack_missing(broker, view)
+        findings += broker_disagreement(broker, view)
     for broker_id, seen in view.sightings.items():
         findings += _rack_changed(broker_id, seen, view)
     findings += _spellings(view, client_racks)
@@ -31,12 +33,20 @@ def broker_findings(view: View, client_racks: Iterable[str]) -> list[Finding]:
 
 
 def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
-    if broker.rack.state is RackState.KNOWN or Part.BROKERS in view.missing:
+    absent = not broker.alive and broker.host is None
+    believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
+    if believed or Part.BROKERS in view.missing:
         return
     seen = view.sightings.get(broker.id)
     if broker.rack.state is RackState.CONFLICTING:
         sentence = f"broker {broker.id} is said to be in rack {listed(broker.rack.claims)}, so none of them is believed"
-    elif not broker.alive and broker.host is None:
+    elif broker.rack.state is RackState.KNOWN:
+        sentence = f"broker {broker.id} tells no rack, so to Kafka it has none, while {known_by(broker.rack)}: "
+        sentence += f"set broker.rack={broker.rack.name} and restart it"
+    elif broker.rack.sent is not None:
+        sentence = f"broker {broker.id} tells rack {broker.rack.sent}, which is not believed, as rack.locator.class "
+        sentence += "leaves out wire, and no locator knows another"
+    elif absent:
         sentence = f"broker {broker.id} holds replicas but is absent, and its rack was never seen"
     elif not view.ground.racks:
         sentence = f"broker {broker.id} tells no rack, and neither does any other broker: set broker.rack"
@@ -51,6 +61,7 @@ def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
             ("alive", broker.alive),
             ("claims", broker.rack.claims),
             ("last known rack", seen.known if seen else None),
+            ("locator", broker.rack.source or None),
         ),
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,
@@ -92,14 +103,18 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
     )
 
 
-def _spellings(view: View, client_racks: Iterable[str]) -> Iterable[Finding]:
-    """Racks that differ in case, spaces or separators only: Kafka compares them exactly, people mean one."""
+def _spellings(view: View, client_racks: Iterable[tuple[str, str]]) -> Iterable[Finding]:
+    """Racks that differ in case, spaces or separators only, or by an alias: Kafka compares exactly, people mean one.
+
+    Racks as they are told; ``client_racks`` has (what is meant, what members tell).
+    """
     users: dict[str, dict[str, set[str]]] = {}
     for broker in view.ground.brokers:
-        if broker.rack.name is not None:
-            users.setdefault(_folded(broker.rack.name), {}).setdefault(broker.rack.name, set()).add("brokers")
-    for rack in client_racks:
-        users.setdefault(_folded(rack), {}).setdefault(rack, set()).add("clients")
+        told = broker.rack.told
+        if told is not None:
+            users.setdefault(_folded(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
+    for meant, told in client_racks:
+        users.setdefault(_folded(meant), {}).setdefault(told, set()).add("clients")
     for spellings in users.values():
         if len(spellings) > 1:
             yield _spelling(spellings, view)

@@ -14,6 +14,7 @@ class FindingReason(StrEnum):
     BROKER_RACK_MISSING = "broker rack missing"
     RACK_FLAPPING = "rack flapping"
     RACK_SPELLING = "rack in two spellings"
+    RACK_LOCATORS_DISAGREE = "rack locators disagree"
     SELECTOR_NOT_RACK_AWARE = "replica selector not rack-aware"
     REPLICA_RACKS_CHANGED = "replica racks changed"
     REPLICAS_SHARE_RACK = "replicas share a rack"

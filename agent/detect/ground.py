@@ -27,7 +27,8 @@ class Ground(NamedTuple):
     """Room for replicas on brokers that hold still only."""
     unsteady: frozenset[int]
     shown: Mapping[int, str]
-    """Rack of each broker as clients see it: an absent broker has none for them, whatever is remembered of it."""
+    """Rack of each broker as clients see it: what it tells itself. An absent broker has none for them, whatever is
+    remembered of it, and neither has one that only a locator knows."""
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
@@ -76,7 +77,7 @@ def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool) -> 
         room,
         rack_room(snapshot.brokers, leave_out=wavering),
         wavering,
-        {broker: rack for broker, rack in known.items() if broker in alive},
+        {b.id: b.rack.told for b in snapshot.brokers if b.id in alive and b.rack.told is not None},
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,
         complete,

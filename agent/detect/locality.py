@@ -25,16 +25,23 @@ NOWHERE = 2
 class RackBits:
     """The racks of a cluster as bits; made once per set of brokers, and compared by identity."""
 
-    __slots__ = ("_masks", "bit_of", "broker_bits", "selector_is_rack_aware")
+    __slots__ = ("_masks", "bit_of", "broker_bits", "selector_is_rack_aware", "told_in")
 
     def __init__(
-        self, bit_of: Mapping[str, int], broker_bits: Mapping[int, int], *, selector_is_rack_aware: bool | None
+        self,
+        bit_of: Mapping[str, int],
+        broker_bits: Mapping[int, int],
+        *,
+        selector_is_rack_aware: bool | None,
+        told_in: Mapping[str, frozenset[str | None]] | None = None,
     ) -> None:
         self.bit_of = bit_of
         """Rack name -> bit; only racks that some broker has."""
         self.broker_bits = broker_bits
         """Broker id -> bit of its rack, or ``UNKNOWN``."""
         self.selector_is_rack_aware = selector_is_rack_aware
+        self.told_in = told_in or {}
+        """Rack name -> what the brokers in it tell of themselves."""
         # Clusters have far fewer different replica lists than partitions.
         self._masks: dict[tuple[int, ...], int] = {}
 
@@ -43,6 +50,21 @@ class RackBits:
         if rack.name is None or rack.state is not RackState.KNOWN:
             return 0
         return self.bit_of.get(rack.name, NOWHERE)
+
+    def serves(self, racks: Iterable[Rack]) -> bool | None:
+        """Whether the nearest replica serves readers in these racks; None when it serves some, or cannot be told.
+
+        A selector compares what a client tells with what brokers tell (KIP-392). Where only a locator knows one of the
+        two, or an alias makes them one, the leader serves.
+        """
+        if self.selector_is_rack_aware is False:
+            return False
+        heard: set[bool] = set()
+        for rack in racks:
+            told = self.told_in.get(rack.name) if rack.name is not None else None
+            if told is not None:
+                heard |= {rack.told is not None and rack.told == one for one in told}
+        return self.selector_is_rack_aware if heard <= {True} else None if True in heard else False
 
     def bit(self, rack_name: str) -> int:
         """The bit of a known rack."""
@@ -69,7 +91,7 @@ class TopicMasks(NamedTuple):
     kafka: tuple[int, ...]
     """Racks of all replicas."""
     read: tuple[int, ...]
-    """Racks in which a read is local for certain, for a client that sends its rack."""
+    """Racks in which a read is local for certain, for clients that the bits' selector serves."""
     read_possible: tuple[int, ...]
     """Racks in which a read may be local; the same object as ``read`` unless the selector is unknown."""
     kafka_histogram: tuple[tuple[int, int], ...]
@@ -94,7 +116,8 @@ def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | 
         b.id: bit_of[b.rack.name] if b.rack.state is RackState.KNOWN and b.rack.name is not None else UNKNOWN
         for b in brokers
     }
-    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware)
+    told = {name: frozenset(b.rack.told for b in brokers if b.alive and b.rack.name == name) for name in names}
+    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, told_in=told)
 
 
 def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:

@@ -28,7 +28,7 @@ def member_findings(group: _Group, view: View) -> list[Finding]:
     if broken:
         findings.append(_undecodable(group, broken, view))
     if view.ground.racks_matter and not group.hidden:
-        silent = [member for member in group.members if member.rack.state is RackState.UNKNOWN]
+        silent = [member for member in group.members if member.rack.silent]
         versions = {member.subscription_version for member in group.members} - {None}
         if silent:
             findings += _without_rack(group, silent, view)
@@ -53,7 +53,9 @@ def _without_rack(group: _Group, unknown: Iterable[Member], view: View) -> Itera
     ]
     if silent:
         who = of_all(len(silent), len(group.members), "member")
-        sentence = f"group {group.id} has {who} that send no rack ({_clients(silent)}): set client.rack"
+        known = sum(member.rack.state is RackState.KNOWN for member in silent)
+        located = f", and locators know the racks of {known} of them, but Kafka does not" if known else ""
+        sentence = f"group {group.id} has {who} that send no rack ({_clients(silent)}){located}: set client.rack"
         yield _finding(FindingReason.MEMBER_WITHOUT_RACK, group, silent, sentence, view)
 
 

@@ -31,6 +31,7 @@ _SILENT = {
     Part.LOG_DIRS: "sizes are unknown there, and so are byte rates",
     Part.RIGHTS: "it is unknown what else may be hidden",
     Part.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
+    Part.RACK_LOCATORS: "racks that only they know are as they last told them, or unknown",
 }
 _NEEDS = {
     Part.BROKERS: "DESCRIBE on the cluster",
@@ -45,6 +46,7 @@ _NEEDS = {
     Part.LOG_DIRS: "DESCRIBE on the cluster",
     Part.RIGHTS: "DESCRIBE on the cluster",
     Part.APPLICATION_LAGS: "access to the application's endpoint",
+    Part.RACK_LOCATORS: "access to what rack.locator.properties names",
 }
 
 

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 
 from agent.limits import TopologyHint
 from agent.memory.values import CopyKey
-from agent.model.members import streams_member, with_process_rack
+from agent.model.members import Racks, streams_member, with_process_rack
 from agent.model.processes import OffsetFacts, agreed_tags, distinct_tasks
-from agent.model.racks import agreed_rack, known_rack
-from agent.model.snapshot import GroupKind, Member, StreamsGroup, StreamsProcess, Topology
+from agent.model.racks import agreed_racks
+from agent.model.snapshot import GroupKind, Member, Rack, StreamsGroup, StreamsProcess, Topology
 from agent.model.topology import declared_topology
 from agent.observation import RawStreamsGroup, RawStreamsMember
 from assignors.problem import TaskId, TopicPartition
 
 
 def streams_group(
-    raw: RawStreamsGroup, partitions_of: Mapping[str, int], hint: TopologyHint
+    raw: RawStreamsGroup, partitions_of: Mapping[str, int], hint: TopologyHint, racks: Racks
 ) -> tuple[StreamsGroup, OffsetFacts]:
     """The group in any state, and the offsets that its members reported."""
     topology = None
@@ -29,25 +29,27 @@ def streams_group(
     for row in sorted(raw.members, key=lambda row: row.member_id):
         threads.setdefault(row.process_id, []).append(row)
     members: list[Member] = []
-    for rows in threads.values():
+    rack_of: dict[str, Rack] = {}
+    for name, rows in threads.items():
         own = [
             streams_member(
                 row,
-                known_rack(row.rack_id),
+                racks.of(row.rack_id, row),
                 reads,
                 _partitions(row.assignment.active, topology, sources),
                 _partitions(row.target.active, topology, sources),
             )
             for row in rows
         ]
-        members += with_process_rack(own, agreed_rack(row.rack_id for row in rows))
+        rack_of[name] = agreed_racks([member.rack for member in own])
+        members += with_process_rack(own, rack_of[name])
     group = StreamsGroup(
         raw.group_id,
         GroupKind.STREAMS,
         raw.state,
         assignor=None,
         members=tuple(sorted(members, key=lambda member: member.id)),
-        processes=tuple([_process(name, threads[name]) for name in sorted(threads)]),
+        processes=tuple([_process(name, rack_of[name], threads[name]) for name in sorted(threads)]),
         topology=topology,
         hidden=False,
         epoch=raw.group_epoch,
@@ -59,10 +61,10 @@ def streams_group(
     return group, OffsetFacts({}, _offsets(raw.members), follow_up=False)
 
 
-def _process(process_id: str, threads: list[RawStreamsMember]) -> StreamsProcess:
+def _process(process_id: str, rack: Rack, threads: list[RawStreamsMember]) -> StreamsProcess:
     return StreamsProcess(
         process_id,
-        agreed_rack(row.rack_id for row in threads),
+        rack,
         agreed_tags(row.client_tags for row in threads),
         len(threads),
         tuple([row.member_id for row in threads]),

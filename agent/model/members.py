@@ -15,16 +15,39 @@ from agent.decode.values import (
     Subscription,
     Undecodable,
 )
+from agent.model.located import Located, client_subject
 from agent.model.racks import known_rack
 from agent.model.snapshot import UNKNOWN_RACK, Defect, Member, Rack, RackState
-from agent.observation import RawConsumerMember, RawStreamsMember
+from agent.observation import RawConsumerMember, RawMember, RawStreamsMember
 from assignors.problem import TopicPartition
 
 _NO_DEFECTS: tuple[Defect, ...] = ()
 
 
-def classic_member(decoded: DecodedMember, racks: dict[str, Rack], *, stable: bool) -> Member:
-    """A member of a classic group; ``racks`` shares one rack value among all members that name it."""
+class Racks:
+    """The racks of members: as they are told, or as the locators know them. Equal racks are one object."""
+
+    __slots__ = ("_located", "_told")
+
+    def __init__(self, located: Located | None = None) -> None:
+        self._located = located
+        self._told: dict[str, Rack] = {}
+
+    def of(self, told: str | None, raw: RawMember | RawConsumerMember | RawStreamsMember) -> Rack:
+        """The rack of a member that tells this one of itself, or none."""
+        if self._located is not None:
+            subject = client_subject(raw.client_id, raw.instance_id, raw.client_host)
+            return self._located.rack(subject, (told,))
+        if not told:
+            return UNKNOWN_RACK
+        rack = self._told.get(told)
+        if rack is None:
+            rack = self._told[told] = known_rack(told)
+        return rack
+
+
+def classic_member(decoded: DecodedMember, racks: Racks, *, stable: bool) -> Member:
+    """A member of a classic group. What it tells while it shows no bytes is unknown, and so is its rack then."""
     raw, subscription, user_data, assignment, assignment_data = decoded
     if isinstance(subscription, Subscription):
         version, topics, owned, generation = (
@@ -33,7 +56,7 @@ def classic_member(decoded: DecodedMember, racks: dict[str, Rack], *, stable: bo
             subscription.owned,
             subscription.generation,
         )
-        rack = _shared(subscription.rack, racks)
+        rack = racks.of(subscription.rack, raw)
         if isinstance(user_data, StickyUserData):
             # An eager sticky member gives everything up before it joins, and says in its user data what that was.
             owned = user_data.owned if user_data.owned is not None else owned
@@ -66,14 +89,14 @@ def classic_member(decoded: DecodedMember, racks: dict[str, Rack], *, stable: bo
     )
 
 
-def consumer_member(raw: RawConsumerMember, racks: dict[str, Rack]) -> Member:
+def consumer_member(raw: RawConsumerMember, racks: Racks) -> Member:
     """A member of a KIP-848 group."""
     return Member(
         raw.member_id,
         raw.instance_id,
         raw.client_id,
         raw.client_host,
-        _shared(raw.rack_id, racks),
+        racks.of(raw.rack_id, raw),
         None,
         raw.topics,
         raw.topic_regex,
@@ -112,18 +135,11 @@ def streams_member(
 
 def with_process_rack(members: Iterable[Member], rack: Rack) -> list[Member]:
     """The members of one process: where they contradict each other, none of their racks is believed."""
-    if rack.state is RackState.CONFLICTING:
+    if rack.state is not RackState.CONFLICTING:
+        return list(members)
+    if rack.source is None:
         return [member._replace(rack=rack) for member in members]
-    return list(members)
-
-
-def _shared(name: str | None, racks: dict[str, Rack]) -> Rack:
-    if not name:
-        return UNKNOWN_RACK
-    rack = racks.get(name)
-    if rack is None:
-        rack = racks[name] = known_rack(name)
-    return rack
+    return [member._replace(rack=rack._replace(sent=member.rack.told)) for member in members]
 
 
 def _defects(decoded: DecodedMember) -> tuple[Defect, ...]:

@@ -9,11 +9,12 @@ KIP-881 and KIP-925 compare rack ids exactly, so nothing is trimmed or folded he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.memory.values import Memory
+from agent.model.located import Located, broker_subject
 from agent.model.snapshot import UNKNOWN_RACK, BrokerState, Rack, RackState
-from agent.observation import Observation, RawBroker
+from agent.observation import Observation, Part, RawBroker
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 SELECTOR_CONFIG = "replica.selector.class"
@@ -24,6 +25,17 @@ def known_rack(name: str | None) -> Rack:
     return Rack(RackState.KNOWN, name) if name else UNKNOWN_RACK
 
 
+def agreed_racks(racks: Sequence[Rack]) -> Rack:
+    """The one rack of all that are known; conflicting when they differ. As it was told, where it was told by one."""
+    known = [rack for rack in racks if rack.name is not None]
+    names = tuple(sorted({str(rack.name) for rack in known}))
+    if len(names) > 1:
+        told = {rack.told for rack in racks} - {None}
+        source = None if len(told) > 1 else min(rack.source for rack in known if rack.source is not None)
+        return Rack(RackState.CONFLICTING, None, names, source=source)
+    return min(known, key=lambda rack: (rack.source or "", rack.sent or "", rack.others), default=UNKNOWN_RACK)
+
+
 def agreed_rack(claims: Iterable[str | None]) -> Rack:
     """The one rack that all who claim one agree on; unknown when nobody does, conflicting when they differ."""
     told = sorted({claim for claim in claims if claim})
@@ -32,13 +44,21 @@ def agreed_rack(claims: Iterable[str | None]) -> Rack:
     return known_rack(told[0]) if len(told) == 1 else Rack(RackState.CONFLICTING, None, tuple(told))
 
 
-def brokers_of(observation: Observation, named: Iterable[int], memory: Memory) -> tuple[BrokerState, ...]:
+def brokers_of(
+    observation: Observation, named: Iterable[int], memory: Memory, located: Located | None = None
+) -> tuple[BrokerState, ...]:
     """Every broker that answered or that is named by a replica list or remembered with replicas, sorted by id."""
     answered: dict[int, list[RawBroker]] = {}
     for row in observation.brokers:
         answered.setdefault(row.id, []).append(row)
-    brokers = [_present(rows, observation.cordoned) for rows in answered.values()]
-    brokers += [_absent(broker, memory) for broker in set(named) - answered.keys()]
+    unanswered = any(gap.part is Part.RACK_LOCATORS for gap in observation.gaps)
+    brokers: list[BrokerState] = []
+    for broker, rows in answered.items():
+        rack = _told(rows, located)
+        if unanswered and rack.state is RackState.UNKNOWN:  # a locator that did not answer may well know
+            rack = _remembered(broker, memory)._replace(source=rack.source or "", sent=rack.sent)
+        brokers.append(_present(rows, rack, observation.cordoned))
+    brokers += [_absent(broker, memory, located) for broker in set(named) - answered.keys()]
     return tuple(sorted(brokers, key=lambda broker: broker.id))
 
 
@@ -64,23 +84,25 @@ def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int,
     return None if None in told else True
 
 
-def _present(rows: list[RawBroker], cordoned: frozenset[int]) -> BrokerState:
+def _told(rows: list[RawBroker], located: Located | None) -> Rack:
+    claims = [row.rack for row in rows]
+    return agreed_rack(claims) if located is None else located.rack(broker_subject(rows[0].id, rows[0].host), claims)
+
+
+def _present(rows: list[RawBroker], rack: Rack, cordoned: frozenset[int]) -> BrokerState:
     row = rows[0]
     fenced = None if any(r.fenced is None for r in rows) else all(r.fenced for r in rows)
-    return BrokerState(
-        row.id,
-        row.host,
-        row.port,
-        agreed_rack(r.rack for r in rows),
-        fenced is not True,
-        fenced,
-        row.id in cordoned,
-    )
+    return BrokerState(row.id, row.host, row.port, rack, fenced is not True, fenced, row.id in cordoned)
 
 
-def _absent(broker: int, memory: Memory) -> BrokerState:
+def _absent(broker: int, memory: Memory, located: Located | None) -> BrokerState:
+    rack = UNKNOWN_RACK if located is None else located.rack(broker_subject(broker, None), ())
+    if rack.state is RackState.UNKNOWN:
+        rack = _remembered(broker, memory)
+    return BrokerState(broker, None, None, rack, alive=False, fenced=None, cordoned=False)
+
+
+def _remembered(broker: int, memory: Memory) -> Rack:
     seen = memory.brokers.get(broker)
-    remembered = known_rack(seen.known if seen is not None else None)
-    if remembered is not UNKNOWN_RACK:
-        remembered = remembered._replace(remembered=True)
-    return BrokerState(broker, None, None, remembered, alive=False, fenced=None, cordoned=False)
+    rack = known_rack(seen.known if seen is not None else None)
+    return rack if rack is UNKNOWN_RACK else rack._replace(remembered=True)

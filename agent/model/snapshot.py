@@ -28,7 +28,11 @@ class RackState(StrEnum):
 
 
 class Rack(NamedTuple):
-    """A rack, three-valued. Only a known rack has a name, and only a known rack is equal to another."""
+    """A rack, three-valued. Only a known rack has a name, and only a known rack is equal to another.
+
+    What is known and what Kafka is told may differ where rack locators are set (KIP-36): ``name`` says where a broker
+    or client stands, ``told`` what it says of itself, which is all that Kafka's own assignors and placers see.
+    """
 
     state: RackState
     name: str | None
@@ -37,6 +41,25 @@ class Rack(NamedTuple):
     """When conflicting: every value that was claimed, sorted."""
     remembered: bool = False
     """True for an absent broker whose rack was last seen in an earlier cycle."""
+    source: str | None = None
+    """The locator that knows it (or contradicts itself), by its name in ``rack.locator.class``.
+
+    None for ``broker.rack`` or ``client.rack`` as they were told; ``""`` where no locator knows it now.
+    """
+    sent: str | None = None
+    """With a source: what ``broker.rack`` or ``client.rack`` say, letter by letter; None when they say nothing."""
+    others: tuple[tuple[str, str], ...] = ()
+    """(locator, rack) of every locator that says otherwise and was overruled, and of each one's contradictions."""
+
+    @property
+    def told(self) -> str | None:
+        """What the broker or client itself says, as Kafka compares it; None when it says nothing."""
+        return self.name if self.source is None else self.sent
+
+    @property
+    def silent(self) -> bool:
+        """True when the broker or client itself says nothing, whatever locators know."""
+        return self.state is RackState.UNKNOWN if self.source is None else self.sent is None
 
 
 UNKNOWN_RACK = Rack(RackState.UNKNOWN, None)
@@ -52,6 +75,17 @@ class BrokerState(NamedTuple):
     alive: bool
     fenced: bool | None
     cordoned: bool
+
+
+class LocatorState(NamedTuple):
+    """A rack locator, and how fresh what it tells is."""
+
+    name: str
+    """As ``rack.locator.class`` names it."""
+    rows: int | None
+    """Rows of its table, or its rules; None for ``wire``, and for one that never answered."""
+    age_ms: int | None
+    """How old its answer is; 0 for rules and for an answer of this look; None for one that never answered."""
 
 
 class PartitionState(NamedTuple):
@@ -312,6 +346,8 @@ class Snapshot:
     """False when the sizes are those of an earlier look, because log dirs are asked less often."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
+    rack_locators: tuple[LocatorState, ...] = ()
+    """In the order in which they are asked; empty where the wire alone is believed."""
     rights: Rights = field(default_factory=Rights)
     vanished_topics: tuple[str, ...] = ()
     """Topics that a witness said are gone; others that are missing may only be hidden."""

@@ -22,10 +22,10 @@ from agent.decode.values import (
 )
 from agent.limits import TopologyHint
 from agent.memory.values import CopyKey
-from agent.model.members import classic_member, with_process_rack
+from agent.model.members import Racks, classic_member, with_process_rack
 from agent.model.processes import OffsetFacts, agreed_tags, distinct_tasks
-from agent.model.racks import agreed_rack
-from agent.model.snapshot import GroupKind, Member, Rack, StreamsGroup, StreamsProcess
+from agent.model.racks import agreed_racks
+from agent.model.snapshot import GroupKind, Member, StreamsGroup, StreamsProcess
 from agent.model.topology import Clues, TopicNames, inferred_topology
 from assignors.problem import TaskId, TopicPartition
 
@@ -34,7 +34,7 @@ _Thread = tuple[DecodedMember, Member]
 
 
 def classic_streams_group(
-    decoded: DecodedGroup, topics: TopicNames, hint: TopologyHint, racks: dict[str, Rack]
+    decoded: DecodedGroup, topics: TopicNames, hint: TopologyHint, racks: Racks
 ) -> tuple[StreamsGroup, OffsetFacts]:
     """A classic group whose protocol is ``stream``, in state Stable, and the offsets that its members told."""
     raw = decoded.raw
@@ -94,7 +94,7 @@ def _process(process_id: str, threads: list[_Thread]) -> StreamsProcess:
     told = [row.user_data for row, _ in threads if isinstance(row.user_data, StreamsSubscription)]
     return StreamsProcess(
         process_id,
-        agreed_rack(member.rack.name for _, member in threads),
+        agreed_racks([member.rack for _, member in threads]),
         agreed_tags(subscription.client_tags or () for subscription in told),
         len(threads),
         tuple(sorted([member.id for _, member in threads])),

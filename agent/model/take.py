@@ -15,6 +15,7 @@ from agent.memo import Memo
 from agent.memory.values import Memory
 from agent.model.groups import Groups, groups_of
 from agent.model.lags import Clock, Offsets, copies_of
+from agent.model.located import located, locator_states
 from agent.model.processes import NO_OFFSETS
 from agent.model.racks import brokers_of, selector_is_rack_aware
 from agent.model.rates import byte_rates
@@ -32,8 +33,11 @@ def take_snapshot(
     """The cluster as one value. With a memo, only what changed since the last call is built again."""
     memo = memo if memo is not None else Memo()
     topics = topics_of(observation, limits, memo)
-    groups = groups_of(observation, decoded, topics.by_name, memory=memory, limits=limits, memo=memo)
-    brokers = _same("brokers", brokers_of(observation, topics.brokers, memory), memo)
+    by_locators = located(observation, limits.rack_locators, memo)
+    groups = groups_of(
+        observation, decoded, topics.by_name, memory=memory, limits=limits, memo=memo, located=by_locators
+    )
+    brokers = _same("brokers", brokers_of(observation, topics.brokers, memory, by_locators), memo)
     return Snapshot(
         cluster_id=observation.cluster_id,
         controller=observation.controller,
@@ -50,6 +54,7 @@ def take_snapshot(
         size_bytes=sizes_of(observation, memo),
         sizes_fresh=Part.LOG_DIRS not in observation.ages_ms,
         bytes_per_s=byte_rates(observation.end_offsets, memory, observation.monotonic_ms),
+        rack_locators=locator_states(observation, limits.rack_locators),
         rights=observation.rights,
         vanished_topics=observation.vanished_topics,
         vanished_groups=observation.vanished_groups,

@@ -59,6 +59,7 @@ def assemble(context: Context, answers: Answers, judged: Judgements) -> Observat
         replica_bytes=world.log_dirs.replica_bytes,
         cordoned=world.log_dirs.cordoned,
         application_lags=world.application_lags,
+        rack_tables=world.rack_tables,
         rights=rights,
         vanished_topics=tuple(sorted(judged.topics.gone)),
         vanished_groups=tuple(sorted(judged.groups.gone)),

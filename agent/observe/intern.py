@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from agent.observation import Observation, RawConsumerGroup, RawGroup, RawStreamsGroup, RawTopic
+from agent.observation import Observation, RawConsumerGroup, RawGroup, RawRackTable, RawStreamsGroup, RawTopic
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -36,6 +36,7 @@ def interned_observation(new: Observation, last: Observation | None) -> Observat
         reassignments=interned(new.reassignments, last.reassignments, lambda row: row.id),
         replica_bytes=interned_values(new.replica_bytes, last.replica_bytes),
         application_lags=interned(new.application_lags, last.application_lags, lambda row: row[:4]),
+        rack_tables=interned(new.rack_tables, last.rack_tables, lambda row: row.locator, _rack_table),
     )
 
 
@@ -75,6 +76,10 @@ def interned_values(values: Mapping[K, V], last: Mapping[K, V]) -> Mapping[K, V]
         same = same and kept is old
         result[key] = kept
     return last if same else result
+
+
+def _rack_table(new: RawRackTable, old: RawRackTable) -> RawRackTable:
+    return new._replace(rows=old.rows) if new.rows == old.rows else new
 
 
 def _topic(new: RawTopic, old: RawTopic) -> RawTopic:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.observation import Observation, Part
+from agent.observation import Observation, Part, RawLocated
 
 
 @dataclass(slots=True)
@@ -21,6 +21,10 @@ class Recall:
     known_groups: frozenset[str] = frozenset()
     taken_ms: dict[Part, int] = field(default_factory=dict)
     """Part -> monotonic time of its last complete answer."""
+    rack_tables: dict[str, tuple[bytes, tuple[RawLocated, ...]]] = field(default_factory=dict)
+    """Rack locator -> (digest of the text of its last good answer, the rows of it): not read twice."""
+    asked_locators: set[str] = field(default_factory=set)
+    """Rack locators whose question has not come back."""
 
     def age_ms(self, part: Part, now_ms: int) -> int | None:
         """How old the last complete answer to that part is; None when there is none."""

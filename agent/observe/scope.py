@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 
 from agent.observation import Part
+from agent.observe.locators.question import LocatorQuestion
 
 SLOW_PARTS_REFRESH_MS: Mapping[Part, int] = MappingProxyType({
     Part.LOG_DIRS: 30_000,
@@ -39,6 +40,8 @@ class Scope:
     application_urls: tuple[str, ...] = ()
     """Where applications tell their own lags."""
     application_max_bytes: int = 4 * 1024 * 1024
+    rack_locators: tuple[LocatorQuestion, ...] = ()
+    """Rack locators outside of the process, in the order of ``rack.locator.class``."""
     shrink_share: float = 0.2
     """Part of the known topics or groups that may vanish unexplained before the smaller world is doubted."""
     names_asked: int = 1_000

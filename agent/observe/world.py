@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agent.observation import Gap, Part, RawApplicationLag, RawListedGroup, RawReassignment, RawTopic
+from agent.observation import (
+    Gap,
+    Part,
+    RawApplicationLag,
+    RawListedGroup,
+    RawRackTable,
+    RawReassignment,
+    RawTopic,
+)
 from agent.observe.application import ApplicationLags, read_application_lags
 from agent.observe.asks import Ask, ask_together
 from agent.observe.context import Context
+from agent.observe.locators.ask import locator_asks, told_tables
 from agent.observe.slow import NO_CONFIGS, NO_LOG_DIRS, Configs, broker_configs, log_dirs
 from agent.wire.cluster_calls import LogDirs, TopicsAnswer
 from agent.wire.group_calls import ListedGroups
@@ -32,6 +41,7 @@ class World:
     log_dirs_fresh: bool
     broker_configs: Configs
     application_lags: tuple[RawApplicationLag, ...]
+    rack_tables: tuple[RawRackTable, ...]
     gaps: tuple[Gap, ...]
 
 
@@ -44,7 +54,9 @@ def ask_world(context: Context) -> World:
     disks: Ask[tuple[LogDirs, bool]] = Ask(Part.LOG_DIRS, partial(log_dirs, context), (NO_LOG_DIRS, False))
     configs: Ask[Configs] = Ask(Part.BROKER_CONFIGS, partial(broker_configs, context), NO_CONFIGS)
     lags = [_lags_of(url, context) for url in scope.application_urls]
-    gaps = ask_together(context, (topics, listed, moves, disks, configs, *lags), name="world")
+    locators = locator_asks(context)
+    gaps = ask_together(context, (topics, listed, moves, disks, configs, *lags, *locators), name="world")
+    tables, gaps = told_tables(context, locators, gaps)
     found = listed.answer
     dirs, fresh = disks.answer
     told = [ask.answer for ask in lags]
@@ -59,6 +71,7 @@ def ask_world(context: Context) -> World:
         log_dirs_fresh=fresh,
         broker_configs=configs.answer,
         application_lags=tuple(sorted(lag for one in told for lag in one.lags)),
+        rack_tables=tables,
         gaps=(
             *gaps,
             *(found.gaps if found else ()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.detect.assess import ground_of, topics_of
+from agent.detect.assess import bits_for, ground_of, topics_of
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.locality import Ground
 from agent.detect.tally import Tally, tally_reads
@@ -31,7 +31,7 @@ def worth(gained: float, total: float, limits: Limits, bytes_per_s: float | None
 def group_ground(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot, memo: Memo) -> Ground:
     """Where a group's topics have their replicas."""
     names = memo.of(("group topics", group.id), (group,), lambda: topics_of(group))
-    return ground_of(names, snapshot, memo)
+    return ground_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
 
 
 def reading(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground) -> Reading | None:

@@ -21,6 +21,7 @@ from agent.observation import (
     RawConsumerGroup,
     RawGroup,
     RawListedGroup,
+    RawRackTable,
     RawReassignment,
     RawStreamsGroup,
     RawTopic,
@@ -50,6 +51,7 @@ class Kind(StrEnum):
     COMMITTED_OFFSETS = "committed_offsets"
     REASSIGNMENTS = "reassignments"
     APPLICATION_LAGS = "application_lags"
+    RACK_TABLE = "rack_table"
     LIMITS = "limits"
     MEMORY = "memory"
     REPORT = "report"
@@ -204,6 +206,7 @@ INPUT_SHAPES: Mapping[Kind, type] = {
     Kind.COMMITTED_OFFSETS: CommittedOffsetsData,
     Kind.REASSIGNMENTS: ReassignmentsData,
     Kind.APPLICATION_LAGS: ApplicationLagsData,
+    Kind.RACK_TABLE: RawRackTable,
     Kind.LIMITS: LimitsData,
     Kind.MEMORY: MemoryData,
 }

@@ -134,6 +134,7 @@ def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
     yield _Row(Kind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
     yield _Row(Kind.APPLICATION_LAGS, cluster, ApplicationLagsData(seen.application_lags))
     yield _Row(Kind.LISTED_GROUPS, cluster, ListedGroupsData(seen.listed_groups))
+    yield from (_Row(Kind.RACK_TABLE, f"locator/{table.locator}", table) for table in seen.rack_tables)
     yield from (_Row(Kind.BROKER, f"broker/{broker.id}", broker) for broker in seen.brokers)
     for broker, configs in seen.broker_configs.items():
         yield _Row(Kind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
@@ -198,6 +199,7 @@ def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]
         },
         cordoned=head.cordoned,
         application_lags=_only(data, Kind.APPLICATION_LAGS).lags,
+        rack_tables=tuple(data[Kind.RACK_TABLE]),
         rights=head.rights,
         vanished_topics=head.vanished_topics,
         vanished_groups=head.vanished_groups,

@@ -7,8 +7,21 @@ from collections.abc import Callable
 import pytest
 
 from agent.detect.finding import FindingReason as Reason
+from agent.limits import Limits
 from agent.observation import GapCause, Part
-from tests.builders import Answers, Run, an_observation, consumer, instance, process_id, reader, with_group
+from tests.builders import (
+    TABLE,
+    WIRE,
+    Answers,
+    Run,
+    an_observation,
+    consumer,
+    instance,
+    located,
+    process_id,
+    reader,
+    with_group,
+)
 
 Looks = tuple[Callable[[Answers], object], ...]
 LIMITS = with_group("app", num_standby_replicas=0, rack_aware_assignment_strategy="min_traffic")
@@ -51,6 +64,7 @@ FOUND_BY: dict[Reason, Looks] = {
     Reason.BROKER_RACK_MISSING: (lambda a: a.broker(4, None),),
     Reason.RACK_FLAPPING: (nothing, *[lambda a, rack=rack: a.broker(4, rack) for rack in "bab"]),  # type: ignore[misc]
     Reason.RACK_SPELLING: (lambda a: a.broker(4, "A"),),
+    Reason.RACK_LOCATORS_DISAGREE: (lambda a: a.extra.update(rack_tables=(located("file", "broker.4=b"),)),),
     Reason.SELECTOR_NOT_RACK_AWARE: (lambda a: a.selector(None),),
     Reason.REPLICA_RACKS_CHANGED: (nothing, lambda a: a.topic("orders", (1, 2), (2, 3), (3, 2))),
     Reason.REPLICAS_SHARE_RACK: (lambda a: a.topic("orders", (1, 4), (2, 3), (3, 1)),),
@@ -106,6 +120,8 @@ def test_found_with_id_sentence_and_age(reason: Reason) -> None:
     limits = LIMITS
     if reason in WITH_STANDBYS:
         limits = with_group("app", num_standby_replicas=1, rack_aware_assignment_strategy="min_traffic")
+    if reason is Reason.RACK_LOCATORS_DISAGREE:
+        limits = Limits(rack_locators=(WIRE, TABLE))
     run = Run(limits)
     looks = FOUND_BY[reason]
     for number, change in enumerate(looks):

@@ -10,7 +10,7 @@ FLOW = ROOT / "docs" / "flow.md"
 BEGIN, END = "<!-- files -->", "<!-- end of files -->"
 
 SECTIONS = (
-    ("1. observe", "shell", ("agent/observation.py", "agent/observe", "agent/wire")),
+    ("1. observe", "shell", ("agent/observation.py", "agent/observe", "agent/observe/locators", "agent/wire")),
     ("2. decode", "pure", ("agent/decode",)),
     ("3. model", "pure", ("agent/model", "agent/memory")),
     ("4. detect", "pure", ("agent/detect",)),

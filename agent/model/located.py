@@ -1,0 +1,134 @@
+"""The rack in which each broker and each client stands, by all rack locators together (KIP-36).
+
+Locators are asked in the order of ``rack.locator.class``, and the first that knows wins. One that says two things at
+once does not know: the next is asked, and when none knows, the rack is conflicting. Whoever says otherwise than the
+winner is kept with what it said. Aliases translate every answer first, so that two names of one rack are no
+contradiction; ``told`` keeps what the wire says, letter by letter, because Kafka compares that.
+
+Pure: the answers of files, commands and entry points came with the observation, the rules of the others are limits.
+Without locators nothing here is asked, and racks are what the wire tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.limits import LocatorKind, RackLocator
+from agent.memo import Memo
+from agent.model.locators import Networks, Patterns, addresses_of, hosts_of, name_key
+from agent.model.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
+from agent.observation import Observation, RawLocated
+
+_Tables = Mapping[tuple[str, str], tuple[str, ...]]
+_Said = tuple[str, Sequence[str]]
+"""(locator, the racks that it tells, sorted: none, one, or a contradiction)."""
+
+
+class Subject(NamedTuple):
+    """A broker or client by all names under which a locator may know it."""
+
+    names: tuple[tuple[str, str], ...]
+    """(``broker``, ``host``, ``client.id`` or ``group.instance.id``; the name)."""
+    host: str | None
+    """As the broker advertises it, or as the coordinator saw the client."""
+
+
+def broker_subject(broker: int, host: str | None) -> Subject:
+    """A broker; without host, one that is only named by replica lists."""
+    return Subject((("broker", str(broker)),), host)
+
+
+def client_subject(client_id: str, instance_id: str | None, host: str) -> Subject:
+    """A member of a group."""
+    static = (("group.instance.id", instance_id),) if instance_id else ()
+    return Subject((*static, ("client.id", client_id)), host)
+
+
+class Located:
+    """The locators with their rules and tables, ready to be asked; compared by identity."""
+
+    __slots__ = ("_aliases", "_networks", "_order", "_patterns", "_same", "_tables")
+
+    def __init__(self, order: tuple[RackLocator, ...], tables: Mapping[str, tuple[RawLocated, ...]]) -> None:
+        self._order = tuple((locator.name, locator.kind) for locator in order if locator.kind is not LocatorKind.ALIAS)
+        self._aliases = {other: meant for locator in order for other, meant in locator.aliases}
+        self._patterns = {locator.name: Patterns(locator.patterns) for locator in order}
+        self._networks = {locator.name: Networks(locator.networks) for locator in order}
+        self._tables: dict[str, _Tables] = {name: _indexed(rows) for name, rows in tables.items()}
+        self._same: dict[Rack, Rack] = {}
+
+    def rack(self, subject: Subject, told: Iterable[str | None]) -> Rack:
+        """Its rack, given what it says of itself (several claims when the wire tells several)."""
+        claims = sorted({claim for claim in told if claim})
+        said = [(name, self._said(name, kind, subject, claims)) for name, kind in self._order]
+        rack = _settled([(name, racks) for name, racks in said if racks], claims)
+        # A cluster has few racks and many clients: equal racks are one object.
+        return self._same.setdefault(rack, rack)
+
+    def _said(self, name: str, kind: LocatorKind, subject: Subject, told: Sequence[str]) -> Sequence[str]:
+        """The racks that one locator tells, in the names that are meant."""
+        match kind:
+            case LocatorKind.WIRE:
+                racks: Iterable[str] = told
+            case LocatorKind.REGEX:
+                racks = self._patterns[name].racks(subject.names, hosts_of(subject.host))
+            case LocatorKind.CIDR:
+                racks = self._networks[name].racks(addresses_of(subject.host))
+            case _:
+                table = self._tables.get(name, {})
+                keys = [*subject.names, *(("host", host) for host in hosts_of(subject.host))]
+                racks = [rack for key in keys for rack in table.get(name_key(*key), ())]
+        return sorted({self._aliases.get(rack, rack) for rack in racks})
+
+
+def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo) -> Located | None:
+    """The locators as this look found them, the same object while no answer changed; None where only the wire tells."""
+    if not order:
+        return None
+    tables = {table.locator: table.rows for table in observation.rack_tables}
+    return memo.of(("located",), (order, tables), lambda: Located(order, tables))
+
+
+def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> tuple[LocatorState, ...]:
+    """Every locator with the size and the age of what it tells."""
+    tables = {table.locator: table for table in observation.rack_tables}
+    states: list[LocatorState] = []
+    for locator in order:
+        table = tables.get(locator.name)
+        if locator.kind is LocatorKind.TABLE:
+            told = (None, None) if table is None else (len(table.rows), table.age_ms)
+            states.append(LocatorState(locator.name, *told))
+        else:
+            rules = len(locator.patterns) + len(locator.networks) + len(locator.aliases)
+            states.append(LocatorState(locator.name, None if locator.kind is LocatorKind.WIRE else rules, 0))
+    return tuple(states)
+
+
+def _settled(said: Sequence[_Said], told: Sequence[str]) -> Rack:
+    """The first that knows wins; ``said`` holds whoever says anything, in order."""
+    sent = told[0] if len(told) == 1 else None
+    winner = next(((name, racks[0]) for name, racks in said if len(racks) == 1), None)
+    if winner is None:
+        if not said:
+            return UNKNOWN_RACK if sent is None else UNKNOWN_RACK._replace(source="", sent=sent)
+        source, claims = said[0]
+        others = _others(said[1:], None)
+        return Rack(RackState.CONFLICTING, None, tuple(claims), source=source, sent=sent, others=others)
+    source, name = winner
+    others = _others(said, name)
+    if source == LocatorKind.WIRE.value and name == sent:
+        return Rack(RackState.KNOWN, name, others=others)
+    return Rack(RackState.KNOWN, name, source=source, sent=sent, others=others)
+
+
+def _others(said: Iterable[_Said], name: str | None) -> tuple[tuple[str, str], ...]:
+    return tuple((locator, rack) for locator, racks in said for rack in racks if rack != name)
+
+
+def _indexed(rows: Iterable[RawLocated]) -> dict[tuple[str, str], tuple[str, ...]]:
+    table: dict[tuple[str, str], tuple[str, ...]] = {}
+    for row in rows:
+        key = name_key(row.of, row.name)
+        table[key] = (*table.get(key, ()), row.rack)
+    return table

@@ -1,0 +1,124 @@
+"""Asks every rack locator outside of the process, in every look; the last good answer stands in for a failed one.
+
+Invariants: a locator whose earlier question has not come back (a file on a dead file server) is not asked again, so
+that threads never pile up; a table that did not change is the same object as before; whatever fails is a gap that says
+how old the answer is that stands in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from agent.observation import Gap, GapCause, Part, RawLocated, RawRackTable
+from agent.observe.asks import Ask
+from agent.observe.context import Context
+from agent.observe.locators.entry_point import ask_entry_point
+from agent.observe.locators.program import output_of
+from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
+from agent.observe.locators.table import read_table
+from agent.observe.recall import Recall
+from agent.wire import CallFailed
+from agent.wire.deadline import Deadline
+
+Rows = tuple[RawLocated, ...]
+Read = Callable[[bytes], Rows]
+
+
+def locator_asks(context: Context) -> list[Ask[Rows | None]]:
+    """One question per locator; the answer is None where it failed, and its gap has the locator as subject."""
+    return [
+        Ask(
+            Part.RACK_LOCATORS,
+            partial(ask_locator, question, context.recall, context.timeout_ms),
+            None,
+            subject=question.name,
+        )
+        for question in context.scope.rack_locators
+    ]
+
+
+def told_tables(
+    context: Context, asks: Sequence[Ask[Rows | None]], gaps: Sequence[Gap]
+) -> tuple[tuple[RawRackTable, ...], tuple[Gap, ...]]:
+    """The tables of this look, and the gaps with what stands in for each failed answer."""
+    kept = _kept(context)
+    answered = {ask.subject: RawRackTable(ask.subject, ask.answer, 0) for ask in asks if ask.answer is not None}
+    told = [answered.get(ask.subject) or kept.get(ask.subject) for ask in asks]
+    tables = tuple(table for table in told if table is not None)
+    return tables, tuple(_with_age(gap, kept) if gap.part is Part.RACK_LOCATORS else gap for gap in gaps)
+
+
+def ask_locator(question: LocatorQuestion, recall: Recall, timeout_ms: int) -> Rows:
+    """The rows of its answer. Raises CallFailed."""
+    if question.name in recall.asked_locators:
+        raise CallFailed(GapCause.TIMED_OUT, "it has not yet answered the question of an earlier look")
+    recall.asked_locators.add(question.name)
+    read: Read
+    try:
+        match question:
+            case FileQuestion():
+                content, read = file_content(question), partial(read_table, form=question.form)
+            case CommandQuestion():
+                until = Deadline.after_ms(min(question.timeout_ms, timeout_ms))
+                content = output_of(question.argv, deadline=until, max_bytes=question.max_bytes)
+                read = partial(read_table, form=question.form)
+            case EntryPointQuestion():
+                content, read = ask_entry_point(question, timeout_ms)
+        return _parsed(question.name, content, read, recall)
+    finally:
+        recall.asked_locators.discard(question.name)
+
+
+def file_content(question: FileQuestion) -> bytes:
+    """The bytes of a regular file that is not too large. Raises CallFailed."""
+    try:
+        # Not to wait for the other end of a pipe that somebody put there.
+        descriptor = os.open(question.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        raise CallFailed(GapCause.NOT_ALLOWED, f"{question.path} may not be read") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "no usable path"
+        raise CallFailed(GapCause.UNREACHABLE, f"{question.path} cannot be read ({why})") from None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CallFailed(GapCause.ERROR, f"{question.path} is no regular file")
+        try:
+            content = file.read(question.max_bytes + 1)
+        except OSError as error:
+            raise CallFailed(GapCause.ERROR, f"{question.path} cannot be read ({error.strerror})") from None
+    if len(content) > question.max_bytes:
+        raise CallFailed(GapCause.TOO_LARGE, f"{question.path} is larger than {question.max_bytes} bytes")
+    return content
+
+
+def _parsed(name: str, content: bytes, read: Read, recall: Recall) -> Rows:
+    """The rows of an answer, those of the last one when not a byte of it changed."""
+    digest = hashlib.sha256(content).digest()
+    known = recall.rack_tables.get(name)
+    if known is not None and known[0] == digest:
+        return known[1]
+    rows = read(content)
+    recall.rack_tables[name] = digest, rows
+    return rows
+
+
+def _kept(context: Context) -> dict[str, RawRackTable]:
+    """The last good answers, as old as they are now."""
+    last = context.recall.last
+    if last is None:
+        return {}
+    elapsed_ms = context.now_ms - last.monotonic_ms
+    return {table.locator: table._replace(age_ms=table.age_ms + elapsed_ms) for table in last.rack_tables}
+
+
+def _with_age(gap: Gap, kept: dict[str, RawRackTable]) -> Gap:
+    if not gap.subject:
+        return gap
+    table = kept.get(gap.subject)
+    if table is None:
+        return gap._replace(detail=f"{gap.detail}; it has never answered, so what only it knows is unknown")
+    return gap._replace(detail=f"{gap.detail}; its answer of {table.age_ms / 1000:.0f} s ago stands in")

@@ -1,0 +1,155 @@
+"""Runs a program and takes what it prints, whatever it does: bounded in time and size, and gone afterwards.
+
+It runs without a shell, in a session of its own, without a terminal, and without rackwise's own environment variables,
+which may hold secrets. What it writes to stderr is thrown away, because it may hold some too.
+
+Invariants: the caller waits no longer than the time limit and a moment; no more than the size limit is held; when the
+call returns, its process group is killed and its process is reaped, unless the kernel itself cannot end it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+
+import psutil
+
+from agent.observation import GapCause
+from agent.wire import CallFailed
+from agent.wire.deadline import Deadline
+
+_OWN_VARIABLES = "RACKWISE_"
+_CHUNK_BYTES = 65_536
+_LOOK_S = 0.05
+"""How often it is looked whether the process has ended although something else holds its output open."""
+_END_S = 1.0
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def output_of(argv: Sequence[str], *, deadline: Deadline, max_bytes: int, stdin: bytes = b"") -> bytes:
+    """What the program prints until it ends with exit code 0. Raises CallFailed with a sentence for anything else."""
+    process = _start(argv, piped=bool(stdin))
+    _running.add(process)
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            if process.stdin is not None:
+                process.stdin.write(stdin)
+                process.stdin.close()
+        output = _read(process, deadline, max_bytes)
+        _await_end(process, deadline)
+    finally:
+        _end(process)
+        _running.discard(process)
+    _judge(process.returncode)
+    return output
+
+
+def _start(argv: Sequence[str], *, piped: bool) -> subprocess.Popen[bytes]:
+    program = argv[0]
+    try:
+        return subprocess.Popen(
+            argv,
+            bufsize=0,
+            stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_without_own(os.environ),
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise CallFailed(GapCause.UNREACHABLE, f"there is no program {program}") from None
+    except PermissionError:
+        raise CallFailed(GapCause.NOT_ALLOWED, f"{program} may not be executed") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "its arguments hold a zero byte"
+        raise CallFailed(GapCause.ERROR, f"{program} cannot be run ({why})") from None
+
+
+def _without_own(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(_OWN_VARIABLES)}
+
+
+def _read(process: subprocess.Popen[bytes], deadline: Deadline, max_bytes: int) -> bytes:
+    """Its output up to its end; also to the end of the process, when a child of it keeps the output open."""
+    assert process.stdout is not None  # noqa: S101 it was asked for
+    pipe = process.stdout.fileno()
+    os.set_blocking(pipe, False)
+    poll = select.poll()  # not select(): a descriptor may have a large number
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    held = bytearray()
+    while True:
+        ended = False
+        if not poll.poll(min(_LOOK_S, deadline.left_s) * 1000):
+            ended = _has_ended(process)
+            if not ended and deadline.over:
+                raise _too_slow()
+        try:
+            piece = os.read(pipe, _CHUNK_BYTES)
+        except BlockingIOError:
+            if ended:
+                return bytes(held)
+            continue
+        if not piece:
+            return bytes(held)
+        held += piece
+        if len(held) > max_bytes:
+            raise CallFailed(GapCause.TOO_LARGE, f"it printed more than {max_bytes} bytes, and was stopped")
+        if deadline.over:
+            raise _too_slow()
+
+
+def _await_end(process: subprocess.Popen[bytes], deadline: Deadline) -> None:
+    pause_s = 0.001
+    while not _has_ended(process):
+        if deadline.over:
+            raise _too_slow()
+        time.sleep(min(pause_s, deadline.left_s))
+        pause_s = min(pause_s * 2, _LOOK_S)
+
+
+def _too_slow() -> CallFailed:
+    return CallFailed(GapCause.TIMED_OUT, "it did not end in time, and was stopped")
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has ended; it is not reaped by asking, so that its group's number stays its own until the kill."""
+    try:
+        return psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill its group, children that it left behind included, and reap it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+
+
+def _judge(returncode: int | None) -> None:
+    if returncode is None:
+        raise CallFailed(GapCause.TIMED_OUT, "it cannot be ended: the kernel holds it")
+    if returncode < 0:
+        raise CallFailed(GapCause.ERROR, f"it was ended by signal {-returncode}")
+    if returncode:
+        sentence = f"it ended with exit code {returncode}; run it by hand to see what it says"
+        raise CallFailed(GapCause.ERROR, sentence)
+
+
+@atexit.register
+def _end_all() -> None:
+    """A process that ends in the middle of a look leaves no program behind."""
+    for process in tuple(_running):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,51 @@
+"""How a rack locator outside of the process is asked: which file, which command, which entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class TableForm(StrEnum):
+    """How a table is written."""
+
+    PROPERTIES = "properties"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileQuestion:
+    """Read this file."""
+
+    name: str
+    """The locator's name in ``rack.locator.class``."""
+    path: str
+    form: TableForm
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandQuestion:
+    """Run this program, without a shell, and read what it prints."""
+
+    name: str
+    argv: tuple[str, ...]
+    form: TableForm
+    timeout_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPointQuestion:
+    """Call this entry point of an installed package, in a process of its own."""
+
+    name: str
+    entry_point: str
+    timeout_ms: int
+    max_bytes: int
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What the entry point is given; may hold secrets, and goes to it through a pipe."""
+
+
+LocatorQuestion = FileQuestion | CommandQuestion | EntryPointQuestion

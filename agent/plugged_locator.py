@@ -1,0 +1,75 @@
+"""What does a rack locator of an installed package tell? Asks it in this process, which does nothing else.
+
+A package offers one as an entry point of group ``rackwise.rack_locators``: a class, or any callable, that is given the
+properties of ``rack.locator.properties`` and has ``get_rack_info``, as KIP-36 calls it::
+
+    class Inventory:
+        def __init__(self, properties: Mapping[str, str]) -> None: ...
+        def get_rack_info(self) -> Mapping[int | str, str]:
+            return {1: "a", "host.10.0.2.7": "b", "client.id.orders-1": "a"}
+
+A key that is a number is a broker id; every other is written as in a rack table. Properties come as JSON on stdin, the
+answer goes as JSON to stdout, and what the entry point prints goes nowhere. No sentence quotes its errors, because they
+may hold secrets. Only the standard library is imported, so that asking is cheap.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+GROUP = "rackwise.rack_locators"
+
+
+def main() -> None:
+    """Answer one question: the rows, or one sentence on what failed."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what it prints is no answer
+    answer = _answer(sys.argv[1], json.load(sys.stdin))
+    answers.write(json.dumps(answer))
+    answers.close()
+    os._exit(0)  # threads that it began would keep the process
+
+
+def _answer(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    found = list(entry_points(group=GROUP, name=name))
+    if not found:
+        return {"failed": f"no installed package offers an entry point {name} of group {GROUP}"}
+    if len(found) > 1:
+        return {"failed": f"{len(found)} installed packages offer an entry point {name} of group {GROUP}"}
+    step = f"loading {found[0].value}"
+    try:
+        made = found[0].load()
+        step = "making the locator"
+        locator = made(dict(properties))
+        step = "get_rack_info"
+        told = locator.get_rack_info()
+        step = "reading what get_rack_info gave"
+        if not isinstance(told, Mapping):
+            kind = type(told).__name__
+            return {"failed": f"get_rack_info gave {kind}, and a mapping from broker id to rack is expected"}
+        return {"rows": [_row(key, rack) for key, rack in told.items() if rack is not None]}
+    except BaseException as error:  # noqa: BLE001 it is foreign code, and even its exit is only a failed answer
+        return {"failed": f"{step} raised {type(error).__name__}{_place(error)}"}
+
+
+def _row(key: object, rack: object) -> list[object]:
+    is_id = isinstance(key, int) and not isinstance(key, bool)
+    return [str(key) if is_id or isinstance(key, str) else None, rack if isinstance(rack, str) else None]
+
+
+def _place(error: BaseException) -> str:
+    """The line of the entry point's own code where it went wrong."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if frame.filename != __file__), None)
+    return f" in line {last.lineno} of {Path(last.filename).name}" if last is not None else ""
+
+
+if __name__ == "__main__":
+    main()
