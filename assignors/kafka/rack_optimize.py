@@ -25,8 +25,8 @@ from assignors.problem import BadProblem, TaskId
 
 Ints = npt.NDArray[np.int64]
 
-MAX_LITERAL_SIZE = 1_000_000
-"""Pairs of task and process up to which Kafka's own answer is found: some seconds at most, see docs/benchmarks.md."""
+MAX_LITERAL_SIZE = {"min_traffic": 1_000_000, "balance_subtopology": 200_000}
+"""Pairs of task and process up to which Kafka's own answer is found, by strategy: about ten seconds of work."""
 MOST_ROUNDS = 4
 """Rounds of standby swaps, as Kafka has it."""
 
@@ -56,8 +56,9 @@ def optimize_active(
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
     owner = _owners(clients, order)
     subtopology = np.array([task.subtopology for task in order], np.int64)
-    balance = problem.configs.rack_aware_assignment_strategy == "balance_subtopology"
-    most = MAX_LITERAL_SIZE if problem.max_literal_size is None else problem.max_literal_size
+    strategy = problem.configs.rack_aware_assignment_strategy
+    balance = strategy == "balance_subtopology"
+    most = MAX_LITERAL_SIZE.get(strategy, 0) if problem.max_literal_size is None else problem.max_literal_size
     price = _prices(misses, owner, costs)
     if len(order) * len(clients) > most:
         flow: FlowAnswer = "cost-equal optimum"

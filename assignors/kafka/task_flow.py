@@ -18,6 +18,7 @@ a maximum flow of its own that forgets who had what (``assignors.kafka.subtopolo
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +139,14 @@ class _Clients:
         return len(self.row) + clients * groups + (0 if self.room is None else clients) + 3
 
 
+def _blocks(tasks: Ints) -> Iterator[Ints]:
+    """The tasks in slices of growing size: the first that counts is often among the first."""
+    low, size = 0, 32
+    while low < len(tasks):
+        yield tasks[low : low + size]
+        low, size = low + size, 4 * size
+
+
 class _Parents:
     """The last round, and the way back from what it reaches first.
 
@@ -155,18 +164,23 @@ class _Parents:
 
     def _from_tasks(self) -> _Node | None:
         clients, before, now = self.clients, self.rounds.recent[-2], self.rounds.recent[-1]
-        source = min(0, int((before.given.ravel()[clients.row] - clients.own).min()))
+        source = int((before.given.ravel()[clients.row] - clients.own).min())
         distance = now.given.ravel()[clients.row] - clients.own
-        for low in range(0, len(distance), 64):
-            block = slice(low, low + 64)
-            group = clients.row[block] // clients.shape[1]
+        offers, width = self.rounds.offers, clients.shape[1]
+        to_source = distance < source
+        useful = now.given.ravel()[offers.row][:, None] + offers.best < now.kept[offers.row // width]
+        gives = np.zeros(clients.shape[0] * width, np.bool_)
+        gives[offers.row] = useful.any(axis=1)
+        # The cheapest task of a useful offer counts for sure; dearer ones before it may.
+        last = int(offers.first[useful].min(initial=len(distance)))
+        for block in _blocks(np.flatnonzero((gives[clients.row] | to_source)[: last + 1])):
+            group = clients.row[block] // width
             closer = distance[block][:, None] + clients.cost[block] < now.kept[group]
-            to_source = distance[block] < source
-            found = closer.any(axis=1) | to_source
+            found = closer.any(axis=1) | to_source[block]
             if found.any():
                 at = int(np.argmax(found))
-                task: _Node = ("task", low + at, 0)
-                if to_source[at]:
+                task: _Node = ("task", int(block[at]), 0)
+                if to_source[block[at]]:
                     return task
                 node: _Node = ("client", int(group[at]), int(np.argmax(closer[at])))
                 self.last[node] = task

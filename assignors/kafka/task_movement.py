@@ -34,14 +34,11 @@ class Readiness:
         self.lag: Longs = np.empty((len(stateful), len(clients)), np.int64)
         for place, client in enumerate(clients):
             self.lag[:, place] = _lags(client, stateful)
-        caught_up = (self.lag == RUNNING_ACTIVE) | ((self.lag >= 0) & (self.lag <= acceptable))
+        self.caught_up = (self.lag == RUNNING_ACTIVE) | ((self.lag >= 0) & (self.lag <= acceptable))
         if acceptable == LONG_MAX:
-            caught_up[:] = True
+            self.caught_up[:] = True
         self.row = {task: row for row, task in enumerate(stateful)}
-        self.caught_up: list[list[int]] = [[] for _ in stateful]
-        for row, place in zip(*map(np.ndarray.tolist, np.nonzero(caught_up)), strict=True):
-            self.caught_up[row].append(place)
-        behind = ~caught_up & (self.lag > self.lag.min(axis=1, initial=LONG_MAX)[:, None])
+        behind = ~self.caught_up & (self.lag > self.lag.min(axis=1, initial=LONG_MAX)[:, None])
         self.behind: list[set[TaskId]] = [
             {stateful[row] for row in np.flatnonzero(behind[:, place]).tolist()} for place in range(len(clients))
         ]
@@ -49,7 +46,8 @@ class Readiness:
 
     def ready(self, task: TaskId) -> list[int]:
         """Clients that have caught up on the task."""
-        return self.caught_up[self.row[task]]
+        places: list[int] = np.flatnonzero(self.caught_up[self.row[task]]).tolist()
+        return places
 
     def closest_first(self, task: TaskId, before: int) -> list[int]:
         """Clients by lag, then id, up to one of them."""
