@@ -3,6 +3,7 @@
 A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
 follower is read, and so on. A check is ``ok``, a ``fault`` with the names it concerns (each with the first of its
 reasons only), or ``unknown`` when the part of the cluster that would tell did not answer; unknown is never shown as ok.
+What losing a rack would cost is a ``risk``: nothing is wrong now, and it may be meant so.
 Pure: it reads what was found and planned.
 """
 
@@ -15,6 +16,8 @@ from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
 from agent.model.snapshot import Snapshot
 from agent.observation import Gap, GapCause, Part
+from agent.plan.loss import RackLoss, rack_losses
+from agent.plan.loss_words import loss_sentence
 from agent.plan.plan import AdvicePlan, Plan
 from agent.propose.proposal import ProposalReason
 
@@ -24,6 +27,8 @@ class CheckState(StrEnum):
 
     OK = "ok"
     FAULT = "fault"
+    RISK = "risk"
+    """Nothing is wrong as long as nothing happens."""
     UNKNOWN = "unknown"
 
 
@@ -133,6 +138,23 @@ _QUESTIONS = (
 def diagnose(snapshot: Snapshot, detection: Detection, plan: Plan) -> tuple[Check, ...]:
     """Answer every question, faults with the names and the line to change."""
     return tuple(_answer(question, snapshot.gaps, detection.findings, plan.advice) for question in _QUESTIONS)
+
+
+def risks(snapshot: Snapshot) -> tuple[Check, ...]:
+    """What losing each rack would cost, one check per rack."""
+    return tuple(_risk(loss) for loss in rack_losses(snapshot))
+
+
+def _risk(loss: RackLoss) -> Check:
+    hurt = {partition.topic for partition in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
+    state = CheckState.RISK if hurt else CheckState.UNKNOWN if loss.uncertain else CheckState.OK
+    perhaps = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
+    return Check(
+        name=f"rack {loss.rack} can be lost",
+        state=state,
+        sentence=loss_sentence(loss),
+        who=tuple(sorted(hurt or perhaps)),
+    )
 
 
 def _answer(

@@ -47,11 +47,11 @@ def racks(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Racks with their brokers, replicas, leaders, members and tasks."""
+    """Racks with their brokers, replicas, leaders, members, tasks, and what losing each of them costs."""
     from agent.cli import views
 
     look = _look(config, properties, assign, bootstrap)
-    columns = ("rack", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks")
+    columns = ("rack", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "losing_it")
     emit(views.racks(look.snapshot), columns, output, empty="no broker answered")
     leave(look)
 
@@ -90,12 +90,17 @@ def doctor(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """What keeps this cluster from being rack-local, with the line to change."""
-    from agent.doctor import CheckState, diagnose
+    """What keeps this cluster from being rack-local, with the line to change, and what losing a rack costs."""
+    from agent.doctor import CheckState, diagnose, risks
     from agent.plan import Plan
 
     look = _look(config, properties, assign, bootstrap)
-    marks = {CheckState.OK: "ok", CheckState.FAULT: "FAULT", CheckState.UNKNOWN: "unknown"}
+    marks = {
+        CheckState.OK: "ok",
+        CheckState.FAULT: "FAULT",
+        CheckState.RISK: "risk",
+        CheckState.UNKNOWN: "unknown",
+    }
     rows: list[dict[str, Any]] = [
         {
             "state": marks[check.state],
@@ -104,7 +109,7 @@ def doctor(
             "who": list(check.who),
             "line": check.line,
         }
-        for check in diagnose(look.snapshot, look.detection, look.plan or Plan())
+        for check in (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
     ]
     if chosen(output) is not Format.TABLE:
         emit(rows, ("state", "check", "who", "sentence", "line"), output)

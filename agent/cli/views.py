@@ -21,6 +21,7 @@ from agent.model.snapshot import (
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
+    from agent.plan.loss import LostTask, RackLoss
 
 UNKNOWN = "(unknown)"
 
@@ -77,7 +78,10 @@ def findings(look: Cycle) -> list[dict[str, Any]]:
 
 
 def racks(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """One row per rack, and one for what has no known rack."""
+    """One row per rack with what losing it costs, and one for what has no known rack."""
+    from agent.plan.loss import rack_losses
+
+    losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     names: dict[int, str] = {broker.id: rack_name(broker.rack) for broker in snapshot.brokers}
     brokers: dict[str, list[int]] = {}
     for broker in snapshot.brokers:
@@ -97,9 +101,34 @@ def racks(snapshot: Snapshot) -> list[dict[str, Any]]:
             "members": members[name],
             "active_tasks": active[name],
             "standby_tasks": standby[name],
+            **_loss(losses.get(name)),
         }
         for name in sorted(every, key=lambda name: (name == UNKNOWN, name))
     ]
+
+
+def _loss(loss: RackLoss | None) -> dict[str, Any]:
+    """What losing a rack costs; everything None where there is no rack to lose."""
+    from agent.plan.loss_words import loss_sentence
+
+    if loss is None:
+        return {"losing_it": None, "loss": None}
+    return {
+        "losing_it": loss_sentence(loss),
+        "loss": {
+            "leaderless": [str(partition) for partition in loss.leaderless],
+            "under_min_isr": [str(partition) for partition in loss.under_min_isr],
+            "untold": [str(partition) for partition in loss.untold],
+            "tasks_without_caught_up_standby": [_lost_task(task) for task in loss.tasks],
+            "untold_tasks": [_lost_task(task) for task in loss.untold_tasks],
+            "untold_groups": list(loss.untold_groups),
+            "survivors": [survivor._asdict() for survivor in loss.survivors],
+        },
+    }
+
+
+def _lost_task(lost: LostTask) -> dict[str, str]:
+    return {"group": lost.group, "task": str(lost.task), "process": lost.process}
 
 
 def _tasks_by_rack(snapshot: Snapshot) -> tuple[Counter[str], Counter[str]]:
