@@ -59,10 +59,10 @@ class Strategy(tuple["Assignor", ...]):
         return super().__new__(cls, (Assignor(name, rack, possession, cooperative=cooperative) for name in names))
 
     def follow(self, consumer: Assigned) -> None:
-        """Ask the consumer itself what it holds.
+        """Ask the consumer itself what it holds, and help it over two slips of kafka-python 3.0.
 
-        Without this an assignor remembers what it was given, as kafka-python's own do, and does not notice that
-        everything was lost with the membership.
+        Its own assignors have both: they go on claiming what was lost with the membership; and where the leader joins
+        again because metadata came, a ``poll`` that ends in the middle forgets the join, so nothing is read any more.
         """
         for assignor in self:
             assignor.possession.consumer = consumer
@@ -75,6 +75,12 @@ class _Possession:
         self.consumer: Assigned | None = None
         self.given: Iterable[Any] = ()
         self.generation = NO_GENERATION
+
+    def joins(self) -> None:
+        """Let the consumer know that a join is under way, so that its next poll waits for it."""
+        coordinator = getattr(self.consumer, "_coordinator", None)
+        if hasattr(coordinator, "request_rejoin"):
+            coordinator.request_rejoin()  # the end of the join takes it back
 
     def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> Told:
         owned = self.given if self.consumer is None else self.consumer.assignment() or ()
@@ -108,6 +114,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """Return what this member tells the group's leader."""
+        self.possession.joins()
         told = self.possession.told(topics, self._rack, held=self._cooperative)
         of = ConsumerProtocolSubscription.TopicPartition
         held = told.owned if told.held else ()

@@ -58,6 +58,45 @@ def test_kafka_python_takes_the_strategy_and_lets_go(protocols: tuple[str, ...],
         consumer.close(autocommit=False)
 
 
+def test_a_join_under_way_is_not_forgotten_when_a_poll_ends() -> None:
+    """kafka-python waits for a join only as long as one is needed, and the leader's own assignment ends that need.
+
+    That is so where it joins again because metadata came, which without `follow` is written down nowhere.
+    """
+    strategy = kafka_python.Strategy("range", client_rack="a")
+    consumer = KafkaConsumer(
+        "t",
+        bootstrap_servers="127.0.0.1:9",
+        group_id="g",
+        partition_assignment_strategy=strategy,
+        bootstrap_timeout_ms=None,
+        api_version=(2, 8),
+    )
+    try:
+        coordinator: ConsumerCoordinator = consumer._coordinator
+        coordinator.rejoin_needed = False
+        coordinator.group_protocols()
+        assert not coordinator.need_rejoin()
+        strategy.follow(consumer)
+        coordinator.group_protocols()
+        assert coordinator.need_rejoin()
+    finally:
+        consumer.close(autocommit=False)
+    assert "self.rejoin_needed = False" in inspect.getsource(ConsumerCoordinator.join_group_async)
+
+
+RACK_CHANGED = {**RACKS, 1: "b", 2: "a"}
+
+
+def test_neither_library_asks_for_a_rebalance_when_a_broker_changes_its_rack() -> None:
+    """Java's leader does (KIP-881): racks are in its snapshot of the metadata. docs/clients.md says so."""
+    before, after = kafka_python_cluster(RACKS, PLACED), kafka_python_cluster(RACK_CHANGED, PLACED)
+    subscription = type("Subscribed", (), {"group_subscription": lambda _: {"t"}})()
+    snapshot = ConsumerCoordinator._build_metadata_snapshot
+    assert snapshot(None, subscription, before) == snapshot(None, subscription, after)
+    assert "replicas" not in inspect.getsource(GroupCoordinator._get_metadata_snapshot)
+
+
 BAD = [
     pytest.param((), {}, "no protocol is named", id="no name"),
     pytest.param(("rnage",), {}, "'rnage' is not offered", id="a name misspelt"),

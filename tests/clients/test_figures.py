@@ -1,0 +1,97 @@
+"""How many partitions of the demo's topics are read across racks, for every order of the members' names.
+
+Assignors that know no racks go by names, so their figure is chance: the mean over all orders is what to expect. The
+libraries' own code is run on the libraries' own metadata. docs/clients.md has the table.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from aiokafka.coordinator.protocol import ConsumerProtocol
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+from agent.demo.workload import demo_plan
+from agent.demo.workload.facts import ClusterFacts
+from assignors import ConsumerMember, ConsumerProblem, optimal_consumer
+from tests.clients.given import aiokafka_cluster, kafka_python_cluster
+from tests.clients.live import BUILT_IN, DROP_IN
+from tests.clients.simulated import InJoin, make
+
+CLUSTERS: dict[str, dict[int, str | None]] = {
+    "three brokers": {1: "a", 2: "b", 3: "c"},
+    "the demo's four": {1: "a", 2: "b", 3: "c", 4: "a"},
+}
+FIGURES = [
+    pytest.param("three brokers", "own range", (0, 6, 4.0), id="three brokers, the libraries' range"),
+    pytest.param("three brokers", "own roundrobin", (0, 12, 4.0), id="three brokers, the libraries' roundrobin"),
+    pytest.param("three brokers", "own sticky", (0, 12, 4.0), id="three brokers, the libraries' sticky"),
+    pytest.param("three brokers", "range", (0, 2, 1.0), id="three brokers, drop-in range"),
+    pytest.param("three brokers", "sticky", (0, 0, 0.0), id="three brokers, drop-in sticky"),
+    pytest.param("three brokers", "cooperative-sticky", (0, 0, 0.0), id="three brokers, drop-in cooperative-sticky"),
+    pytest.param("three brokers", "optimal", (0, 0, 0.0), id="three brokers, drop-in optimal"),
+    pytest.param("the demo's four", "own range", (4, 7, 6.0), id="four brokers, the libraries' range"),
+    pytest.param("the demo's four", "own roundrobin", (4, 10, 6.0), id="four brokers, the libraries' roundrobin"),
+    pytest.param("the demo's four", "own sticky", (4, 10, 6.0), id="four brokers, the libraries' sticky"),
+    pytest.param("the demo's four", "range", (4, 6, 5.0), id="four brokers, drop-in range"),
+    pytest.param("the demo's four", "sticky", (0, 0, 0.0), id="four brokers, drop-in sticky"),
+    pytest.param("the demo's four", "cooperative-sticky", (0, 0, 0.0), id="four brokers, drop-in cooperative-sticky"),
+    pytest.param("the demo's four", "optimal", (0, 0, 0.0), id="four brokers, drop-in optimal"),
+]
+
+
+def placed_on(racks: dict[int, str | None]) -> dict[str, tuple[tuple[int, ...], ...]]:
+    facts = ClusterFacts(cluster_id="", racks=racks, features={}, client_version="")
+    return {plan.name: plan.replicas for plan in demo_plan(facts).topics}
+
+
+def crossing(client: str, strategy: str, racks: dict[int, str | None], order: tuple[str, ...]) -> int:
+    """What one member per rack, named in that order, reads across racks in its group's first generation."""
+    placed = placed_on(racks)
+    if strategy.startswith("own "):
+        own = {each.name: each for each in BUILT_IN[client]}[strategy.removeprefix("own ")]
+        members = {f"m{number}": own() for number in range(len(order))}
+    else:
+        members = {f"m{number}": make(client, [strategy], rack)[0] for number, rack in enumerate(order)}
+    sent = {name: each.metadata(set(placed)) for name, each in members.items()}
+    joined = {name: data if isinstance(data, bytes) else data.encode() for name, data in sent.items()}
+    given: dict[str, Any]
+    if client == "kafka-python":
+        decoded = [InJoin(name, None, ConsumerProtocolSubscription.decode(data)) for name, data in joined.items()]
+        given = members["m0"].assign(kafka_python_cluster(racks, placed), decoded)
+    else:
+        told = {name: ConsumerProtocol.METADATA.decode(data) for name, data in joined.items()}
+        given = members["m0"].assign(aiokafka_cluster(racks, placed), told)
+    return sum(
+        rack not in {racks[node] for node in placed[topic][number]}
+        for name, rack in zip(members, order, strict=True)
+        for topic, number in given[name].partitions()
+    )
+
+
+@pytest.mark.parametrize(("cluster", "strategy", "figures"), FIGURES)
+def test_least_most_and_mean_over_all_orders(cluster: str, strategy: str, figures: tuple[int, int, float]) -> None:
+    for client in BUILT_IN:
+        offered = DROP_IN[client] + [f"own {each.name}" for each in BUILT_IN[client]]
+        if strategy not in offered:
+            assert (client, strategy) == ("aiokafka", "cooperative-sticky")
+            continue
+        costs = [crossing(client, strategy, CLUSTERS[cluster], order) for order in permutations("abc")]
+        print(cluster, client, strategy, costs)
+        assert (min(costs), max(costs), sum(costs) / len(costs)) == figures
+
+
+@pytest.mark.parametrize("cluster", ["three brokers", "the demo's four"])
+def test_the_optimum_reads_nothing_across_racks(cluster: str) -> None:
+    racks = CLUSTERS[cluster]
+    placed = placed_on(racks)
+    problem = ConsumerProblem(
+        members=tuple(ConsumerMember(id=rack, rack=rack, topics=tuple(placed)) for rack in "abc"),
+        racks={
+            topic: tuple(frozenset(rack for node in its if (rack := racks[node])) for its in replicas)
+            for topic, replicas in placed.items()
+        },
+    )
+    assert optimal_consumer(problem).crossing == 0
