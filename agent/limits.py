@@ -37,7 +37,7 @@ class TopologyHint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLimits:
-    """Settings of one Streams application that its bytes do not tell."""
+    """Settings of one group that its bytes do not tell: of a Streams application, but for the client's name."""
 
     acceptable_recovery_lag: int = 10_000
     max_warmup_replicas: int = 2
@@ -47,7 +47,11 @@ class GroupLimits:
     rack_aware_assignment_traffic_cost: int | None = None
     rack_aware_assignment_non_overlap_cost: int | None = None
     rack_aware_assignment_tags: tuple[str, ...] = ()
+    task_assignor_class: str | None = None
+    """``task.assignor.class``; None: Kafka's default, which assigns for high availability."""
     topology: TopologyHint = field(default_factory=TopologyHint)
+    client_software_name: str | None = None
+    """Which client all members of a consumer group run; None: told by their client ids alone."""
     known: bool = False
     """True when the user set any of these for the group; False: Kafka's defaults are assumed, and it is said so."""
 
@@ -122,6 +126,8 @@ class Limits:
     """Price of a gigabyte (10**9 bytes) that crosses racks, both directions together; None: no money is shown."""
     prices: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """(from rack, to rack) -> price per gigabyte, where it differs."""
+    predict_limit: int = 200_000
+    """What a group's own assignor gives is worked out up to so many partitions (or tasks) times members."""
     move_bytes_per_s: float = 50_000_000.0
     """Assumed replication rate when seconds are predicted."""
     max_proposals: int = 1_000

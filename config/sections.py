@@ -43,6 +43,9 @@ class PlanSettings(BaseModel):
     cron: Annotated[Text | None, NoneWord] = None
     """Five cron fields in UTC instead of an interval, such as ``*/15 * * * *``; day 0 of the week is Sunday."""
 
+    predict_limit: Annotated[int, Field(ge=0)] = 200_000
+    """What a group's own assignor would give is worked out up to so many partitions (or tasks) times members."""
+
     @field_validator("cron")
     @classmethod
     def _five_fields(cls, cron: str | None) -> str | None:

@@ -9,7 +9,7 @@ from agent.memory.values import CopyKey
 from agent.model.members import Racks, streams_member, with_process_rack
 from agent.model.processes import OffsetFacts, agreed_tags, distinct_tasks
 from agent.model.racks import agreed_racks
-from agent.model.snapshot import GroupKind, Member, Rack, StreamsGroup, StreamsProcess, Topology
+from agent.model.snapshot import GroupKind, Member, MemberTasks, Rack, StreamsGroup, StreamsProcess, Topology
 from agent.model.topology import declared_topology
 from agent.observation import RawStreamsGroup, RawStreamsMember
 from assignors.problem import TaskId, TopicPartition
@@ -57,6 +57,12 @@ def streams_group(
         metadata_versions=(),
         next_rebalance_ms=None,
         join=f"epoch {raw.assignment_epoch}",
+        targets=tuple(
+            [
+                MemberTasks(row.member_id, distinct_tasks(row.target.active), distinct_tasks(row.target.standby))
+                for row in sorted(raw.members, key=lambda row: row.member_id)
+            ]
+        ),
     )
     return group, OffsetFacts({}, _offsets(raw.members), follow_up=False)
 

@@ -234,6 +234,14 @@ class TaskState(NamedTuple):
     """What is not certain about its state and why, as one clause; empty when nothing is open."""
 
 
+class MemberTasks(NamedTuple):
+    """What one member of a KIP-1071 group is meant to run and to hold."""
+
+    member_id: str
+    active: tuple[TaskId, ...]
+    standby: tuple[TaskId, ...]
+
+
 class Topology(NamedTuple):
     """Tasks of a Streams group; inferred from assignments and topic names unless declared or hinted."""
 
@@ -263,6 +271,8 @@ class StreamsGroup(NamedTuple):
     """The application's own probing deadline, epoch milliseconds; None when none is set or it is unknown."""
     join: str | None = None
     """Tells the last rebalance from the one before; None while nothing is shown."""
+    targets: tuple[MemberTasks, ...] = ()
+    """KIP-1071: the target assignment, by member; empty under the classic protocol."""
 
 
 class OtherGroup(NamedTuple):

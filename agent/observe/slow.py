@@ -25,6 +25,8 @@ BROKER_KEYS = (
     "auto.leader.rebalance.enable",
     "default.replication.factor",
     "follower.replication.throttled.rate",
+    "group.streams.initial.rebalance.delay.ms",  # which brokers have from 4.2 on
+    "group.streams.num.standby.replicas",
     "leader.replication.throttled.rate",
     "min.insync.replicas",
     "num.partitions",

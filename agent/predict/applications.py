@@ -1,0 +1,310 @@
+"""What the leader of a classic Kafka Streams application will give its processes.
+
+The group's bytes tell processes, threads, tags and tasks. Which task assignor runs, with which rack strategy, standbys
+and warm-ups, they do not tell: that is taken from the settings, else Kafka's defaults are assumed, and it is said so.
+
+Lags only decide who may run a task at once and who is nearest to it, so they are rounded up to powers of two: a
+prediction does not change with every record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from agent.limits import GroupLimits
+from agent.model.snapshot import Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy, TaskState, Topology
+from agent.model.topology import NO_CHANGELOG_SEEN
+from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
+from agent.predict.seen import Ground
+from assignors.kafka.fallback_prior import fallback_prior
+from assignors.kafka.high_availability import high_availability
+from assignors.kafka.java import hash_order, string_hash, utf16_key
+from assignors.kafka.legacy_sticky import legacy_sticky
+from assignors.kafka.sticky_kip924 import sticky_kip924
+from assignors.kafka.streams_problem import (
+    LONG_MAX,
+    RUNNING_ACTIVE,
+    AssignmentConfigs,
+    RackFacts,
+    StreamsClient,
+    StreamsProblem,
+    StreamsResult,
+)
+from assignors.problem import TaskId, TopicPartition
+
+Lags = tuple[tuple[str, TaskId, int], ...]
+"""(process, stateful task, records behind, rounded up)."""
+Assign = Callable[[StreamsProblem], StreamsResult]
+
+HIGH_AVAILABILITY = "HighAvailabilityTaskAssignor"
+ASSIGNORS: Mapping[str, Assign] = {
+    HIGH_AVAILABILITY: high_availability,
+    "LegacyStickyTaskAssignor": legacy_sticky,
+    "FallbackPriorTaskAssignor": fallback_prior,
+    "StickyTaskAssignor": sticky_kip924,
+}
+"""Kafka's class -> its assignor. The last is the public one (KIP-924)."""
+UNKNOWN_END = 2**40
+"""In place of a changelog's end that is not known: nobody without a copy counts as caught up."""
+MOST_WORK = 100_000
+"""Pairs of task and process that the rounds until the end may cost; past it the end is worked out in one step."""
+_STATEFUL = frozenset((Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG))
+
+
+class Way(NamedTuple):
+    """From the next rebalance to the end."""
+
+    first: StreamsResult
+    last: StreamsResult
+    rebalances: int | None
+    at_once: int
+    warmed: tuple[tuple[str, TaskId], ...]
+    """(process, task) of every warm-up on the way."""
+
+
+def assignor_of(settings: GroupLimits) -> str:
+    """The simple name of the task assignor's class; Kafka's default where none is set."""
+    return (settings.task_assignor_class or HIGH_AVAILABILITY).rpartition(".")[2]
+
+
+def lags_of(group: StreamsGroup, copies: tuple[TaskCopy, ...], end_offsets: Mapping[TopicPartition, int],
+            acceptable: int) -> Lags:  # fmt: skip
+    """How far each process is from running each stateful task that it does not run."""
+    told = {(copy.process_id, copy.task): copy for copy in copies if copy.role is not Role.ACTIVE}
+    ends = {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
+    lags: list[tuple[str, TaskId, int]] = []
+    for task in group.topology.tasks if group.topology is not None else ():
+        if not _is_stateful(task):
+            continue
+        end = ends.get(task.id, _end_of(task, end_offsets))
+        from_nothing = _rounded(end, acceptable)
+        for process in group.processes:
+            if task.id in process.active:
+                lag = RUNNING_ACTIVE
+            else:
+                lag = _lag_of(told.get((process.id, task.id)), acceptable, from_nothing)
+            lags.append((process.id, task.id, lag))
+    return tuple(lags)
+
+
+def predict_application(
+    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, lags: Lags
+) -> tuple[Prediction, Way | None]:
+    """The next round, and the state in the end; bytes of warm-ups are laid over it by ``with_bytes``."""
+    name = assignor_of(settings)
+    assign = ASSIGNORS.get(name)
+    if assign is None:
+        why = NotPredicted.UNKNOWN_ASSIGNOR
+        return Prediction(group_id=group.id, assignor=name, basis=Basis.SET, why_not=why), None
+    if any(ground.replicas(source.topic) is None for task in topology.tasks for source in task.sources):
+        return Prediction(group_id=group.id, assignor=name, why_not=NotPredicted.TOPICS_UNKNOWN), None
+    problem = _problem(group, topology, ground, settings, lags)
+    way = _way(problem, assign)
+    unsure = _unsure(topology, settings)
+    literal = "cost-equal optimum" not in (way.first.flow, way.last.flow)
+    notes = list(dict.fromkeys((*way.first.warnings, *way.last.warnings, *unsure)))
+    if not literal:
+        notes.append("the application is so large that an optimum of equal cost stands in for its rack-aware step")
+    if name == "StickyTaskAssignor" and settings.num_standby_replicas:
+        notes.append("Kafka's own standbys differ from run to run here")
+        literal = False
+    prediction = Prediction(
+        group_id=group.id,
+        assignor=name,
+        settings=described(settings),
+        basis=Basis.SET if settings.known else Basis.ASSUMED,
+        certainty=Certainty.EXACT if literal and not unsure else Certainty.COST_EQUAL,
+        first=_given(way.first, topology),
+        settled=_given(way.last, topology),
+        rebalances=way.rebalances,
+        warmups=WarmUps(at_once=way.at_once, tasks=len(way.warmed), disk_bytes=None, read_bytes=None)
+        if way.warmed
+        else None,
+        notes=tuple(notes),
+    )
+    return prediction, way
+
+
+def with_bytes(
+    prediction: Prediction, way: Way | None, topology: Topology, size_bytes: Mapping[TopicPartition, int]
+) -> Prediction:
+    """The same with what the warm-ups take on disk; each is read once from the brokers to get there."""
+    if way is None or prediction.warmups is None:
+        return prediction
+    changelogs = {task.id: task.changelogs for task in topology.tasks}
+    sizes = [size_bytes.get(log) for _, task in way.warmed for log in changelogs[task]]
+    known = [size for size in sizes if size is not None]
+    total = sum(known) if len(known) == len(sizes) else None
+    return replace(prediction, warmups=replace(prediction.warmups, disk_bytes=total, read_bytes=total))
+
+
+def described(settings: GroupLimits) -> str:
+    """What an application runs with, as one clause."""
+    parts = [f"rack.aware.assignment.strategy {settings.rack_aware_assignment_strategy}"]
+    if settings.rack_aware_assignment_tags:
+        parts.append(f"tags {', '.join(settings.rack_aware_assignment_tags)}")
+    parts.append(f"{settings.num_standby_replicas} standbys")
+    parts.append(f"{settings.max_warmup_replicas} warm-ups")
+    return ", ".join(parts)
+
+
+# --- the problem ----------------------------------------------------------------------------------------------
+
+
+def _problem(
+    group: StreamsGroup, topology: Topology, ground: Ground, settings: GroupLimits, lags: Lags
+) -> StreamsProblem:
+    tasks = tuple(sorted(topology.tasks, key=lambda task: task.id))
+    stateful = tuple(task.id for task in tasks if _is_stateful(task))
+    by_process: dict[str, dict[TaskId, int]] = {process.id: {} for process in group.processes}
+    for process_id, task_id, lag in lags:
+        by_process[process_id][task_id] = lag
+    racks = {member.id: member.rack.told for member in group.members}
+    topics = {tp.topic for task in tasks for tp in (*task.sources, *task.changelogs)}
+    shown = {topic: replicas for topic in sorted(topics) if (replicas := ground.replicas(topic)) is not None}
+    known = {task.id for task in tasks}
+    return StreamsProblem(
+        tasks=tuple(task.id for task in tasks),
+        stateful=stateful,
+        clients=tuple(_client(process, by_process[process.id], known) for process in _as_filled(group.processes)),
+        configs=AssignmentConfigs(
+            acceptable_recovery_lag=settings.acceptable_recovery_lag,
+            max_warmup_replicas=settings.max_warmup_replicas,
+            num_standby_replicas=settings.num_standby_replicas,
+            probing_rebalance_interval_ms=settings.probing_rebalance_interval_ms,
+            rack_aware_assignment_tags=settings.rack_aware_assignment_tags,
+            rack_aware_assignment_strategy=settings.rack_aware_assignment_strategy,  # type: ignore[arg-type]  # checked there
+            rack_aware_assignment_traffic_cost=settings.rack_aware_assignment_traffic_cost,
+            rack_aware_assignment_non_overlap_cost=settings.rack_aware_assignment_non_overlap_cost,
+        ),
+        racks=RackFacts(
+            consumer_racks={
+                process.id: {member: racks.get(member) for member in process.member_ids} for process in group.processes
+            },
+            cluster=shown,
+            described=shown,
+            task_partitions={task.id: task.sources for task in tasks},
+            changelog_partitions={task.id: task.changelogs for task in tasks},
+        ),
+    )
+
+
+def _as_filled(processes: tuple[StreamsProcess, ...]) -> list[StreamsProcess]:
+    """Processes in the order in which the leader meets them: it goes through the members as a hash map has them."""
+    of = {member: process for process in processes for member in process.member_ids}
+    met = {of[member].id: of[member] for member in hash_order(of, string_hash, order=utf16_key)}
+    return [*met.values(), *(process for process in processes if process.id not in met)]
+
+
+def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[TaskId]) -> StreamsClient:
+    held = (*process.standby, *process.warmup)
+    return StreamsClient(
+        id=process.id,
+        capacity=process.capacity,
+        tags=dict(process.tags),
+        prev_active=tuple(task for task in process.active if task in known),
+        prev_standby=tuple(task for task in dict.fromkeys(held) if task in known),
+        lags=lags,
+    )
+
+
+def _is_stateful(task: TaskState) -> bool:
+    """Kafka counts a task as stateful when it has a changelog; where it cannot be told which, it still has one."""
+    return task.statefulness in _STATEFUL or (
+        task.statefulness is Statefulness.UNKNOWN and "no changelog" not in task.note
+    )
+
+
+def _lag_of(copy: TaskCopy | None, acceptable: int, from_nothing: int) -> int:
+    if copy is None:
+        return from_nothing
+    if copy.caught_up:
+        return 0
+    if copy.lag is None:
+        return from_nothing
+    behind = _rounded(int(copy.lag.likely), acceptable)
+    return max(0, min(behind, from_nothing - 1)) if from_nothing > acceptable + 1 else behind
+
+
+def _rounded(records: int, acceptable: int) -> int:
+    if records <= acceptable:
+        return min(records, acceptable) and acceptable
+    return max(acceptable + 2, 1 << records.bit_length())
+
+
+def _end_of(task: TaskState, end_offsets: Mapping[TopicPartition, int]) -> int:
+    ends = [end_offsets.get(log) for log in task.changelogs]
+    known = [end for end in ends if end is not None]
+    return sum(known) if ends and len(known) == len(ends) else UNKNOWN_END
+
+
+def _unsure(topology: Topology, settings: GroupLimits) -> list[str]:
+    """What is not certain about the application and decides the answer."""
+    odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
+    if not odd:
+        return []
+    matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != "none"
+    return [f"it is not known where subtopology {', '.join(odd)} keeps its state"] if matters else []
+
+
+# --- the way to the end ---------------------------------------------------------------------------------------
+
+
+def _way(problem: StreamsProblem, assign: Assign) -> Way:
+    """Rebalance after rebalance with warm-ups caught up; in one step where that would take long."""
+    first = result = assign(problem)
+    most = max(1, MOST_WORK // max(1, len(problem.tasks) * len(problem.clients)))
+    warmed: dict[tuple[str, TaskId], None] = {}
+    rebalances, at_once = 1, 0
+    while True:
+        now = [(process, task) for process, tasks in result.warmup.items() for task in tasks]
+        warmed.update(dict.fromkeys(now))
+        at_once = max(at_once, len(now))
+        if not result.followup_rebalance:
+            return Way(first, result, rebalances, at_once, tuple(sorted(warmed)))
+        if rebalances >= most:
+            break
+        problem = _caught_up(problem, result)
+        result = assign(problem)
+        rebalances += 1
+    last = assign(_all_caught_up(problem))
+    before = {(client.id, task) for client in problem.clients for task in (*client.prev_active, *client.prev_standby)}
+    new = {(p, t) for p, ts in last.active.items() for t in ts if t in set(problem.stateful)} - before
+    warmed.update(dict.fromkeys(sorted(new)))
+    return Way(first, last, None, max(at_once, min(len(new), problem.configs.max_warmup_replicas)), tuple(warmed))
+
+
+def _caught_up(problem: StreamsProblem, given: StreamsResult) -> StreamsProblem:
+    """The next rebalance's problem, when all copies have caught up. State that was given up stays for a while."""
+    stateful = set(problem.stateful)
+    clients = []
+    for client in problem.clients:
+        active, standby = given.active.get(client.id, ()), given.standby.get(client.id, ())
+        lags = {task: 0 if lag == RUNNING_ACTIVE else lag for task, lag in client.lags.items()}
+        lags |= dict.fromkeys(standby, 0)
+        lags |= {task: RUNNING_ACTIVE for task in active if task in stateful}
+        clients.append(replace(client, prev_active=active, prev_standby=standby, lags=lags))
+    return replace(problem, clients=tuple(clients))
+
+
+def _all_caught_up(problem: StreamsProblem) -> StreamsProblem:
+    return replace(problem, configs=replace(problem.configs, acceptable_recovery_lag=LONG_MAX))
+
+
+def _given(result: StreamsResult, topology: Topology) -> Given:
+    sources = {task.id: task.sources for task in topology.tasks}
+    warmup = {process: set(tasks) for process, tasks in result.warmup.items()}
+    active = {process: result.active[process] for process in sorted(result.active)}
+    return Given(
+        reads={
+            process: tuple(sorted(tp for task in tasks for tp in sources[task])) for process, tasks in active.items()
+        },
+        active=active,
+        standby={
+            process: tuple([task for task in result.standby[process] if task not in warmup.get(process, ())])
+            for process in sorted(result.standby)
+        },
+        warmup={process: result.warmup[process] for process in sorted(result.warmup) if result.warmup[process]},
+    )

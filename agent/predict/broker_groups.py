@@ -1,0 +1,206 @@
+"""What brokers will give the members of KIP-848 and KIP-1071 groups: their assignors, the target as it stands.
+
+Neither looks at racks. Members come in the order of the broker's hash maps, topics in that of their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agent.model.snapshot import ConsumerGroup, GroupKind, Member, StreamsGroup, Topology
+from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
+from agent.predict.seen import Ground
+from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
+from assignors.kafka.group_range import assign_group_range
+from assignors.kafka.group_uniform import assign_group_uniform
+from assignors.kafka.java import halves_hash, hash_order, topic_id_halves
+from assignors.kafka.streams_group_problem import StreamsGroupProblem, StreamsMember, Subtopology
+from assignors.kafka.streams_group_sticky import streams_group_sticky
+from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
+from assignors.problem import TaskId, TopicPartition
+
+ASSIGNORS = {"uniform": assign_group_uniform, "range": assign_group_range}
+SINCE_4_2 = "group.streams.initial.rebalance.delay.ms"
+"""A broker config that Kafka has from 4.2 on: the release in which KIP-1071's assignor changed."""
+STANDBYS_OF_GROUP = "streams.num.standby.replicas"
+STANDBYS_OF_BROKER = "group.streams.num.standby.replicas"
+
+
+class BrokerFacts(NamedTuple):
+    """What brokers are set to, as far as it is shown."""
+
+    deterministic: bool | None
+    """KIP-1071: whether the broker's assignor is that of 4.2 and later; None where configs are not shown."""
+    num_standby_replicas: int | None
+    """KIP-1071: of the group, else the brokers' default; None where neither is shown."""
+
+
+def broker_facts(
+    group_id: str, broker_configs: Mapping[int, Mapping[str, str]], group_configs: Mapping[str, Mapping[str, str]]
+) -> BrokerFacts:
+    """What one group's assignor is and runs with."""
+    rows = [row for row in broker_configs.values() if row]
+    told = [group_configs.get(group_id, {}).get(STANDBYS_OF_GROUP), *(row.get(STANDBYS_OF_BROKER) for row in rows)]
+    standbys = next((int(value) for value in told if value is not None and value.isdecimal()), None)
+    return BrokerFacts(all(SINCE_4_2 in row for row in rows) if rows else None, standbys)
+
+
+# --- KIP-848 --------------------------------------------------------------------------------------------------
+
+
+def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
+    """What the broker's uniform or range assignor makes of the present target."""
+    assign = ASSIGNORS.get(group.assignor or "")
+    if assign is None:
+        return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
+    subscribed = {member.id: _subscribed(member, group) for member in group.members}
+    names = sorted({name for topics in subscribed.values() for name in topics if name in ground.topics})
+    ids = {name: ground.topics[name].topic_id for name in names}
+    known = {name: topic_id for name, topic_id in ids.items() if topic_id is not None}
+    if len(known) < len(ids):
+        return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
+    by_id = {member.id: member for member in group.members}
+    problem = GroupProblem(
+        members=tuple(_member(by_id[name], subscribed[name], known) for name in broker_order(sorted(by_id))),
+        partitions={topic_id: len(ground.topics[name].partitions) for name, topic_id in known.items()},
+        homogeneous=len({frozenset(topics) for topics in subscribed.values()}) == 1,
+    )
+    answer = assign(problem)
+    name_of = {topic_id: name for name, topic_id in known.items()}
+    given = Given(
+        {
+            member: tuple(
+                sorted(TopicPartition(name_of[t], p) for t, numbers in answer.get(member, {}).items() for p in numbers)
+            )
+            for member in sorted(by_id)
+        }
+    )
+    notes = []
+    if any(member.topic_regex for member in group.members):
+        notes.append("what a regular expression of a subscription matches is taken from what the group has")
+    return Prediction(
+        group_id=group.id,
+        assignor=group.assignor,
+        certainty=Certainty.COST_EQUAL if notes else Certainty.EXACT,
+        first=given,
+        settled=given,
+        rebalances=1,
+        notes=tuple(notes),
+    )
+
+
+def _subscribed(member: Member, group: ConsumerGroup) -> tuple[str, ...]:
+    if not member.topic_regex:
+        return member.topics
+    held = {tp.topic for one in group.members if one.topic_regex == member.topic_regex for tp in _target(one)}
+    return tuple(sorted({*member.topics, *held}))
+
+
+def _target(member: Member) -> tuple[TopicPartition, ...]:
+    return member.target if member.target is not None else member.assigned or ()
+
+
+def _member(member: Member, topics: tuple[str, ...], ids: Mapping[str, str]) -> GroupMember:
+    held: dict[str, list[int]] = {}
+    for topic, partition in sorted(_target(member)):
+        if topic in ids:
+            held.setdefault(ids[topic], []).append(partition)
+    return GroupMember(
+        id=member.id,
+        instance_id=member.instance_id,
+        topics=tuple([ids[topic] for topic in topics if topic in ids]),
+        assigned={topic: tuple(held[topic]) for topic in hash_order(held, _topic_hash)},
+    )
+
+
+def _topic_hash(topic_id: str) -> int:
+    return halves_hash(topic_id_halves(topic_id))
+
+
+# --- KIP-1071 -------------------------------------------------------------------------------------------------
+
+
+def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts) -> Prediction:
+    """What the coordinator's sticky assignor makes of the present target; members as processes."""
+    targets = {target.member_id: target for target in group.targets}
+    process_of = {member: process.id for process in group.processes for member in process.member_ids}
+    sizes: dict[str, int] = {}
+    stateful: set[str] = set()
+    for task in topology.tasks:
+        name = str(task.id.subtopology)
+        sizes[name] = max(sizes.get(name, 0), task.id.partition + 1)
+        if task.changelogs:
+            stateful.add(name)
+    members = []
+    for name in broker_order(sorted(process_of)):
+        target = targets.get(name)
+        members.append(
+            StreamsMember(
+                id=name,
+                process_id=process_of[name],
+                active=_by_subtopology(target.active if target else ()),
+                standby=_by_subtopology(target.standby if target else ()),
+            )
+        )
+    standbys = facts.num_standby_replicas
+    problem = StreamsGroupProblem(
+        subtopologies=tuple(
+            Subtopology(id=name, partitions=sizes[name], stateful=name in stateful) for name in sorted(sizes)
+        ),
+        members=tuple(members),
+        num_standby_replicas=standbys or 0,
+    )  # fmt: skip
+    old = facts.deterministic is False
+    result = (streams_group_sticky_41 if old else streams_group_sticky)(problem)
+    task_of = {(str(task.id.subtopology), task.id.partition): task.id for task in topology.tasks}
+    active = _by_process(result.active, process_of, task_of)
+    sources = {task.id: task.sources for task in topology.tasks}
+    given = Given(
+        reads={name: tuple(sorted(tp for task in tasks for tp in sources[task])) for name, tasks in active.items()},
+        active=active,
+        standby=_by_process(result.standby, process_of, task_of),
+    )
+    notes = list(result.warnings)
+    if old:
+        notes.append("the brokers are older than 4.2: equally loaded members are chosen from anew each time")
+    if facts.deterministic is None:
+        notes.append("the brokers' release is not shown; 4.2 or later is assumed")
+    if standbys is None:
+        notes.append("the number of standbys is not shown; Kafka's default of 0 is assumed")
+    return Prediction(
+        group_id=group.id,
+        assignor="sticky",
+        settings=f"{standbys or 0} standbys",
+        basis=Basis.ASSUMED if standbys is None or facts.deterministic is None else Basis.READ,
+        certainty=Certainty.COST_EQUAL if old else Certainty.EXACT,
+        first=given,
+        settled=given,
+        rebalances=1,
+        notes=tuple(notes),
+    )
+
+
+def _by_subtopology(tasks: tuple[TaskId, ...]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for task in tasks:
+        found.setdefault(str(task.subtopology), []).append(task.partition)
+    return {name: tuple(sorted(found[name])) for name in sorted(found)}
+
+
+def _by_process(
+    given: Mapping[str, tuple[TaskId, ...]], process_of: Mapping[str, str], task_of: Mapping[tuple[str, int], TaskId]
+) -> dict[str, tuple[TaskId, ...]]:
+    found: dict[str, list[TaskId]] = {process: [] for process in sorted(set(process_of.values()))}
+    for member, tasks in given.items():
+        found[process_of[member]] += [task_of[str(task.subtopology), task.partition] for task in tasks]
+    return {process: tuple(sorted(tasks, key=str_order)) for process, tasks in found.items()}
+
+
+def str_order(task: TaskId) -> tuple[bool, TaskId]:
+    """Numbers before names, as the model sorts tasks."""
+    return isinstance(task.subtopology, str), task
+
+
+KINDS = frozenset({GroupKind.CONSUMER, GroupKind.STREAMS})
+"""Groups that brokers assign."""

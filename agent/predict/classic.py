@@ -1,0 +1,129 @@
+"""What the leader of a classic consumer group will give its members.
+
+The problem is the leader's: subscriptions, racks and ownership as members will send them at their next join, members in
+the order in which a Java leader visits them. Members of a settled group were all in the same generation, so its number
+decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from agent.limits import GroupLimits
+from agent.model.snapshot import ConsumerGroup, Member
+from agent.predict.leader import Leader, leader_of
+from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
+from agent.predict.seen import Ground
+from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
+from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
+from assignors.kafka.range import range_assign
+from assignors.kafka.roundrobin import roundrobin_assign
+from assignors.kafka.sticky import sticky_assign
+from assignors.problem import TopicPartition
+
+COOPERATIVE = "cooperative-sticky"
+ASSIGNORS: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
+    "range": range_assign,
+    "roundrobin": roundrobin_assign,
+    "sticky": sticky_assign,
+    COOPERATIVE: cooperative_sticky_assign,
+}
+"""Protocol name -> Kafka's assignor."""
+GENERATION = 1
+MOST_FOLLOW_UPS = 8
+
+
+class _Settled(NamedTuple):
+    first: GroupAssignment
+    last: GroupAssignment
+    rebalances: int
+    still_moving: bool
+
+
+def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits) -> Prediction:
+    """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
+    assign = ASSIGNORS.get(group.assignor or "")
+    if assign is None:
+        return Prediction(
+            group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR,
+            notes=(f"its protocol name is {group.assignor or 'not shown'}",),
+        )  # fmt: skip
+    racks = {}
+    for topic in sorted({topic for member in group.members for topic in member.topics}):
+        of_topic = ground.rack_sets(topic)
+        if of_topic is not None:
+            racks[topic] = of_topic
+        elif topic in ground.topics:
+            return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
+    leader = leader_of(group, settings.client_software_name)
+    looks_at_racks = leader is not Leader.PYTHON
+    members = leader_order([_member(member, looks_at_racks=looks_at_racks) for member in group.members])
+    settled = _settled(ClassicProblem(members=members, racks=racks), assign, again=group.assignor == COOPERATIVE)
+    notes = [*_about(leader), *settled.first.warnings]
+    if settled.still_moving:
+        notes.append(f"it would not come to rest within {MOST_FOLLOW_UPS} rebalances")
+    return Prediction(
+        group_id=group.id,
+        assignor=group.assignor,
+        basis=Basis.READ,
+        certainty=Certainty.EXACT if leader is Leader.JAVA else Certainty.COST_EQUAL,
+        first=_given(settled.first),
+        settled=_given(settled.last),
+        rebalances=settled.rebalances,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
+    return ClassicMember(
+        id=member.id,
+        topics=member.topics,
+        rack=member.rack.told if looks_at_racks else None,
+        instance_id=member.instance_id,
+        owned=member.assigned or (),
+        generation=GENERATION,
+        subscription_generation=GENERATION,
+    )
+
+
+def _settled(problem: ClassicProblem, assign: Callable[[ClassicProblem], GroupAssignment], *, again: bool) -> _Settled:
+    """A cooperative leader holds back what somebody has to give up first, so another rebalance follows."""
+    first = result = assign(problem)
+    rebalances = 1
+    while again and _held_back(problem, result) and rebalances <= MOST_FOLLOW_UPS:
+        owned = [replace(member, owned=result.assignment.get(member.id, ())) for member in problem.members]
+        problem = replace(problem, members=tuple(owned))
+        result = assign(problem)
+        rebalances += 1
+    return _Settled(first, result, rebalances, rebalances > MOST_FOLLOW_UPS)
+
+
+def _held_back(problem: ClassicProblem, result: GroupAssignment) -> bool:
+    """True when somebody gives something up: members that lose a partition join again."""
+    return any(
+        not set(result.assignment.get(member.id, ())).issuperset(_existing(member, problem))
+        for member in problem.members
+    )
+
+
+def _existing(member: ClassicMember, problem: ClassicProblem) -> list[TopicPartition]:
+    sizes = {topic: len(racks) for topic, racks in problem.racks.items()}
+    return [partition for partition in member.owned if partition.partition < sizes.get(partition.topic, 0)]
+
+
+def _given(result: GroupAssignment) -> Given:
+    return Given({member: tuple(sorted(partitions)) for member, partitions in sorted(result.assignment.items())})
+
+
+def _about(leader: Leader) -> list[str]:
+    match leader:
+        case Leader.JAVA:
+            return []
+        case Leader.UNKNOWN:
+            return ["it is not known which client leads the group; Java's assignor is predicted"]
+        case Leader.PYTHON:
+            return ["a Python client leads, which looks at no racks and breaks ties in its own way"]
+        case Leader.LIBRDKAFKA:
+            return ["librdkafka leads, which breaks ties in its own way"]

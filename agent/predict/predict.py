@@ -1,0 +1,153 @@
+"""What will a group's own assignor give at the next rebalance, and where does that end? Asked of one group or many.
+
+Pure: a group, its topics, the brokers' racks and the settings in; who gets what out. To ask "what if", hand in a
+changed snapshot or changed limits: members, processes, brokers and settings are plain values.
+
+Invariants
+- Nothing is guessed silently: what is assumed is named, and where Kafka is not deterministic, or the leader is not
+  known to be Java, the prediction says ``cost-equal only``.
+- A group without a prediction says why.
+- The work is bounded: a group over ``limits.predict_limit`` (partitions or tasks, times members) is not predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from agent.limits import GroupLimits, Limits
+from agent.memo import Memo
+from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup, TopicState
+from agent.predict.applications import Lags, Way, assignor_of, lags_of, predict_application, with_bytes
+from agent.predict.broker_groups import BrokerFacts, broker_facts, predict_consumer, predict_streams
+from agent.predict.classic import predict_classic
+from agent.predict.prediction import NotPredicted, Prediction
+from agent.predict.seen import Ground, told_racks
+from agent.reuse import each
+from assignors.problem import BadProblem
+
+_BROKER_FACTS_NOT_ASKED = BrokerFacts(None, None)
+
+
+class _Row(NamedTuple):
+    """All that the prediction of one group depends on, beside the brokers' racks."""
+
+    group: Group
+    topics: tuple[TopicState | None, ...]
+    settings: GroupLimits
+    facts: BrokerFacts
+    lags: Lags
+
+
+def predict(group: Group, snapshot: Snapshot, limits: Limits) -> Prediction:
+    """What the group's own assignor gives; never raises for what is in a snapshot."""
+    return predict_groups((group,), snapshot, limits, Memo())[group.id]
+
+
+def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, memo: Memo) -> Mapping[str, Prediction]:
+    """The same for several groups, by id in their order; what depends on nothing that changed is reused."""
+    rows = [_row(group, snapshot, limits) for group in groups]
+    racks = told_racks(snapshot.brokers)
+    made = each(memo, "predict", rows, _row_id, partial(_predict, racks, limits.predict_limit),
+                context=(racks, limits.predict_limit))  # fmt: skip
+    return {
+        row.group.id: _finished(row, prediction, way, snapshot)
+        for row, (prediction, way) in zip(rows, made, strict=True)
+    }
+
+
+def _row(group: Group, snapshot: Snapshot, limits: Limits) -> _Row:
+    names = _topics(group)
+    settings = limits.group(group.id)
+    facts = _BROKER_FACTS_NOT_ASKED
+    lags: Lags = ()
+    if group.kind is GroupKind.STREAMS:
+        facts = broker_facts(group.id, snapshot.broker_configs, snapshot.group_configs)
+    elif isinstance(group, StreamsGroup) and _size(group) <= limits.predict_limit:
+        copies = snapshot.copies.get(group.id, ())
+        lags = lags_of(group, copies, snapshot.end_offsets, settings.acceptable_recovery_lag)
+    return _Row(group, tuple(map(snapshot.topics.get, names)), settings, facts, lags)
+
+
+def _row_id(row: _Row) -> str:
+    return row.group.id
+
+
+def _predict(racks: Mapping[int, str], most: int, row: _Row) -> tuple[Prediction, Way | None]:
+    group = row.group
+    why = _why_not(group)
+    if why is None and _size(group, row.topics) > most:
+        why = NotPredicted.TOO_LARGE
+    if why is not None:
+        return Prediction(group_id=group.id, assignor=_assignor(row), why_not=why), None
+    ground = Ground({topic.name: topic for topic in row.topics if topic is not None}, racks)
+    try:
+        return _asked(row, ground)
+    except BadProblem as refused:
+        return Prediction(
+            group_id=group.id, assignor=_assignor(row), why_not=NotPredicted.REFUSED, notes=(str(refused),)
+        ), None
+
+
+def _asked(row: _Row, ground: Ground) -> tuple[Prediction, Way | None]:
+    match row.group:
+        case ConsumerGroup() as group if group.kind is GroupKind.CONSUMER:
+            return predict_consumer(group, ground), None
+        case ConsumerGroup() as group:
+            return predict_classic(group, ground, row.settings), None
+        case StreamsGroup(topology=topology) as group if topology is not None and group.kind is GroupKind.STREAMS:
+            return predict_streams(group, topology, row.facts), None
+        case StreamsGroup(topology=topology) as group if topology is not None:
+            return predict_application(group, topology, ground, row.settings, row.lags)
+        case _:
+            return Prediction(group_id=row.group.id, why_not=NotPredicted.OTHER_KIND), None
+
+
+def _why_not(group: Group) -> NotPredicted | None:
+    if not isinstance(group, ConsumerGroup | StreamsGroup):
+        return NotPredicted.OTHER_KIND
+    if group.hidden or not group.members:
+        return NotPredicted.HIDDEN if group.hidden else NotPredicted.EMPTY
+    defects = [defect.what for member in group.members for defect in member.defects]
+    if isinstance(group, StreamsGroup):
+        if defects:
+            return NotPredicted.UNDECODABLE
+        return NotPredicted.TOPOLOGY_UNKNOWN if group.topology is None or not group.processes else None
+    if "subscription" in defects or "assignment" in defects:
+        return NotPredicted.UNDECODABLE
+    return NotPredicted.HIDDEN if any(member.assigned is None for member in group.members) else None
+
+
+def _finished(row: _Row, prediction: Prediction, way: Way | None, snapshot: Snapshot) -> Prediction:
+    if way is None or not isinstance(row.group, StreamsGroup) or row.group.topology is None:
+        return prediction
+    return with_bytes(prediction, way, row.group.topology, snapshot.size_bytes)
+
+
+def _assignor(row: _Row) -> str | None:
+    if not isinstance(row.group, ConsumerGroup | StreamsGroup):
+        return None
+    if row.group.kind is GroupKind.CLASSIC_STREAMS:
+        return assignor_of(row.settings)
+    return "sticky" if row.group.kind is GroupKind.STREAMS else row.group.assignor
+
+
+def _size(group: Group, topics: Iterable[TopicState | None] = ()) -> int:
+    if isinstance(group, StreamsGroup):
+        return len(group.topology.tasks) * len(group.processes) if group.topology is not None else 0
+    if isinstance(group, ConsumerGroup):
+        return sum(len(topic.partitions) for topic in topics if topic is not None) * len(group.members)
+    return 0
+
+
+def _topics(group: Group) -> tuple[str, ...]:
+    """Everything that the group's assignor looks up, sorted: changelogs too."""
+    names: set[str] = set()
+    if isinstance(group, ConsumerGroup):
+        for member in group.members:
+            names.update(member.topics)
+            names.update([topic for topic, _ in (*(member.assigned or ()), *(member.target or ()))])
+    elif isinstance(group, StreamsGroup) and group.topology is not None:
+        names.update([tp.topic for task in group.topology.tasks for tp in (*task.sources, *task.changelogs)])
+    return tuple(sorted(names))

@@ -1,0 +1,38 @@
+"""What Kafka's assignors get to see of racks: what brokers and clients tell of themselves, whatever locators know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.model.snapshot import BrokerState, TopicState
+
+Replicas = tuple[str | None, ...]
+"""The rack of each replica of a partition; None is a broker without one."""
+
+
+class Ground(NamedTuple):
+    """A group's topics and the racks of the brokers."""
+
+    topics: Mapping[str, TopicState]
+    racks: Mapping[int, str]
+    """Broker -> the rack that it tells; clients are told nothing of a broker that is away."""
+
+    def replicas(self, topic: str) -> tuple[Replicas, ...] | None:
+        """For each partition by number the racks of its replicas; None where a partition is missing."""
+        state = self.topics.get(topic)
+        if state is None or any(number != one.id.partition for number, one in enumerate(state.partitions)):
+            return None
+        return tuple([tuple(map(self.racks.get, one.replicas)) for one in state.partitions])
+
+    def rack_sets(self, topic: str) -> tuple[frozenset[str], ...] | None:
+        """The same as sets, without the replicas that have no rack."""
+        replicas = self.replicas(topic)
+        if replicas is None:
+            return None
+        return tuple([frozenset([rack for rack in racks if rack is not None]) for racks in replicas])
+
+
+def told_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
+    """Broker -> rack as clients hear it."""
+    return {broker.id: broker.rack.told for broker in brokers if broker.alive and broker.rack.told}
