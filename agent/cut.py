@@ -5,12 +5,28 @@ The only place that knows both sides. Pure: the same settings give the same limi
 
 from __future__ import annotations
 
-from agent.limits import GroupLimits, Limits, Mode, TopologyHint
+from agent.limits import GroupLimits, Limits, LocatorKind, Mode, RackLocator, RackPattern, TopologyHint
 from agent.observation import Part
+from agent.observe.locators.question import (
+    CommandQuestion,
+    EntryPointQuestion,
+    FileQuestion,
+    LocatorQuestion,
+    TableForm,
+)
 from agent.observe.scope import Scope
+from config import locator_properties as locators
+from config.locator_properties import LocatorSettings
+from config.rack_locators import RackLocatorSettings
 from config.settings import Settings
 from config.streams_names import GroupSettings, StreamsSettings
 
+_KINDS = {
+    locators.WIRE: LocatorKind.WIRE,
+    locators.REGEX: LocatorKind.REGEX,
+    locators.CIDR: LocatorKind.CIDR,
+    locators.ALIAS: LocatorKind.ALIAS,
+}
 _STREAMS_FIELDS = tuple(StreamsSettings.model_fields)
 
 
@@ -25,6 +41,7 @@ def to_limits(settings: Settings) -> Limits:
         include_own_topics=settings.scope.include_own_topics,
         exclude_topics=settings.scope.exclude_topics,
         exclude_groups=settings.scope.exclude_groups,
+        rack_locators=_rules(settings.rack_locator),
         rack_stable_ms=settings.racks.stable_for_ms,
         rack_stable_polls=settings.racks.stable_polls,
         rack_flap_changes=settings.racks.flap_changes,
@@ -36,6 +53,7 @@ def to_limits(settings: Settings) -> Limits:
         leader_skew_share=settings.detect.leader_skew_share,
         usd_per_gb=settings.price.usd_per_gb,
         prices={_pair(name): price for name, price in sorted(settings.price.between.items())},
+        predict_limit=settings.plan.predict_limit,
         move_bytes_per_s=float(settings.proposals.move_bytes_per_s),
         max_proposals=settings.proposals.max_per_cycle,
         max_moves_per_proposal=settings.proposals.max_moves,
@@ -61,8 +79,46 @@ def to_scope(settings: Settings) -> Scope:
         refresh_ms={**configs, Part.LOG_DIRS: observe.refresh_sizes_ms},
         expected_cluster_id=settings.cluster.id,
         application_urls=tuple(dict.fromkeys(urls)),
+        rack_locators=tuple(q for one in settings.rack_locator.locators if (q := _question(one)) is not None),
         shrink_share=settings.detect.shrink_share,
     )
+
+
+def _rules(settings: RackLocatorSettings) -> tuple[RackLocator, ...]:
+    """The locators as the model asks them; none where the wire alone is asked, which is what a model does anyway."""
+    rules = tuple(
+        RackLocator(
+            name=one.name,
+            kind=_KINDS.get(one.kind, LocatorKind.TABLE),
+            patterns=tuple(RackPattern(*pattern) for pattern in one.patterns),
+            networks=one.networks,
+            aliases=one.aliases,
+        )
+        for one in settings.locators
+    )
+    return () if [rule.kind for rule in rules] == [LocatorKind.WIRE] else rules
+
+
+def _question(one: LocatorSettings) -> LocatorQuestion | None:
+    """How it is asked in every look; None for one that the model asks."""
+    form = TableForm(one.form)
+    match one.kind:
+        case locators.FILE:
+            return FileQuestion(name=one.name, path=one.path, form=form, max_bytes=one.max_bytes)
+        case locators.COMMAND:
+            return CommandQuestion(
+                name=one.name, argv=one.argv, form=form, timeout_ms=one.timeout_ms, max_bytes=one.max_bytes
+            )
+        case locators.ENTRY_POINT:
+            return EntryPointQuestion(
+                name=one.name,
+                entry_point=one.entry_point,
+                timeout_ms=one.timeout_ms,
+                max_bytes=one.max_bytes,
+                properties=one.properties,
+            )
+        case _:
+            return None
 
 
 def _group_limits(for_all: Settings, given: StreamsSettings) -> GroupLimits:
@@ -71,7 +127,8 @@ def _group_limits(for_all: Settings, given: StreamsSettings) -> GroupLimits:
     values = {name: getattr(source, name) for name, source in sources.items()}
     known = any(name in source.model_fields_set for name, source in sources.items())
     hint = _hint(given) if isinstance(given, GroupSettings) else TopologyHint()
-    return GroupLimits(**values, topology=hint, known=known)
+    software = given.client_software_name if isinstance(given, GroupSettings) else None
+    return GroupLimits(**values, topology=hint, client_software_name=software, known=known)
 
 
 def _hint(group: GroupSettings) -> TopologyHint:

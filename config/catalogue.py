@@ -24,7 +24,12 @@ from config.streams_names import RELEASED_NAMES
 Path = tuple[str, ...]
 """Canonical steps into the settings document, such as ``("groups", "orders", "max.warmup.replicas")``."""
 
-_CHOSEN = {"groups": "<application.id>", "between": "<from->to>", "changelogs": "<subtopology>"}
+_CHOSEN = {
+    "groups": "<application.id>",
+    "between": "<from->to>",
+    "changelogs": "<subtopology>",
+    "properties": "<property>",
+}
 
 
 class Entry(NamedTuple):
@@ -113,7 +118,9 @@ def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Pa
     elif (item := mapped_model(field)) is not None and (isinstance(value, Mapping) or value is None):
         yield from _item_leaves(item, value or {}, path)
     elif is_mapping(field) and isinstance(value, Mapping):
-        yield from (((*path, str(key)), leaf) for key, leaf in value.items())
+        yield from (((*path, name), leaf) for name, leaf in _joined(value, ""))
+    elif is_mapping(field) and field.annotation is not KafkaClientConfig and (pairs := _pairs(value)):
+        yield from (((*path, name), leaf) for name, leaf in pairs.items())
     elif section is not None or is_mapping(field):
         raise SettingMistake(public(path), "it is a section: write its settings below it")
     else:
@@ -158,6 +165,14 @@ def _section_of(name: str, fields: Mapping[str, FieldInfo]) -> tuple[str | None,
         if name.startswith(section + ".") and (section_model(field) or is_mapping(field)):
             return section, ".", name[len(section) + 1 :]
     return None, "", name
+
+
+def _pairs(value: Any) -> dict[str, str]:
+    """A mapping as one text, ``key=value,key=value`` as KIP-36 writes it; empty where it is none."""
+    parts = [part.partition("=") for part in value.split(",") if part.strip()] if isinstance(value, str) else []
+    if not all(key.strip() and sign for key, sign, _ in parts):
+        return {}
+    return {key.strip(): text.strip() for key, _, text in parts}
 
 
 def _joined(value: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
@@ -223,6 +238,8 @@ def _default(model: type[BaseModel], name: str) -> str:
     match value:
         case None | [] | {}:
             return "none" if value is None else ""
+        case list():
+            return ", ".join(value)
         case bool():
             return "true" if value else "false"
         case _:

@@ -15,7 +15,7 @@ from config.catalogue import by_name, catalogue, mapped_model, section_model
 from config.kafka_client import KafkaClientConfig
 from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.settings import Settings
-from config.sources import environment_name
+from config.sources import environment_name, whole_mapping
 
 BEGIN = "<!-- settings: written by `rackwise config docs` -->"
 END = "<!-- end of settings -->"
@@ -35,14 +35,19 @@ _KAFKA_EXAMPLE = (
     "  # sasl.password: ${file:/etc/rackwise/kafka.secret}",
     "  # ssl.ca.location: /etc/rackwise/ca.pem",
 )
-_MAP_EXAMPLES = {"changelogs": '"0": [orders-app-store-changelog]', "between": '"a->b": 0.01'}
+_MAP_EXAMPLES = {
+    "changelogs": '"0": [orders-app-store-changelog]',
+    "between": '"a->b": 0.01',
+    "properties": "file.path: /etc/rackwise/racks.properties",
+}
 
 
 def settings_table() -> str:
     """Markdown: every setting with its default, its environment variable and its sentence."""
     lines = ["| setting | default | environment | what it says |", "|---|---|---|---|"]
     for entry in catalogue():
-        variable = "" if "<" in entry.name else f"`{environment_name(entry.name)}`"
+        settable = entry.name if "<" not in entry.name else whole_mapping(entry.name)
+        variable = f"`{environment_name(settable)}`" if settable else ""
         default = f"`{entry.default}`" if entry.default else ""
         sentence = entry.sentence.replace("``", "`").replace("|", "\\|")
         lines.append(f"| `{entry.name}` | {default} | {variable} | {sentence} |")

@@ -55,7 +55,7 @@ class Loaded:
 
     def secrets(self) -> tuple[str, ...]:
         """Secret values in clear text, for the log's redaction only."""
-        return self.settings.kafka.secrets()
+        return (*self.settings.kafka.secrets(), *self.settings.rack_locator.secrets())
 
 
 def load_settings(
@@ -88,7 +88,12 @@ def load_settings(
     return Loaded(
         settings=settings,
         origins={public(path): value.origin for path, value in merged.items()},
-        notes=(*(note for layer in layers for note in layer.notes), *settings.kafka.warnings(), *_exposed(merged)),
+        notes=(
+            *(note for layer in layers for note in layer.notes),
+            *settings.kafka.warnings(),
+            *settings.rack_locator.notes(),
+            *_exposed(merged),
+        ),
     )
 
 

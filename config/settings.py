@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from config.kafka_client import KafkaClientConfig
 from config.kinds import NoneWord, Text
 from config.mistake import SettingMistake
+from config.rack_locators import RackLocatorSettings
 from config.sections import (
     ClusterSettings,
     DetectSettings,
@@ -59,6 +60,7 @@ class Settings(StreamsSettings, BaseSettings):
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     scope: ScopeSettings = Field(default_factory=ScopeSettings)
     racks: RackSettings = Field(default_factory=RackSettings)
+    rack_locator: RackLocatorSettings = Field(default_factory=RackLocatorSettings, alias="rack.locator")
     detect: DetectSettings = Field(default_factory=DetectSettings)
     gain: GainSettings = Field(default_factory=GainSettings)
     price: PriceSettings = Field(default_factory=PriceSettings)
@@ -87,6 +89,7 @@ class Settings(StreamsSettings, BaseSettings):
         _check_mode(self)
         _check_schedule(self)
         _check_topics(self)
+        _check_locators(self)
         return self
 
     @property
@@ -127,6 +130,13 @@ def _check_schedule(settings: Settings) -> None:
         raise SettingMistake("plan.interval", "it is shorter than poll.interval, and nothing new is seen in between")
     if settings.observe.call_timeout_ms > settings.observe.deadline_ms:
         raise SettingMistake("observe.call_timeout", "it is longer than observe.deadline, the limit of a whole look")
+
+
+def _check_locators(settings: Settings) -> None:
+    for locator in settings.rack_locator.locators:
+        key = f"{locator.name}.timeout"
+        if key in settings.rack_locator.properties and locator.timeout_ms > settings.observe.call_timeout_ms:
+            raise SettingMistake(f"rack.locator.properties.{key}", "it is longer than observe.call_timeout, its limit")
 
 
 def _check_topics(settings: Settings) -> None:

@@ -27,6 +27,8 @@ CONFIG_VARIABLE = "RACKWISE_CONFIG"
 _OTHER_VARIABLES = re.compile(r"RACKWISE_(CONFIG|CACHE|STATE|DEBUG|TEST_.*|DEMO_.*)")
 _SERVICE_LINK = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 _SURELY_MISSPELT = 0.92
+_LOCATOR = "rack.locator"
+"""KIP-36's names are ours, and not a Kafka client's."""
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 Kind = Literal["flag", "environment", "file", "properties", "default"]
@@ -109,10 +111,20 @@ def from_properties(path: Path, environ: Mapping[str, str]) -> Layer:
 
 @cache
 def environment_names() -> Mapping[str, str]:
-    """Environment variable -> dotted name, for every setting that has no part of the user's choice in its name."""
+    """Environment variable -> dotted name, for every setting that has no part of the user's choice in its name.
+
+    A mapping is set as a whole, as ``key=value,key=value``.
+    """
     names = [entry.name for entry in catalogue() if "<" not in entry.name]
+    names += [whole for entry in catalogue() if (whole := whole_mapping(entry.name)) is not None]
     names += [f"kafka.{name}" for name in (*ALIASES, *FOLDED)]
     return {environment_name(name): name for name in names}
+
+
+def whole_mapping(name: str) -> str | None:
+    """The name of a mapping, out of the name of its entries; None where the user chooses another part, or none."""
+    head, _, chosen = name.rpartition(".")
+    return head if chosen.startswith("<") and "<" not in head else None
 
 
 def environment_name(name: str) -> str:
@@ -138,6 +150,10 @@ def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, st
         if key in streams_names:
             text = resolve_references({key: raw}, environ)[key].strip()
             values[("groups", application, key) if application else (key,)] = Value(text, origin)
+        elif key.startswith(f"{_LOCATOR}."):
+            layer = _layer({key: raw}, origin)
+            values |= layer.values
+            mistakes += layer.mistakes
         elif key in RELEASED_NAMES:
             mistakes.append(SettingMistake(key, RELEASED_NAMES[key]))
         elif key in FOREIGN_NAMES or (key.startswith(FOREIGN_PREFIXES) and key not in KEYS):

@@ -28,8 +28,6 @@ RELEASED_NAMES = {
     "balance_factor": "it stands in KIP-441's text only, and Kafka released no such setting",
     "standby.task.assignor": "it stands in KIP-708's text only; Kafka looks at tags as soon as "
     "rack.aware.assignment.tags is set",
-    "rack.locator.class": "it stands in KIP-36's text only; Kafka released broker.rack, set on each broker",
-    "rack.locator.properties": "it stands in KIP-36's text only; Kafka released broker.rack, set on each broker",
 }
 """Setting names in the text of a KIP, and what Kafka released."""
 
@@ -87,6 +85,9 @@ class StreamsSettings(BaseModel):
     rack_aware_assignment_tags: Names = Field(default=(), alias="rack.aware.assignment.tags")
     """Client tags over which standbys are spread, gravest first (KIP-708)."""
 
+    task_assignor_class: Annotated[Text | None, NoneWord] = Field(default=None, alias="task.assignor.class")
+    """Class of the task assignor; none is Kafka's default, which assigns for high availability (KIP-924)."""
+
     @field_validator("rack_aware_assignment_tags")
     @classmethod
     def _few_short_tags(cls, tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -118,6 +119,8 @@ class GroupSettings(StreamsSettings):
     topology: TopologySettings = Field(default_factory=TopologySettings)
     application_endpoints: Names = Field(default=(), alias="application.endpoints")
     """URLs at which the application's instances tell the lags of their tasks."""
+    client_software_name: Annotated[Text | None, NoneWord] = Field(default=None, alias="client.software.name")
+    """Client that a consumer group's members run, such as apache-kafka-java or librdkafka (KIP-511)."""
 
     @field_validator("application_endpoints")
     @classmethod

@@ -43,8 +43,10 @@ def test_the_example_file_sets_nothing_but_the_bootstrap_servers_and_uncommented
     defaults = {name: value for name, value, _ in effective(load_settings(environ={}))}
     changed = {name: value for name, value, _ in effective(found) if defaults.get(name) != value}
     beside = {name for name in changed if not name.startswith("groups.orders-app.")}
-    assert beside == {"kafka.bootstrap.servers", "price.between.a->b"}
-    named = {name.replace("<from->to>", "a->b") for name in (e.name for e in catalogue()) if "<app" not in name}
+    examples = {"price.between.<from->to>": "price.between.a->b"}
+    examples["rack.locator.properties.<property>"] = "rack.locator.properties.file.path"
+    assert beside == {"kafka.bootstrap.servers", *examples.values()}
+    named = {examples.get(name, name) for name in (e.name for e in catalogue()) if "<app" not in name}
     assert {name for name in named if not name.startswith("kafka.")} <= set(found.origins)
 
 

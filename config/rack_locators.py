@@ -1,0 +1,130 @@
+"""Where racks are known from, besides what brokers and clients tell themselves: KIP-36's two names, checked and cut up.
+
+``rack.locator.class`` lists locators in the order in which they are asked, and ``rack.locator.properties`` has what
+each needs, under its name. A locator may be listed more than once with a label of its own, as ``file:brokers`` and
+``file:clients``. What is neither built in nor labelled is the name of a Python entry point; its properties may hold
+secrets, so they are never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from importlib.metadata import entry_points
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_serializer, model_validator
+
+from config.kinds import Names, Text
+from config.locator_properties import BUILT_IN, WIRE, LocatorSettings, locator_settings
+from config.mistake import SettingMistake, nearest
+
+ENTRY_POINTS = "rackwise.rack_locators"
+
+
+def _property(value: Any) -> Any:
+    """Text, or a list of texts; numbers are read as they are written."""
+    if isinstance(value, list | tuple):
+        return tuple(_property(item) for item in value)
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError("a text or a list of texts is expected; put a bare yes, no or ~ in quotes, as YAML reads it anew")
+
+
+Property = Annotated[
+    str | tuple[str, ...],
+    BeforeValidator(_property),
+    WithJsonSchema({"type": ["string", "number", "object", "array"]}),
+]
+
+
+class RackLocatorSettings(BaseModel):
+    """Where racks are known from (KIP-36's RackLocator)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+
+    classes: Names = Field(default=(WIRE,), alias="class")
+    """``wire``, ``file``, ``command``, ``regex``, ``cidr``, ``alias``, Python entry points: first that knows wins."""
+    properties: dict[Text, Property] = Field(default_factory=dict, repr=False)
+    """They need ``file.path``, ``command.argv``, ``regex.client.id.PATTERN``, ``cidr.NETWORK``, ``alias.NAME``."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        _ = self.locators
+        return self
+
+    @field_serializer("properties", when_used="json")
+    def _masked(self, properties: dict[str, Any]) -> dict[str, Any]:
+        return {key: value if _built_in(key) else "******" for key, value in properties.items()}
+
+    @cached_property
+    def locators(self) -> tuple[LocatorSettings, ...]:
+        """Every locator in its order. Raises SettingMistake."""
+        _check_names(self.classes)
+        given = self._given()
+        return tuple(locator_settings(name, given[name]) for name in self.classes)
+
+    def secrets(self) -> tuple[str, ...]:
+        """What entry points are given, for the log's redaction."""
+        return tuple(value for locator in self.locators for value in locator.properties.values())
+
+    def notes(self) -> tuple[str, ...]:
+        """What can be used and may not be meant."""
+        found: list[str] = []
+        if WIRE not in [name.partition(":")[0] for name in self.classes]:
+            sentence = "leaves out wire, so what brokers and clients tell of their racks is not believed"
+            found.append(f"rack.locator.class {sentence}")
+        unused = [key for key in self.properties if _owner(key, self.classes) is None]
+        if unused:
+            kinds = ", ".join(sorted({key.partition(".")[0] for key in unused}))
+            found.append(f"rack.locator.properties has what {kinds} needs, but rack.locator.class does not list it")
+        return tuple(found)
+
+    def _given(self) -> dict[str, dict[str, str | tuple[str, ...]]]:
+        """Locator -> its properties, without its name."""
+        given: dict[str, dict[str, str | tuple[str, ...]]] = {name: {} for name in self.classes}
+        for key, value in self.properties.items():
+            owner = _owner(key, self.classes)
+            if owner is not None:
+                given[owner][key[len(owner) + 1 :]] = value
+            elif not _built_in(key):
+                raise _no_owner(key, self.classes)
+        return given
+
+
+def _owner(key: str, names: Iterable[str]) -> str | None:
+    return max((name for name in names if key.startswith(f"{name}.")), key=len, default=None)
+
+
+def _built_in(key: str) -> bool:
+    return key.partition(".")[0].partition(":")[0] in BUILT_IN
+
+
+def _no_owner(key: str, names: tuple[str, ...]) -> SettingMistake:
+    first = key.partition(".")[0]
+    near = nearest(first, (*names, *BUILT_IN))
+    hint = f"; did you mean {near}{key[len(first) :]}?" if near else ""
+    return SettingMistake(f"properties.{key}", f"it begins with no locator of rack.locator.class{hint}")
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    if not names:
+        raise SettingMistake("class", f"it names no locator; {WIRE} believes what brokers and clients tell")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise SettingMistake("class", f"{twice} is named twice; give the second a label, such as {twice}:second")
+    for name in names:
+        kind, colon, label = name.partition(":")
+        if colon and not label:
+            raise SettingMistake("class", f"{name} has an empty label")
+        if kind not in BUILT_IN and not entry_points(group=ENTRY_POINTS, name=kind):
+            raise _no_locator(kind)
+
+
+def _no_locator(kind: str) -> SettingMistake:
+    installed = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
+    near = nearest(kind, (*BUILT_IN, *installed))
+    if near:
+        return SettingMistake("class", f"{kind} is no rack locator; did you mean {near}?")
+    offered = ", ".join((*BUILT_IN, *installed))
+    others = f"Python entry points of group {ENTRY_POINTS}" + (" that are installed" if not installed else "")
+    return SettingMistake("class", f"{kind} is no rack locator; there are {offered}, and {others}")
