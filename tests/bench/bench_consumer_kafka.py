@@ -56,7 +56,7 @@ class Case(NamedTuple):
     goal_s: float
     rounds: int
     kafka_rounds: int
-    """0 where Kafka would need many gigabytes and half a minute."""
+    """0 where Kafka would need minutes and eight gigabytes."""
 
 
 CASES = {

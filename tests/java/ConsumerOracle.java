@@ -151,9 +151,9 @@ public class ConsumerOracle {
 
     private static List<TopicPartition> owned(JsonNode member) {
         List<TopicPartition> owned = new ArrayList<>();
-        for (Iterator<Map.Entry<String, JsonNode>> topics = member.path("owned").fields(); topics.hasNext();) {
-            Map.Entry<String, JsonNode> topic = topics.next();
-            topic.getValue().forEach(number -> owned.add(new TopicPartition(topic.getKey(), number.asInt())));
+        for (Iterator<String> topics = member.path("owned").fieldNames(); topics.hasNext();) {
+            String topic = topics.next();
+            member.get("owned").get(topic).forEach(number -> owned.add(new TopicPartition(topic, number.asInt())));
         }
         return owned;
     }
@@ -167,11 +167,11 @@ public class ConsumerOracle {
         }
         ByteBuffer data = ByteBuffer.allocate(64 + 4 * owned(member).size() + 300 * owned.size());
         data.putInt(owned.size());
-        for (Iterator<Map.Entry<String, JsonNode>> topics = owned.fields(); topics.hasNext();) {
-            Map.Entry<String, JsonNode> topic = topics.next();
-            byte[] name = topic.getKey().getBytes(StandardCharsets.UTF_8);
-            data.putShort((short) name.length).put(name).putInt(topic.getValue().size());
-            topic.getValue().forEach(number -> data.putInt(number.asInt()));
+        for (Iterator<String> topics = owned.fieldNames(); topics.hasNext();) {
+            String topic = topics.next();
+            byte[] name = topic.getBytes(StandardCharsets.UTF_8);
+            data.putShort((short) name.length).put(name).putInt(owned.get(topic).size());
+            owned.get(topic).forEach(number -> data.putInt(number.asInt()));
         }
         generation.ifPresent(data::putInt);
         return data.flip();
