@@ -50,7 +50,7 @@ def optimize_active(
 
     Raises ``BadProblem`` for a task that is active on no client or on several, and for what cannot be priced.
     """
-    order = sorted(tasks)
+    order = sorted(set(tasks))
     if not order:
         return Optimized(0, "not run")
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
@@ -104,7 +104,7 @@ def active_cost(
     costs: tuple[int, int],
 ) -> int:
     """What these active tasks cost where they are. Raises ``BadProblem`` as ``optimize_active`` does."""
-    order = sorted(tasks)
+    order = sorted(set(tasks))
     misses = rack_misses(awareness, order, [client.id for client in clients], _facts(problem).task_partitions, costs)
     owner = _owners(clients, order)
     return int(_prices(misses, owner, costs)[np.arange(len(order)), owner].sum())

@@ -11,18 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from assignors.kafka.standby_steps import StandbyAssignor, by_load, give_standbys
 from assignors.kafka.standby_tags import client_tag_aware
 from assignors.kafka.streams_problem import ClientState, StreamsProblem
-from assignors.problem import TaskId
+from assignors.problem import BadProblem, TaskId
 
 
 def standby_assignor(problem: StreamsProblem, process_racks: Mapping[str, str] | None = None) -> StandbyAssignor:
     """Return the one that Kafka's factory chooses: tags when configured, else racks when given, else the default.
 
     ``process_racks`` is for an assignor that hands valid racks to the factory. The high-availability one does not, so
-    without tags it spreads standbys by load alone.
+    without tags it spreads standbys by load alone. Raises ``BadProblem`` when a process is missing there.
     """
     if tags := problem.configs.rack_aware_assignment_tags:
         return client_tag_aware(tags, lambda client: client.client.tags)
     if process_racks is not None:
+        for client in problem.clients:
+            if client.id not in process_racks:
+                raise BadProblem(f"process {client.id} has no consumer with a rack; list its consumers")
         return client_tag_aware(("rack",), lambda client: {"rack": process_racks[client.id]})
     return StandbyAssignor(name="DefaultStandbyTaskAssignor", assign=assign_by_load)
 

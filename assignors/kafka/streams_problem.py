@@ -212,9 +212,15 @@ def check_streams_problem(problem: StreamsProblem) -> None:
     for task in problem.stateful:
         if task not in tasks:
             raise BadProblem(f"stateful task {task} is not among the tasks; list it there too")
+    same: dict[tuple[int, int], str] = {}
     for client in problem.clients:
+        other = same.setdefault(process_key(client.id), client.id)
+        if other != client.id:
+            raise BadProblem(f"clients {other} and {client.id} are one process; list it once")
         if client.capacity < 1:
             raise BadProblem(f"client {client.id} has capacity {client.capacity}; a process has at least one thread")
+        if twice := sorted(set(client.assigned_active) & set(client.assigned_standby)):
+            raise BadProblem(f"client {client.id} has task {twice[0]} as active and as standby; one copy is the most")
         _check_tags(client)
     _check_configs(problem.configs)
 

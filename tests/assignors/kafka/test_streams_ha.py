@@ -257,9 +257,19 @@ def test_a_problem_that_contradicts_itself_is_refused(change: dict[str, object],
 
 
 def test_two_processes_of_one_id_are_refused() -> None:
-    problem = _problem({1: {T1: 0}})
+    problem = _problem({0xA: {T1: 0}})
     with pytest.raises(BadProblem, match="is listed twice"):
         high_availability(replace(problem, clients=problem.clients * 2))
+    loud = replace(problem.clients[0], id=problem.clients[0].id.upper())
+    with pytest.raises(BadProblem, match="are one process"):
+        high_availability(replace(problem, clients=(*problem.clients, loud)))
+
+
+def test_a_process_with_two_copies_of_a_task_is_refused() -> None:
+    client = StreamsClient(id=process_id(1), capacity=1, assigned_active=(T1,), assigned_standby=(T1,))
+    problem = StreamsProblem(tasks=(T1,), stateful=(T1,), clients=(client,))
+    with pytest.raises(BadProblem, match="has task 0_1 as active and as standby"):
+        client_states(problem)
 
 
 def test_nothing_to_do_is_an_answer() -> None:

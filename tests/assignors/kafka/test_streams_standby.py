@@ -218,6 +218,12 @@ def test_kip_925_a_rack_tag_that_equals_the_rack_needs_no_word() -> None:
     assert high_availability(problem).warnings == ()
 
 
+def test_kip_925_a_process_without_a_rack_cannot_be_kept_apart_by_rack() -> None:
+    problem = replace(_two_zones("zone", "zone"), configs=AssignmentConfigs(num_standby_replicas=1))
+    with pytest.raises(BadProblem, match="no consumer with a rack"):
+        standby_assignor(problem, {process_id(1): "a"})
+
+
 # --- properties -----------------------------------------------------------------------------------------------------
 
 
