@@ -63,13 +63,12 @@ class _Builder:
         self._exact.sort(key=rank)
 
     def _local(self, member: int) -> list[int]:
-        own, rack, claims = self._claims.owned[member], self._racks.of_member[member], self._claims.contested
+        own, rack, contested = self._claims.owned[member], self._racks.of_member[member], self._claims.contested
         if rack is not None:
-            near = [rack in racks for racks in self._racks.sets]
-            set_of = self._racks.set_of
-            self._revoked.update((partition, member) for partition in own if not near[set_of[partition]])
-            own = [partition for partition in own if near[set_of[partition]]]
-        return [partition for partition in own if partition not in claims] if claims else list(own)
+            local, set_of = self._racks.local[rack], self._racks.set_of
+            self._revoked.update((partition, member) for partition in own if not local[set_of[partition]])
+            own = [partition for partition in own if local[set_of[partition]]]
+        return [partition for partition in own if partition not in contested]
 
     def _keep(self, member: int, own: list[int], quota: int) -> None:
         if len(own) > quota:

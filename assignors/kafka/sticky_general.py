@@ -60,9 +60,9 @@ def _kept(group: Numbered, claims: Claims, racks: Racks) -> tuple[list[int], boo
     revoked = False
     for member, own in enumerate(claims.owned):
         topics, rack = frozenset(group.subscriptions[member]), racks.of_member[member]
-        near = None if rack is None else [rack in each for each in racks.sets]
+        local = None if rack is None else racks.local[rack]
         for partition in own:
-            if topic_of[partition] in topics and (near is None or near[racks.set_of[partition]]):
+            if topic_of[partition] in topics and (local is None or local[racks.set_of[partition]]):
                 owner[partition] = member
             else:
                 revoked = True

@@ -123,6 +123,8 @@ class Racks(NamedTuple):
     nearby: Sequence[int]
     """Rack set -> members in one of its racks, counted also when racks are not followed."""
     followed: bool
+    local: Mapping[str, Sequence[bool]]
+    """Rack of a member, where racks are followed -> for each rack set whether it is in there."""
 
 
 def group_racks(problem: ClassicProblem, group: Numbered) -> Racks:
@@ -133,9 +135,16 @@ def group_racks(problem: ClassicProblem, group: Numbered) -> Racks:
         if rack is not None:
             of_members[rack] = of_members.get(rack, 0) + 1
     if not of_members:
-        return Racks([None] * len(racks), (), (), (), followed=False)
+        return Racks([None] * len(racks), (), (), (), followed=False, local={})
     sets: dict[frozenset[str], int] = {}
     set_of = [sets.setdefault(each, len(sets)) for partitions in group.sets for each in partitions]
     followed = racks_matter(of_members.keys(), sets, prefer=problem.prefer_rack_aware_logic)
     nearby = [sum(of_members.get(rack, 0) for rack in each) for each in sets]
-    return Racks(racks if followed else [None] * len(racks), list(sets), set_of, nearby, followed)
+    return Racks(
+        of_member=racks if followed else [None] * len(racks),
+        sets=list(sets),
+        set_of=set_of,
+        nearby=nearby,
+        followed=followed,
+        local={rack: [rack in each for each in sets] for rack in of_members} if followed else {},
+    )
