@@ -18,6 +18,7 @@ from assignors import (
     roundrobin_assign,
     sticky_assign,
 )
+from assignors.cases.consumer import classic_problem
 from assignors.cases.registry import Case
 from assignors.kafka.consumer_problem import AssignorFails, leader_order
 from assignors.kafka.sticky_balance import Balance, Block
@@ -211,6 +212,60 @@ def test_what_no_group_can_be_is_refused_by_name(
 ) -> None:
     with pytest.raises(BadProblem, match=sentence):
         assign(ClassicProblem(members=members, racks={"t": (A, B)}))
+
+
+TOPIC = {"name": "t", "partitions": 2, "replica_racks": [["a"], [None]]}
+MEMBER = {"id": "x", "topics": ["t"]}
+
+
+@pytest.mark.parametrize(
+    ("case", "sentence"),
+    [
+        pytest.param({"members": []}, "topics is missing", id="no topics"),
+        pytest.param({"topics": []}, "members is missing", id="no members"),
+        pytest.param(
+            {"topics": [TOPIC, TOPIC], "members": []}, "topics has 't' twice", id="a topic that is there twice"
+        ),
+        pytest.param(
+            {"topics": [{**TOPIC, "partitions": 3}], "members": []},
+            r"topics\[0\].replica_racks has 2 entries; the topic has 3 partitions",
+            id="racks of fewer partitions than there are",
+        ),
+        pytest.param(
+            {"topics": [{**TOPIC, "partitions": -1}], "members": []},
+            r"topics\[0\].partitions is -1; it must lie between 0 and",
+            id="a negative number of partitions",
+        ),
+        pytest.param(
+            {"topics": [{"name": "t", "partitions": 2**31 - 1}], "members": []},
+            r"topics\[0\].partitions is 2147483647; it must lie between",
+            id="more partitions than there is room for",
+        ),
+        pytest.param(
+            {"topics": [{**TOPIC, "replica_racks": [["a"], [7]]}], "members": []},
+            r"topics\[0\].replica_racks\[1\]\[0\] is 7; it must be text",
+            id="a rack that is a number",
+        ),
+        pytest.param(
+            {"topics": [TOPIC], "members": [{**MEMBER, "generation": "4"}]},
+            r"members\[0\].generation is '4'; it must be a whole number",
+            id="a generation that is text",
+        ),
+        pytest.param(
+            {"topics": [TOPIC], "members": [{**MEMBER, "owned": {"t": [True]}}]},
+            r"members\[0\].owned.t\[0\] is true; it must be a whole number",
+            id="a partition that is true",
+        ),
+        pytest.param(
+            {"topics": [TOPIC], "members": [MEMBER], "prefer_rack_aware_logic": 1},
+            "prefer_rack_aware_logic is 1; it must be true or false",
+            id="a switch that is a number",
+        ),
+    ],
+)
+def test_a_case_that_is_none_is_refused_by_its_field(case: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadProblem, match=sentence):
+        classic_problem(case)
 
 
 @pytest.mark.parametrize("assign", BOTH_STICKY)
