@@ -296,6 +296,11 @@ class Lab:
             return LibrdkafkaMember(self.bootstrap, plan)
         return {"kafka-python": KafkaPythonMember, "aiokafka": AiokafkaMember}[client](self.bootstrap, plan)
 
+    def records(self, topic: str) -> int:
+        """Records in one of the topics."""
+        assert topic in self.topics
+        return RECORDS
+
     def crossing(self, members: Iterable[Any]) -> int:
         """Partitions that are read from another rack."""
         return sum(m.rack not in self.topics[each.topic][each.partition] for m in members for each in m.reads)

@@ -133,6 +133,7 @@ def test_beside_the_demos_workload(demo_lab: Lab, client: str) -> None:
     strategies: dict[str, Any] = {f"own {each.name}": [each] for each in BUILT_IN[client]}
     crossing = together(demo_lab, client, strategies | {name: [name] for name in DROP_IN[client]})
     own = [cost for about, cost in crossing.items() if about.startswith("own ")]
-    assert crossing["optimal"] == 0 < min(own)
-    assert crossing["sticky"] == 0
-    assert crossing["range"] <= crossing["own range"]
+    assert crossing["optimal"] == 0
+    assert crossing["range"] < crossing["own range"]
+    # What the sticky ones leave depends on who joined first (test_figures): at most 5 on these brokers.
+    assert all(crossing[name] <= 5 < min(own) for name in DROP_IN[client] if name.endswith("sticky"))

@@ -6,7 +6,9 @@ libraries' own code is run on the libraries' own metadata. docs/clients.md has t
 
 from __future__ import annotations
 
-from itertools import permutations
+import re
+from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +20,14 @@ from agent.demo.workload.facts import ClusterFacts
 from assignors import ConsumerMember, ConsumerProblem, optimal_consumer
 from tests.clients.given import aiokafka_cluster, kafka_python_cluster
 from tests.clients.live import BUILT_IN, DROP_IN
-from tests.clients.simulated import InJoin, make
+from tests.clients.simulated import Consumer, Group, InJoin, make
 
 CLUSTERS: dict[str, dict[int, str | None]] = {
     "three brokers": {1: "a", 2: "b", 3: "c"},
     "the demo's four": {1: "a", 2: "b", 3: "c", 4: "a"},
 }
+STEPS = ((1, 1, 1), (1, 2), (2, 1), (3,))
+"""How many members join before each rebalance."""
 FIGURES = [
     pytest.param("three brokers", "own range", (0, 6, 4.0), id="three brokers, the libraries' range"),
     pytest.param("three brokers", "own roundrobin", (0, 12, 4.0), id="three brokers, the libraries' roundrobin"),
@@ -81,6 +85,60 @@ def test_least_most_and_mean_over_all_orders(cluster: str, strategy: str, figure
         costs = [crossing(client, strategy, CLUSTERS[cluster], order) for order in permutations("abc")]
         print(cluster, client, strategy, costs)
         assert (min(costs), max(costs), sum(costs) / len(costs)) == figures
+
+
+JOINED = [
+    pytest.param("three brokers", "range", {0, 2}, id="three brokers, range"),
+    pytest.param("three brokers", "sticky", {0, 1, 2}, id="three brokers, sticky"),
+    pytest.param("three brokers", "cooperative-sticky", {0, 1, 2}, id="three brokers, cooperative-sticky"),
+    pytest.param("three brokers", "optimal", {0}, id="three brokers, optimal"),
+    pytest.param("the demo's four", "range", {4, 6}, id="four brokers, range"),
+    pytest.param("the demo's four", "sticky", {0, 2, 3, 4, 5}, id="four brokers, sticky"),
+    pytest.param("the demo's four", "cooperative-sticky", {0, 2, 3, 4, 5}, id="four brokers, cooperative-sticky"),
+    pytest.param("the demo's four", "optimal", {0}, id="four brokers, optimal"),
+]
+
+
+@pytest.mark.parametrize(("cluster", "strategy", "figures"), JOINED)
+def test_whatever_the_order_in_which_members_joined(cluster: str, strategy: str, figures: set[int]) -> None:
+    """Kafka's sticky assignors look for local readers only for partitions that nobody keeps, so the past tells."""
+    racks = CLUSTERS[cluster]
+    placed = placed_on(racks)
+    clusters = (kafka_python_cluster(racks, placed), aiokafka_cluster(racks, placed))
+    found = set()
+    for order, names, steps in product(permutations("abc"), permutations(("m0", "m1", "m2")), STEPS):
+        group = Group(clusters)
+        waiting = list(zip(names, order, strict=True))
+        for joining in steps:
+            for name, rack in [waiting.pop(0) for _ in range(joining)]:
+                group.members[name] = Consumer(name, make("kafka-python", [strategy], rack), rack, tuple(placed))
+            group.rebalance(names[0])
+        found.add(
+            sum(
+                member.rack not in {racks[node] for node in placed[each.topic][each.partition]}
+                for member in group.members.values()
+                for each in member.reads
+            )
+        )
+    assert found == figures
+
+
+def test_the_document_has_these_figures() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "clients.md").read_text()
+    (table,) = re.findall(r"\| depends on \|\n(.*?)\n\n", document, re.DOTALL)
+    told = {
+        (case.values[0], case.values[1]): f"{least} to {most}, mean {mean:.0f}"
+        for case in FIGURES
+        for least, most, mean in [case.values[2]]
+    }
+    for strategy, row in (("own range", 1), ("own roundrobin", 2), ("own sticky", 2), ("range", 3)):
+        cells = [cell.strip() for cell in table.splitlines()[row].split("|")]
+        assert cells[2:4] == [told["three brokers", strategy], told["the demo's four", strategy]]
+    joined = {(case.values[0], case.values[1]): case.values[2] for case in JOINED}
+    for strategy, row in (("sticky", 4), ("cooperative-sticky", 4), ("optimal", 5)):
+        cells = [cell.strip().partition(",")[0] for cell in table.splitlines()[row].split("|")]
+        ends = [(min(found), max(found)) for found in (joined[cluster, strategy] for cluster in CLUSTERS)]
+        assert cells[2:4] == [f"{low} to {high}" if high else "0" for low, high in ends]
 
 
 @pytest.mark.parametrize("cluster", ["three brokers", "the demo's four"])

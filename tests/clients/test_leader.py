@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from assignors.clients.leader import Joined, assign, rack_sets
 from assignors.clients.told import Told, user_data
 from assignors.problem import TopicPartition
+from tests.decode.generate import mutated
 
 A, B, C = (frozenset(rack) for rack in "abc")
 T0, T1, T2, T3 = (TopicPartition("t", number) for number in range(4))
@@ -226,6 +229,38 @@ def test_where_kafkas_leader_throws_the_group_still_gets_its_partitions() -> Non
     members = [member("m1", topics=("u",)), member("m2"), member("m3", owned=(T0,), generation=3)]
     led = assign("cooperative-sticky", members, {"t": (A, A), "u": (A,)}, led.max_generation)
     assert dict(led.assignment) == {"m1": (u0,), "m2": (T1,), "m3": (T0,)}
+
+
+@pytest.mark.parametrize("protocol", ["range", "sticky", "cooperative-sticky", "optimal"])
+def test_whatever_members_send_every_partition_has_at_most_one_reader(protocol: str) -> None:
+    r = Random(protocol)
+    racks = {"t": (A | B, B | C, C | A, A), "u": (C, A | B)}
+    whole = [
+        user_data(
+            name, Told(rack="a", instance_id="i", owned=(T0, T3, TopicPartition("u", 1)), generation=2, held=True)
+        )
+        for name in ("range", "sticky", "optimal")
+    ]
+    for _ in range(500):
+        members = [
+            member(
+                f"m{number}",
+                topics=r.choice((("t",), ("u",), ("t", "u"), ("gone",), ())),
+                rack=r.choice(("a", "b", "z", None)),
+                owned=tuple(TopicPartition(r.choice("tuv"), r.randrange(-1, 6)) for _ in range(r.randrange(4))),
+                generation=r.choice((None, 0, 3, 2**31 - 1)),
+                data=r.choice((b"", r.randbytes(r.randrange(30)), mutated(r, r.choice(whole)))),
+                instance_id=r.choice((None, f"i{number}")),
+            )
+            for number in range(r.randrange(1, 6))
+        ]
+        given = assign(protocol, members, racks).assignment
+        assert given.keys() == {each.id for each in members}
+        read = [partition for its in given.values() for partition in its]
+        assert len(read) == len(set(read))
+        assert set(read) <= {
+            TopicPartition(topic, number) for topic, sets in racks.items() for number in range(len(sets))
+        }
 
 
 def test_racks_of_replicas_as_far_as_they_are_known() -> None:

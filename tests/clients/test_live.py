@@ -37,11 +37,10 @@ def test_groups_of_one_client_beat_its_own_assignors(lab: Lab, client: str) -> N
     own = {f"own {each.name}": [each] for each in BUILT_IN[client][:2]}
     crossing = together(lab, client, own | {name: [name] for name in DROP_IN[client]})
     least = min(crossing[name] for name in own)
+    assert crossing["optimal"] == 0
     assert crossing["range"] < crossing["own range"]
-    assert {name: crossing[name] for name in DROP_IN[client] if name != "range"} == {
-        name: 0 for name in DROP_IN[client] if name != "range"
-    }
-    assert least > 0
+    # What the sticky ones leave depends on who joined first (test_figures): at most 2 on these brokers.
+    assert all(crossing[name] <= 2 < least for name in DROP_IN[client] if name.endswith("sticky"))
 
 
 class Mixed(NamedTuple):
@@ -55,7 +54,7 @@ class Mixed(NamedTuple):
 def most(case: Mixed) -> int:
     """The most that the protocol may leave across racks, of six partitions on two racks each.
 
-    Kafka's sticky assignors look for local readers only among partitions that nobody keeps, so members that join one
+    Kafka's sticky assignors look for local readers only for partitions that nobody keeps, so members that join one
     after the other may leave one behind. The rack of a Java member is hidden from a leader of aiokafka.
     """
     if case.members[0][0] == "aiokafka" and "java" in dict(case.members):
