@@ -22,6 +22,7 @@ SECTIONS = (
     ("around the line", "", ("agent", "agent/web", "agent/cli")),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
+    ("assignors for Python consumers", "each knows the client it is for", ("assignors/clients",)),
     ("settings", "", ("config",)),
     ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload")),
 )
