@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import options, session
+from agent.cli import options, placing, session
 from agent.cli.output import Format, chosen, emit
+from agent.cli.session import replayed
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
@@ -37,20 +38,42 @@ def plan(
     rollback_json: Annotated[
         Path | None, typer.Option(help="Write there what brings the present placement back.")
     ] = None,
+    new_topic: Annotated[
+        str | None, typer.Option("--new-topic", help="Place a new topic instead: by Kafka's own placer and at best.")
+    ] = None,
+    partitions: Annotated[int | None, typer.Option("--partitions", help="Partitions of the new topic.")] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", help="Replicas of each of them.")
+    ] = None,
+    add_partitions: Annotated[
+        str | None,
+        typer.Option("--add-partitions", help="TOPIC=N: place what the topic lacks to have N partitions."),
+    ] = None,
+    placement: Annotated[
+        placing.Placement, typer.Option("--placement", help="Which of the two --reassignment-json writes.")
+    ] = placing.Placement.OPTIMUM,
+    placer: Annotated[
+        placing.PlacerName, typer.Option("--placer", help="striped: KRaft; kip-36: ZooKeeper, up to Kafka 3.9.")
+    ] = placing.PlacerName.STRIPED,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draws that stand in for the controller's own.")] = 0,
 ) -> None:
-    """What rackwise would propose now. Nothing is published."""
-    from agent.propose import reassignment_json as placement
+    """What rackwise would propose now, or where new partitions would go. Nothing is published."""
+    from agent.propose import reassignment_json as written
 
+    wanted = placing.wanted(new_topic, partitions, replication_factor, add_partitions)
+    if wanted is not None:
+        look = placing.Source(config, properties, assign, bootstrap, replay)
+        placing.place(wanted, look, placing.Choice(placement, placer, seed, reassignment_json, rollback_json), output)
     cycle: Cycle | None = None
     if replay is not None:
-        found = _replayed(replay)
+        found = replayed(replay).proposals
     else:
         cycle = session.look(options.settings(config, properties, assign, bootstrap))
         found = cycle.proposals
     if reassignment_json is not None:
-        reassignment_json.write_text(placement.reassignment_json(found) + "\n")
+        reassignment_json.write_text(written.reassignment_json(found) + "\n")
     if rollback_json is not None:
-        rollback_json.write_text(placement.rollback_json(found) + "\n")
+        rollback_json.write_text(written.rollback_json(found) + "\n")
     _emit_proposals(found, output)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
     if cycle is not None:
@@ -91,26 +114,6 @@ def proposals(
 
     found = read_proposals(options.settings(config, properties, assign, bootstrap))
     _emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output)
-
-
-def _replayed(path: Path) -> tuple[Proposal, ...]:
-    from agent.errors import BadInput
-    from agent.record.files import read_events
-    from agent.replay import recorded_looks, replay_look
-
-    try:
-        looks = list(recorded_looks(read_events(path)))
-    except OSError as error:
-        raise BadInput(
-            f"{path} cannot be read", why=str(error), todo="Name a file that `record.file` wrote."
-        ) from error
-    if not looks:
-        raise BadInput(
-            f"{path} holds no whole look",
-            why="no look's events are complete",
-            todo="Name a file that `record.file` wrote.",
-        )
-    return replay_look(looks[-1]).proposals
 
 
 def _emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:

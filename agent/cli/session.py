@@ -9,7 +9,10 @@ import typer
 from agent.cli.output import say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent.cycle import Cycle
+    from agent.replay import Replayed
     from config.load import Loaded
 
 
@@ -33,6 +36,22 @@ def look(loaded: Loaded, *, planning: bool = True) -> Cycle:
         name="command",
         planning=planning,
     )
+
+
+def replayed(path: Path) -> Replayed:
+    """The last whole look of a telemetry file, lived through again. Raises ``BadInput``."""
+    from agent.errors import BadInput
+    from agent.record.files import read_events
+    from agent.replay import recorded_looks, replay_look
+
+    todo = "Name a file that `record.file` wrote."
+    try:
+        looks = list(recorded_looks(read_events(path)))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read", why=str(error), todo=todo) from error
+    if not looks:
+        raise BadInput(f"{path} holds no whole look", why="no look's events are complete", todo=todo)
+    return replay_look(looks[-1])
 
 
 def leave(cycle: Cycle, exit_code: int = 0) -> NoReturn:

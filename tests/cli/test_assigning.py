@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.__main__ import main
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.assignors.problem_files import bounds_broken, expected_costs, price
+from tests.cli.conftest import Run
 from tests.command import RACKWISE, ROOT, Done, environment, rackwise
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """The command in this process: the same way in and out, without the start of a new Python each time."""
-    threshold = gc.get_threshold()
-
-    def run(*arguments: str) -> Done:
-        capsys.readouterr()
-        monkeypatch.setattr("sys.argv", ["rackwise", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        told = capsys.readouterr()
-        return Done(left.value.code if isinstance(left.value.code, int) else 0, told.out, told.err)
-
-    yield run
-    gc.set_threshold(*threshold)
 
 
 def packed(path: Path, document: Any) -> str:

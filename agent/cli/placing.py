@@ -1,0 +1,128 @@
+"""``plan --new-topic`` and ``plan --add-partitions``: where new partitions would go, by Kafka's placer and at best."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import typer
+
+from agent.cli import options, session
+from agent.cli.output import Format, emit
+from agent.errors import BadInput
+
+if TYPE_CHECKING:
+    from agent.cycle import Cycle
+
+
+class Placement(StrEnum):
+    """Whose placement to write to a file."""
+
+    KAFKA = "kafka"
+    OPTIMUM = "optimum"
+
+
+class PlacerName(StrEnum):
+    """Kafka's placers, named here so that showing the help loads no stage."""
+
+    STRIPED = "striped"
+    KIP_36 = "kip-36"
+
+
+class Source(NamedTuple):
+    """Where the snapshot comes from: the options of a look, or a telemetry file."""
+
+    config: list[Path] | None
+    properties: list[Path] | None
+    assign: list[str] | None
+    bootstrap: str | None
+    replay: Path | None
+
+
+class Wanted(NamedTuple):
+    """New partitions as they were asked for."""
+
+    topic: str
+    partitions: int
+    replication_factor: int | None
+    """None to add partitions to a topic that is there."""
+
+
+class Choice(NamedTuple):
+    """How to answer."""
+
+    placement: Placement
+    placer: PlacerName
+    seed: int
+    reassignment_json: Path | None
+    rollback_json: Path | None
+
+
+def wanted(
+    new_topic: str | None, partitions: int | None, replication_factor: int | None, add_partitions: str | None
+) -> Wanted | None:
+    """What was asked for; None when nothing was. Raises ``BadInput`` for options that contradict each other."""
+    if new_topic is not None and add_partitions is not None:
+        raise BadInput(
+            "--new-topic and --add-partitions contradict each other",
+            why="a topic is new or it is there",
+            todo="Leave one of them out.",
+        )
+    if new_topic is not None:
+        if partitions is None or replication_factor is None:
+            raise BadInput(
+                f"new topic {new_topic} is not told in full",
+                why="how many partitions and replicas it shall have is not said",
+                todo="Add --partitions N --replication-factor R.",
+            )
+        return Wanted(new_topic, partitions, replication_factor)
+    if partitions is not None or replication_factor is not None:
+        raise BadInput(
+            "--partitions and --replication-factor need --new-topic",
+            why="they say what a new topic shall have",
+            todo="Add --new-topic NAME, or use --add-partitions TOPIC=N.",
+        )
+    return None if add_partitions is None else Wanted(*named_number(add_partitions, "--add-partitions"), None)
+
+
+def named_number(text: str, option: str) -> tuple[str, int]:
+    """``NAME=N`` as its two parts. Raises ``BadInput``."""
+    name, _, number = text.rpartition("=")
+    if not name or not number.strip().lstrip("-").isdecimal():
+        raise BadInput(f"{option} {text} cannot be read", why="it is not NAME=NUMBER", todo=f"Write {option} NAME=N.")
+    return name, int(number)
+
+
+def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None) -> NoReturn:
+    """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file."""
+    from random import Random
+
+    from agent.plan.new_partitions import Kafka, Placer, place_added, place_new_topic
+    from agent.propose.new_partitions_json import new_partitions_json, placement_to_json
+
+    if choice.rollback_json is not None:
+        raise BadInput(
+            "new partitions have no rollback", why="nothing that exists moves", todo="Leave --rollback-json out."
+        )
+    cycle: Cycle | None = None
+    if source.replay is not None:
+        snapshot = session.replayed(source.replay).snapshot
+    else:
+        cycle = session.look(options.settings(*source[:4]), planning=False)
+        snapshot = cycle.snapshot
+    kafka = Kafka(Placer(choice.placer.value), Random(choice.seed).randrange)  # noqa: S311 (as Kafka draws: no secret)
+    if wanted.replication_factor is None:
+        both = place_added(snapshot, wanted.topic, wanted.partitions, kafka)
+    else:
+        both = place_new_topic(snapshot, wanted.topic, wanted.partitions, wanted.replication_factor, kafka)
+    if choice.reassignment_json is not None:
+        written = next(one for one in both if one.by == choice.placement.value)
+        if written.refused is not None:
+            raise BadInput("there is no placement by Kafka to write", why=written.refused, todo="Use the optimum.")
+        choice.reassignment_json.write_text(new_partitions_json(written) + "\n")
+    rows = [placement_to_json(one) for one in both]
+    emit(rows, ("placement", "sentence", "spread", "command"), output)
+    if cycle is not None:
+        session.leave(cycle)
+    raise typer.Exit(0)

@@ -1,0 +1,50 @@
+"""The command line in this process, and telemetry files of looks that a test makes up."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.__main__ import main
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.record.events import to_lines
+from agent.record.telemetry import observation_to_events
+from tests.builders import Answers
+from tests.command import Done
+
+Run = Callable[..., Done]
+Record = Callable[..., Path]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """The command in this process: the same way in and out, without the start of a new Python each time."""
+    threshold = gc.get_threshold()
+
+    def run(*arguments: str) -> Done:
+        capsys.readouterr()
+        monkeypatch.setattr("sys.argv", ["rackwise", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return Done(left.value.code if isinstance(left.value.code, int) else 0, told.out, told.err)
+
+    yield run
+    gc.set_threshold(*threshold)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """Writes the telemetry file of one look."""
+
+    def write(answers: Answers, limits: Limits | None = None) -> Path:
+        path = tmp_path / "telemetry.jsonl"
+        events = observation_to_events(answers.at(), Memory(), limits or Limits(), look="l-1")
+        path.write_text("".join(f"{line}\n" for event in events for line in to_lines(event)))
+        return path
+
+    return write
