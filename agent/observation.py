@@ -41,6 +41,7 @@ class GapCause(StrEnum):
     NOT_ALLOWED = "not allowed to see"
     UNSUPPORTED = "the broker does not offer it"
     ERROR = "the broker answered with an error"
+    UNUSABLE = "the answer cannot be used"
     VANISHED = "gone between two calls"
     DOUBTED = "fewer than before without a second witness"
     TOO_LARGE = "larger than the limit"

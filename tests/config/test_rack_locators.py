@@ -119,9 +119,7 @@ def test_key_value_pairs_with_commas_are_taken_as_kip_36_writes_them(tmp_path: P
 @pytest.mark.parametrize(
     ("assignments", "sentence"),
     [
-        pytest.param(
-            ["class=wire,fil"], "class: fil is no rack locator; did you mean file?", id="a misspelt locator"
-        ),
+        pytest.param(["class=wire,fil"], "class: fil is no rack locator; did you mean file?", id="a misspelt locator"),
         pytest.param(
             ["class=com.acme.ZkRackLocator"],
             "class: com.acme.ZkRackLocator is no rack locator; there are wire, file, command, regex, cidr, alias, and "
@@ -194,7 +192,11 @@ def test_key_value_pairs_with_commas_are_taken_as_kip_36_writes_them(tmp_path: P
             "properties.command.timeout: it is longer than observe.call_timeout, its limit",
             id="a time limit beyond the look's",
         ),
-        pytest.param(["class=regex"], "properties.regex: regex needs a pattern at least, as regex.client.id.PATTERN: RACK", id="no pattern"),
+        pytest.param(
+            ["class=regex"],
+            "properties.regex: regex needs a pattern at least, as regex.client.id.PATTERN: RACK",
+            id="no pattern",
+        ),
         pytest.param(
             ["class=regex", "properties.regex.client.id.az(1=a"],
             "properties.regex.client.id.az(1: it is no usable pattern: unclosed group",
@@ -212,7 +214,9 @@ def test_key_value_pairs_with_commas_are_taken_as_kip_36_writes_them(tmp_path: P
             "regex.client.id.PATTERN or regex.host.PATTERN",
             id="a pattern for names that change with every join",
         ),
-        pytest.param(["class=cidr"], "properties.cidr: cidr needs a network at least, as cidr.NETWORK: RACK", id="no network"),
+        pytest.param(
+            ["class=cidr"], "properties.cidr: cidr needs a network at least, as cidr.NETWORK: RACK", id="no network"
+        ),
         pytest.param(
             ["class=cidr", "properties.cidr.10.1.0.0/33=a"],
             "properties.cidr.10.1.0.0/33: it is no network; write it as 10.1.0.0/16 or fd00:1::/32",
@@ -224,9 +228,14 @@ def test_key_value_pairs_with_commas_are_taken_as_kip_36_writes_them(tmp_path: P
             id="an address with a mask",
         ),
         pytest.param(
-            ["class=cidr", "properties.cidr.10.0.0.0/8=a", "properties.cidr.10.1.0.0/16=a", "properties.cidr.10.1.2.0/24=b"],
-            "properties.cidr.10.1.2.0/24: it is in rack b, and 10.1.0.0/16, which holds it, in rack a; an address can be "
-            "in one only",
+            [
+                "class=cidr",
+                "properties.cidr.10.0.0.0/8=a",
+                "properties.cidr.10.1.0.0/16=a",
+                "properties.cidr.10.1.2.0/24=b",
+            ],
+            "properties.cidr.10.1.2.0/24: it is in rack b, and 10.1.0.0/16, which holds it, in rack a; an address can "
+            "be in one only",
             id="a network in one of another rack",
         ),
         pytest.param(
@@ -251,7 +260,7 @@ def test_key_value_pairs_with_commas_are_taken_as_kip_36_writes_them(tmp_path: P
         ),
         pytest.param(["properties=x"], "properties: it is a section: write its settings below it", id="no pairs"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_answered_with_its_sentence(assignments: list[str], sentence: str) -> None:
     assert mistake(*assignments) == sentence
 

@@ -83,13 +83,15 @@ def file_content(question: FileQuestion) -> bytes:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no usable path"
         raise CallFailed(GapCause.UNREACHABLE, f"{question.path} cannot be read ({why})") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CallFailed(GapCause.ERROR, f"{question.path} is no regular file")
-        try:
+            raise CallFailed(GapCause.UNUSABLE, f"{question.path} is no regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read(question.max_bytes + 1)
-        except OSError as error:
-            raise CallFailed(GapCause.ERROR, f"{question.path} cannot be read ({error.strerror})") from None
+    except OSError as error:
+        raise CallFailed(GapCause.UNREACHABLE, f"{question.path} cannot be read ({error.strerror})") from None
+    finally:
+        os.close(descriptor)
     if len(content) > question.max_bytes:
         raise CallFailed(GapCause.TOO_LARGE, f"{question.path} is larger than {question.max_bytes} bytes")
     return content

@@ -44,9 +44,9 @@ def read_answer(content: bytes) -> tuple[RawLocated, ...]:
         case {"rows": list(rows)}:
             return rows_of(("row " + str(number), *_pair(row)) for number, row in enumerate(rows, start=1))
         case {"failed": str(sentence)}:
-            raise CallFailed(GapCause.ERROR, sentence)
+            raise CallFailed(GapCause.UNUSABLE, sentence)
         case _:
-            raise CallFailed(GapCause.ERROR, "its process gave no answer")
+            raise CallFailed(GapCause.UNUSABLE, "its process gave no answer")
 
 
 def _pair(row: Any) -> tuple[str, str]:

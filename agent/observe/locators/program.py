@@ -68,7 +68,7 @@ def _start(argv: Sequence[str], *, piped: bool) -> subprocess.Popen[bytes]:
         raise CallFailed(GapCause.NOT_ALLOWED, f"{program} may not be executed") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "its arguments hold a zero byte"
-        raise CallFailed(GapCause.ERROR, f"{program} cannot be run ({why})") from None
+        raise CallFailed(GapCause.UNUSABLE, f"{program} cannot be run ({why})") from None
 
 
 def _without_own(environ: Mapping[str, str]) -> dict[str, str]:
@@ -141,10 +141,10 @@ def _judge(returncode: int | None) -> None:
     if returncode is None:
         raise CallFailed(GapCause.TIMED_OUT, "it cannot be ended: the kernel holds it")
     if returncode < 0:
-        raise CallFailed(GapCause.ERROR, f"it was ended by signal {-returncode}")
+        raise CallFailed(GapCause.UNUSABLE, f"it was ended by signal {-returncode}")
     if returncode:
         sentence = f"it ended with exit code {returncode}; run it by hand to see what it says"
-        raise CallFailed(GapCause.ERROR, sentence)
+        raise CallFailed(GapCause.UNUSABLE, sentence)
 
 
 @atexit.register

@@ -46,7 +46,7 @@ def rows_of(pairs: Pairs) -> tuple[RawLocated, ...]:
     """The rows of (place, key, rack). Raises CallFailed."""
     rows = tuple(sorted({_row(*pair) for pair in pairs}))
     if not rows:
-        raise CallFailed(GapCause.ERROR, "its answer names no broker, no host and no client")
+        raise CallFailed(GapCause.UNUSABLE, "its answer names no broker, no host and no client")
     return rows
 
 
@@ -55,18 +55,18 @@ def decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CallFailed(GapCause.ERROR, f"its answer is no UTF-8 (byte {error.start + 1})") from None
+        raise CallFailed(GapCause.UNUSABLE, f"its answer is no UTF-8 (byte {error.start + 1})") from None
 
 
 def _row(place: str, key: str, rack: str) -> RawLocated:
     of, name = _split(key)
     if of is None or not name or len(name) > _MAX_NAME_CHARS:
-        raise CallFailed(GapCause.ERROR, f"{place} of its answer is no row: {_WANTED} are expected")
+        raise CallFailed(GapCause.UNUSABLE, f"{place} of its answer is no row: {_WANTED} are expected")
     if of == "broker" and not (name.isascii() and name.isdecimal()):
-        raise CallFailed(GapCause.ERROR, f"{place} of its answer names a broker by something that is no broker id")
+        raise CallFailed(GapCause.UNUSABLE, f"{place} of its answer names a broker by something that is no broker id")
     if not rack or len(rack) > _MAX_RACK_CHARS or not rack.isprintable():
         sentence = f"{place} of its answer has no usable rack: 1 to {_MAX_RACK_CHARS} printable characters are expected"
-        raise CallFailed(GapCause.ERROR, sentence)
+        raise CallFailed(GapCause.UNUSABLE, sentence)
     return RawLocated(of, str(int(name)) if of == "broker" else name, rack)
 
 
@@ -82,7 +82,7 @@ def _from_properties(text: str) -> Iterator[tuple[str, str, str]]:
         for number, (key, value) in enumerate(property_pairs(text), start=1):
             yield f"entry {number}", key, value.strip()
     except SettingMistake:  # its sentence would quote the text
-        raise CallFailed(GapCause.ERROR, r"its answer holds an escape that is no character; write \uXXXX") from None
+        raise CallFailed(GapCause.UNUSABLE, r"its answer holds an escape that is no character; write \uXXXX") from None
 
 
 def _from_yaml(text: str) -> Iterator[tuple[str, str, str]]:
@@ -104,7 +104,7 @@ def _from_yaml(text: str) -> Iterator[tuple[str, str, str]]:
                 break
             yield _place(inner), f"{name}.{_scalar(inner)}", _scalar(next(events))
     if next(events, None) is not None:
-        raise CallFailed(GapCause.ERROR, "its answer holds more than one YAML document")
+        raise CallFailed(GapCause.UNUSABLE, "its answer holds more than one YAML document")
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -116,18 +116,18 @@ def _events(text: str) -> Iterator[yaml.Event]:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark is not None else ""
-        raise CallFailed(GapCause.ERROR, f"its answer is no readable YAML{where}") from None
+        raise CallFailed(GapCause.UNUSABLE, f"its answer is no readable YAML{where}") from None
 
 
 def _expect(events: Iterator[yaml.Event], kind: type[yaml.Event], what: str) -> None:
     event = next(events)
     if not isinstance(event, kind) and not (isinstance(event, yaml.ScalarEvent) and not event.value):
-        raise CallFailed(GapCause.ERROR, f"{_place(event)} of its answer is not {what}")
+        raise CallFailed(GapCause.UNUSABLE, f"{_place(event)} of its answer is not {what}")
 
 
 def _scalar(event: yaml.Event) -> str:
     if not isinstance(event, yaml.ScalarEvent):
-        raise CallFailed(GapCause.ERROR, f"{_place(event)} of its answer is not a text: {_WANTED} are expected")
+        raise CallFailed(GapCause.UNUSABLE, f"{_place(event)} of its answer is not a text: {_WANTED} are expected")
     return str(event.value)
 
 
