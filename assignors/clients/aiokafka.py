@@ -94,7 +94,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # aiokafka shi
         topics = {topic for member in joined for topic in member.topics}
         racks = _racks(cluster, topics)
         if topics - racks.keys():
-            log.warning("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
+            log.info("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
         led = assign(self._name, joined, racks, self._max_generation)
         self._max_generation = led.max_generation
         for warning in led.warnings:

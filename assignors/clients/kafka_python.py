@@ -43,9 +43,10 @@ class Assigned(Protocol):
 class Strategy(tuple["Assignor", ...]):
     """A value for ``partition_assignment_strategy``: assignors that know of each other what their consumer holds.
 
-    Names are range, sticky, cooperative-sticky and optimal, the preferred one first. The broker takes one that all
-    members list, so a second name is what the group agrees on while other clients are in it. All of a consumer's
-    assignors must let go in the same way: with range or sticky among them everything is let go before each rebalance.
+    One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first. The
+    broker takes one that all members list, so a second name is what the group agrees on while other clients are in it.
+    All of a consumer's assignors must let go in the same way: with range or sticky among them everything is let go
+    before each rebalance.
     """
 
     __slots__ = ()
@@ -78,9 +79,9 @@ class _Possession:
 
     def joins(self) -> None:
         """Let the consumer know that a join is under way, so that its next poll waits for it."""
-        coordinator = getattr(self.consumer, "_coordinator", None)
-        if hasattr(coordinator, "request_rejoin"):
-            coordinator.request_rejoin()  # the end of the join takes it back
+        request_rejoin = getattr(getattr(self.consumer, "_coordinator", None), "request_rejoin", None)
+        if request_rejoin is not None:
+            request_rejoin()  # the end of the join takes it back
 
     def told(self, topics: Iterable[str], rack: str | None, *, held: bool) -> Told:
         owned = self.given if self.consumer is None else self.consumer.assignment() or ()
@@ -133,7 +134,7 @@ class Assignor(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python
         topics = {topic for member in joined for topic in member.topics}
         racks = _racks(cluster, topics)
         if topics - racks.keys():
-            log.warning("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
+            log.info("no metadata yet, assigned in the next rebalance: %s", ", ".join(sorted(topics - racks.keys())))
         led = assign(self._name, joined, racks, self._max_generation)
         self._max_generation = led.max_generation
         for warning in led.warnings:
