@@ -15,12 +15,13 @@ from assignors.kafka.high_availability import high_availability
 from assignors.kafka.streams_problem import (
     UNKNOWN_LAG,
     AssignmentConfigs,
+    RackFacts,
     StreamsClient,
     StreamsProblem,
     StreamsResult,
     client_states,
 )
-from assignors.problem import BadProblem, TaskId
+from assignors.problem import BadProblem, TaskId, TopicPartition
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
 from tests.assignors.kafka.streams_cases import an_application
 from tests.assignors.kafka.streams_world import END, Instance, World, process_id, tasks
@@ -101,6 +102,28 @@ def test_kip_441_property_6_the_order_of_the_input_leaves_no_trace(application: 
     )
 
 
+@pytest.mark.parametrize("seed", range(40), ids=lambda seed: f"seed {seed}")
+def test_no_move_would_bring_loads_closer_together(seed: int) -> None:
+    rng = random.Random(seed)
+    configs = AssignmentConfigs(acceptable_recovery_lag=2**63 - 1)
+    lags = dict.fromkeys(tasks(*(f"{number % 3}_{number}" for number in range(rng.randint(1, 30)))), 5)
+    equal = seed % 2 == 0
+    clients = tuple(
+        StreamsClient(id=process_id(number), capacity=1 if equal else rng.randint(1, 6), lags=lags)
+        for number in range(rng.randint(1, 9))
+    )
+    result = high_availability(
+        StreamsProblem(tasks=tuple(lags), stateful=tuple(lags), clients=clients, configs=configs)
+    )
+    count = [len(result.active[client.id]) for client in clients]
+    threads = [client.capacity for client in clients]
+    for source in range(len(clients)):
+        for destination in range(len(clients)):
+            after = (count[source] - 1) / threads[source] - (count[destination] + 1) / threads[destination]
+            assert source == destination or after < 0, (count, threads)
+    assert not equal or max(count) - min(count) <= 1
+
+
 # --- KIP-441: where it leads --------------------------------------------------------------------------------------
 
 
@@ -115,7 +138,9 @@ def test_kip_441_property_5_it_converges_whoever_joins_and_leaves(seed: int) -> 
         max_warmup_replicas=rng.choice((1, 2, 5)),
         rack_aware_assignment_tags=rng.choice(((), ("zone",))),
     )
-    world = World(all_tasks, stateful, configs)
+    if seed % 2:
+        configs = replace(configs, rack_aware_assignment_strategy=rng.choice(("min_traffic", "balance_subtopology")))
+    world = World(all_tasks, stateful, configs, _three_racks(rng, all_tasks, stateful))
     for number in range(rng.randint(1, 4)):
         world.instances[number] = _someone(rng)
     for number in range(10, 16):
@@ -134,6 +159,16 @@ def test_kip_441_property_5_it_converges_whoever_joins_and_leaves(seed: int) -> 
             world.rebalance()
     world.settle(2 + len(stateful) * (1 + configs.num_standby_replicas))
     assert sorted(task for each in world.instances.values() for task in each.active) == sorted(all_tasks)
+
+
+def _three_racks(rng: random.Random, all_tasks: tuple[TaskId, ...], stateful: tuple[TaskId, ...]) -> RackFacts:
+    return RackFacts(
+        consumer_racks={process_id(number): {"consumer": "abc"[number % 3]} for number in range(20)},
+        cluster={f"in{task}": ((rng.choice("abc"),),) for task in all_tasks},
+        described={f"log{task}": ((rng.choice("abc"),),) for task in stateful},
+        task_partitions={task: (TopicPartition(f"in{task}", 0),) for task in all_tasks},
+        changelog_partitions={task: (TopicPartition(f"log{task}", 0),) for task in stateful},
+    )
 
 
 def _someone(rng: random.Random) -> Instance:
