@@ -24,6 +24,7 @@ from agent.limits import GroupLimits, Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
 from agent.reuse import each
+from assignors.problem import BadProblem
 
 _ID = itemgetter(0)
 _Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...], RackBits]
@@ -142,9 +143,12 @@ def _assess(limits: Limits, row: _Row) -> Assessment:
         why = NotAssessed.HIDDEN if group.hidden else NotAssessed.EMPTY
         return Assessment(group_id=group.id, why_not=why)
     ground = _ground(bits, topics, masks)
-    if isinstance(group, ConsumerGroup):
-        return assess_consumers(group, ground)
-    return assess_tasks(group, ground, settings)
+    try:
+        if isinstance(group, ConsumerGroup):
+            return assess_consumers(group, ground)
+        return assess_tasks(group, ground, settings)
+    except BadProblem:  # one group that contradicts itself must not hide all the others
+        return Assessment(group_id=group.id, why_not=NotAssessed.CONTRADICTORY)
 
 
 def _with_bytes(judged: Iterable[Assessment], rows: Iterable[_Row], snapshot: Snapshot, memo: Memo) -> list[Assessment]:

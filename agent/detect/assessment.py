@@ -46,6 +46,7 @@ class NotAssessed(StrEnum):
     UNDECODABLE = "member bytes could not be read"
     TOPICS_UNKNOWN = "a subscribed topic could not be described"
     TOPOLOGY_UNKNOWN = "the application's topology cannot be told"
+    CONTRADICTORY = "what the group tells of itself contradicts itself"
     OTHER_KIND = "the group assigns no partitions to readers"
     EXCLUDED = "excluded by the settings"
 

@@ -40,6 +40,14 @@ def three_racks(
     return a_cluster().topic("t", *replicas, **topic).group("g", *members)  # type: ignore[arg-type]
 
 
+def test_a_group_that_contradicts_itself_hides_no_other() -> None:
+    """No broker lets two members have one id; whatever answers so must not end the cycle."""
+    twice = three_racks(member("m", "b", "t-0"), member("m", "a", "t-1", "t-2")).group("h", member("n", "a", "t-0"))
+    found = assess_groups(twice.snapshot(), LIMITS, None)
+    assert found["g"].why_not is NotAssessed.CONTRADICTORY
+    assert found["h"].why_not is None
+
+
 # --- current, optimal, gap ------------------------------------------------------------------------------------
 
 
