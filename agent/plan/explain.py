@@ -1,23 +1,25 @@
 """Why this, and why not that? Every rule that was asked about a subject, with yes, no or wait, and the numbers.
 
-A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME`` or the id of a proposal. The answer is about the
-very plan it is given, never about a new one: the rules are shown as they stood for it.
+A subject is ``topic/NAME``, ``topic/NAME/PARTITION``, ``group/NAME``, ``broker/ID`` or the id of a proposal. The
+answer is about the very plan it is given, never about a new one: the rules are shown as they stood for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.detect.assessment import Detection
 from agent.detect.finding import Finding
 from agent.limits import Limits
 from agent.model.snapshot import Snapshot
 from agent.plan.explain_group import about_group
+from agent.plan.explain_rack import about_broker, about_readers
 from agent.plan.explain_topic import about_topic
 from agent.plan.explained import Answer, Explained
 from agent.plan.found import scene
 from agent.plan.owners import group_of
 from agent.plan.plan import Plan, Unplanned
+from agent.predict import Prediction, predict
 from agent.propose.proposal import Proposal
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
@@ -37,20 +39,30 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
     named = next((proposal for proposal in proposals if proposal.id == subject), None)
     if named is not None:
         return (*_about_proposal(named), *explain(str(named.subject), snapshot, detection, plan, (), limits))
-    looked_at = scene(snapshot, detection, limits, None)
     kind, _, name = subject.partition("/")
+    looked_at = scene(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
     rows: list[Explained] = []
     if kind == "topic":
         name, partition = _split(name, snapshot)
         rows += about_topic(name, partition, looked_at, plan)
     elif kind == "group":
         rows += about_group(name, looked_at, plan)
+        rows += about_readers(name, snapshot)
+    elif kind == "broker":
+        rows += about_broker(name, snapshot)
     return (
         *_findings(kind, name, detection.findings, snapshot),
         *rows,
         *_left_out(kind, name, detection.findings, plan, snapshot),
         *(row for p in proposals if (p.subject.kind, p.subject.name) == (kind, name) for row in _about_proposal(p)),
     )
+
+
+def _predicted(kind: str, name: str, snapshot: Snapshot, plan: Plan, limits: Limits) -> Mapping[str, Prediction]:
+    """What the plan rests on; a group of which it knows nothing is asked about now."""
+    if kind != "group" or name in plan.predictions or name not in snapshot.groups:
+        return plan.predictions
+    return {**plan.predictions, name: predict(snapshot.groups[name], snapshot, limits)}
 
 
 def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:

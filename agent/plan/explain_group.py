@@ -7,11 +7,13 @@ from agent.detect.awareness import RACK_AWARE
 from agent.detect.locality import UNKNOWN
 from agent.detect.tally import racks_by_partition
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
+from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.plan import Plan
-from agent.plan.triggers import COOPERATIVE
-from agent.plan.worth import group_ground, reading, total_reads, worth
+from agent.plan.triggers import COOPERATIVE, own_answer
+from agent.plan.worth import group_ground, own_gain, reading, total_reads, worth
+from agent.predict.prediction import Prediction
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -27,6 +29,7 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         return [Explained(about, "assessed", Answer.NO, "the group assigns no partitions to readers")]
     rows = _locality(about, assessment)
+    rows += _columns(about, group, assessment, scene)
     rows += _rebalance_rules(about, group, assessment, scene)
     planned = any(trigger.group_id == name for trigger in plan.triggers)
     what = "one rebalance is proposed" if planned else "no rebalance is proposed"
@@ -55,6 +58,50 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
         f"which moves {assessment.moved}"
     )
     return [*rows, Explained(about, "at its optimum", yes_or_no(assessment.gap == 0), sentence)]
+
+
+def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
+    """Now, its own assignor, the optimum; what is assumed for it; whether it is worth it."""
+    prediction = scene.predictions.get(group.id)
+    shown = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    if shown.now is None or shown.optimum is None:
+        return []
+    what = "tasks" if isinstance(group, StreamsGroup) else "partitions"
+    rows = [Explained(about, "column: now", yes_or_no(shown.now.crossing <= shown.optimum.crossing), _cost(shown.now))]
+    if prediction is not None:
+        rows.append(_own_column(about, shown, prediction, what))
+        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in prediction.notes]
+    sentence = f"{_cost(shown.optimum)}, {shown.optimum.moved} {what} moved"
+    rows.append(Explained(about, "column: the optimum", Answer.YES, sentence))
+    gained = shown.own is not None and shown.own.crossing < shown.now.crossing
+    return [*rows, Explained(about, "worth a rebalance", yes_or_no(gained), shown.worth)]
+
+
+def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -> Explained:
+    name = f"column: its own assignor, {prediction.assignor or 'not shown'}"
+    if shown.own is None or shown.now is None:
+        why = prediction.why_not.value if prediction.why_not is not None else "it was not asked for"
+        return Explained(about, name, Answer.UNKNOWN, f"it cannot be told: {why}")
+    parts = [_cost(shown.own), f"{shown.own.moved} {what} moved"]
+    parts.append(
+        "after many rebalances" if prediction.rebalances is None else f"after {prediction.rebalances} rebalances"
+    )
+    parts += [prediction.certainty.value, prediction.basis.value]
+    parts += [prediction.settings] if prediction.settings else []
+    if (warmups := prediction.warmups) is not None:
+        size = (
+            "of unknown size"
+            if warmups.disk_bytes is None
+            else f"{warmups.disk_bytes} bytes on disk, read from brokers"
+        )
+        parts.append(f"{warmups.tasks} tasks warm up on the way, {warmups.at_once} at once, {size}")
+    return Explained(about, name, yes_or_no(shown.own.crossing < shown.now.crossing), ", ".join(parts))
+
+
+def _cost(column: Column) -> str:
+    in_bytes = "" if column.crossing_bytes_per_s is None else f" ({column.crossing_bytes_per_s:.0f} bytes/s really do)"
+    unknown = f", {column.unknown} unknown" if column.unknown else ""
+    return f"{column.crossing} reads cross by Kafka's measure{unknown}{in_bytes}"
 
 
 def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
@@ -95,9 +142,11 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
 def _racks_known(about: str, group: ReaderGroup) -> Explained:
     readers = group.members if isinstance(group, ConsumerGroup) else group.processes
     known = sum(reader.rack.state is RackState.KNOWN for reader in readers)
-    return Explained(
-        about, "racks known", yes_or_no(known == len(readers)), f"{known} of {len(readers)} tell their rack"
-    )
+    told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in readers)
+    sentence = f"{told} of {len(readers)} tell their rack"
+    if told < known:
+        sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
+    return Explained(about, "racks known", yes_or_no(known == len(readers)), sentence)
 
 
 def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
@@ -108,7 +157,15 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
         f"{limits.min_gain_share:.0%}"
     )
     rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
-    read = reading(group, assessment, group_ground(group, scene.snapshot, scene.memo))
+    given = own_answer(scene.predictions.get(group.id))
+    ground = group_ground(group, scene.snapshot, scene.memo)
+    if given is not None:
+        own = own_gain(group, given, ground)
+        sentence = f"its own assignor is predicted to bring {own} of {total:g} reads home by Kafka's measure"
+        rows.append(
+            Explained(about, "its own assignor brings the gain", yes_or_no(worth(own, total, limits)), sentence)
+        )
+    read = reading(group, assessment, ground, given)
     if read is not None:
         gained = read.after.local - read.before.local
         rows.append(

@@ -6,6 +6,7 @@ The rule of the whole stage is here: no plan without a finding, and none from a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.detect.assessment import Detection
@@ -13,6 +14,7 @@ from agent.detect.finding import Finding, FindingReason, Subject
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import BrokerState, RackState, Snapshot
+from agent.predict.prediction import Prediction
 
 IMPROVABLE = (
     FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
@@ -74,13 +76,23 @@ class Scene(NamedTuple):
     """Brokers whose rack has not been stable for long enough: nothing may rest on it."""
     limits: Limits
     memo: Memo
+    predictions: Mapping[str, Prediction]
+    """Group -> what its own assignor gives, for the groups of which it is asked."""
 
 
-def scene(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Scene:
+def scene(
+    snapshot: Snapshot,
+    detection: Detection,
+    limits: Limits,
+    memo: Memo | None,
+    predictions: Mapping[str, Prediction] = MappingProxyType({}),
+) -> Scene:
     """The findings in order, ready to be asked."""
     found = Found(detection.findings)
     held = held_brokers(found, snapshot)
-    return Scene(snapshot, detection, found, _improvable(found), held, limits, memo if memo is not None else Memo())
+    improvable = _improvable(found)
+    memo = memo if memo is not None else Memo()
+    return Scene(snapshot, detection, found, improvable, held, limits, memo, predictions)
 
 
 def answered(findings: Iterable[Finding]) -> Answered | None:

@@ -9,6 +9,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agent.detect.assessment import Detection
 from agent.limits import Limits
@@ -20,12 +21,16 @@ from agent.plan.found import scene
 from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
 from agent.plan.plan import Plan, Unplanned
-from agent.plan.triggers import plan_triggers
+from agent.plan.triggers import plan_triggers, worth_predicting
+from agent.predict import predict_groups
 
 
 def make_plan(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Plan:
     """All changes worth making, and what is left out and why."""
-    looked_at = scene(snapshot, detection, limits, memo)
+    memo = memo if memo is not None else Memo()
+    found = scene(snapshot, detection, limits, memo)
+    predictions = predict_groups(worth_predicting(found), snapshot, limits, memo)
+    looked_at = found._replace(predictions=predictions)
     spread, skipped = mend_spread(looked_at)
     leaders, without_leader = place_leaders(looked_at, (change.id for plan in spread for change in plan.changes))
     triggers, without_trigger = plan_triggers(looked_at)
@@ -35,6 +40,7 @@ def make_plan(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Me
         triggers=tuple(triggers),
         advice=tuple(sorted(advice, key=lambda a: (a.subject_kind, a.subject, a.reason.name))),
         unplanned=_sorted({*skipped, *without_leader, *without_trigger, *without_advice}),
+        predictions=predictions,
     )
     return _without_answered(capped(plan, limits))
 
@@ -45,7 +51,7 @@ def _without_answered(plan: Plan) -> Plan:
         name for part in (plan.placements, plan.triggers, plan.advice) for planned in part for name in planned.findings
     }
     kept = [entry for entry in plan.unplanned if entry[0] not in answered or entry[1] is Unplanned.CAPPED]
-    return Plan(placements=plan.placements, triggers=plan.triggers, advice=plan.advice, unplanned=tuple(kept))
+    return replace(plan, unplanned=tuple(kept))
 
 
 def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from agent.predict.prediction import Prediction
 from agent.propose.proposal import PlacementChange, ProposalReason
 from assignors.problem import TaskId, TopicPartition
 
@@ -24,6 +26,7 @@ class Unplanned(StrEnum):
     UNSTABLE = "the group is rebalancing, rolling or still warming up"
     UNKNOWN_SELECTOR = "the benefit would rest on an unknown replica selector"
     UNEVEN = "it would leave preferred leaders more uneven than the limit"
+    OWN_ASSIGNOR = "its own assignor is predicted not to bring the gain"
     RACKS_OFF = "a rebalance would not help: the group's assignor does not look at racks now"
     MAY_BE_MEANT = "it may be meant to stay, so nothing is proposed about it"
     NO_LEVER = "no setting or move that is known here changes it"
@@ -53,8 +56,11 @@ class TriggerPlan:
     promotable: tuple[tuple[str, TaskId], ...] = ()
     """(process, task) of warm-ups that have caught up."""
     moves: tuple[tuple[TopicPartition, str, str], ...] = ()
-    """(partition, from member, to member) as the optimum has it."""
+    """(partition, from member, to member) as its own assignor is predicted to have it; where that cannot be told, as
+    the optimum has it."""
     findings: tuple[str, ...] = ()
+    prediction: Prediction | None = None
+    """What its own assignor gives, or why that cannot be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +89,5 @@ class Plan:
     advice: tuple[AdvicePlan, ...] = ()
     unplanned: tuple[tuple[str, Unplanned], ...] = ()
     """(finding id or subject, reason)."""
+    predictions: Mapping[str, Prediction] = field(default_factory=dict)
+    """Group -> what its own assignor gives, for the groups of which the plan had to know it."""

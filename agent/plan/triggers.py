@@ -5,8 +5,9 @@ rack-aware assignor would be given the chance to place work nearer to its data (
 
 Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eager groups (a rebalance stops every
 member), for static members (who asked for the opposite), for groups that are rebalancing, rolling or warming up, for a
-gain that rests on an unknown rack or selector, or for one below the thresholds. The optimum stands in for the
-assignor's own answer, so the gain is what is possible at best; the sentence says so.
+gain that rests on an unknown rack or selector, or for one below the thresholds. What counts is the gain that the
+group's own assignor is predicted to bring. Only where that cannot be told the optimum stands in for it, and the
+sentence says so.
 """
 
 from __future__ import annotations
@@ -19,14 +20,26 @@ from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
 from agent.limits import Limits
-from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup, TaskCopy, TopicState
+from agent.model.snapshot import (
+    ConsumerGroup,
+    Group,
+    GroupKind,
+    Rack,
+    RackState,
+    Role,
+    StreamsGroup,
+    TaskCopy,
+    TopicState,
+)
+from agent.plan.columns import Moves, best_moves, own_moves
 from agent.plan.found import Answered, Scene, answered
 from agent.plan.placements import Skipped
 from agent.plan.plan import TriggerPlan, Unplanned
-from agent.plan.worth import crossing_bytes, group_ground, reading, total_reads, worth
+from agent.plan.worth import crossing_bytes, group_ground, own_gain, reading, total_reads, worth
+from agent.predict.prediction import Given, Prediction
 from agent.propose.proposal import ProposalReason
 from agent.reuse import each
-from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
+from assignors.problem import TaskId
 
 COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
 """Protocol names under which a rebalance revokes nothing that does not move (KIP-429)."""
@@ -35,8 +48,14 @@ EAGER = frozenset({"range", "roundrobin", "sticky"})
 CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
 ReaderGroup = ConsumerGroup | StreamsGroup
-Moves = tuple[tuple[TopicPartition, str, str], ...]
-_Row = tuple[ReaderGroup, Assessment, Answered, tuple[TaskCopy, ...] | None, tuple[TopicState | None, ...]]
+_Row = tuple[
+    ReaderGroup,
+    Assessment,
+    Answered,
+    tuple[TaskCopy, ...] | None,
+    tuple[TopicState | None, ...],
+    Prediction | None,
+]
 _ID = itemgetter(0)
 
 
@@ -53,6 +72,25 @@ def plan_triggers(scene: Scene) -> tuple[list[TriggerPlan], Skipped]:
     for plan in plans:  # one rebalance does both: the warm-ups come first, and name the reason
         best.setdefault(plan.group_id, plan)
     return [best[group_id] for group_id in sorted(best)], skipped
+
+
+def worth_predicting(scene: Scene) -> list[Group]:
+    """Groups of which it must be known what their own assignors would give.
+
+    A rebalance of them may be proposed, or what is assumed of an application may turn out wrong.
+    """
+    wanted: list[Group] = []
+    for group_id, answers in scene.improvable.items():
+        group, assessment = scene.snapshot.groups.get(group_id), scene.detection.assessments.get(group_id)
+        if group is None or assessment is None or assessment.gap <= 0 or scene.limits.excludes_group(group_id):
+            continue
+        if isinstance(group, StreamsGroup):
+            wanted.append(group)
+        elif isinstance(group, ConsumerGroup) and group.kind in CLASSIC and not answers.held:
+            possible = _not_triggerable(group, scene.limits) is None and group.assignor in RACK_AWARE
+            if possible and worth(assessment.gap, total_reads(assessment), scene.limits):
+                wanted.append(group)
+    return sorted(wanted, key=_ID)
 
 
 # --- warm-ups ---------------------------------------------------------------------------------------------------
@@ -123,7 +161,14 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
     names = topics_by_group(snapshot, scene.memo)
     topics, copies = snapshot.topics.get, snapshot.copies.get
     rows = [
-        (group, assessment, answers, copies(group.id), tuple(map(topics, names[group.id])))
+        (
+            group,
+            assessment,
+            answers,
+            copies(group.id),
+            tuple(map(topics, names[group.id])),
+            scene.predictions.get(group.id),
+        )
         for group, assessment, answers in wanted
     ]
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
@@ -147,24 +192,35 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
     # Its assignor would decide by what it is told: a rack that only a locator knows, or under another name, is none.
     if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
         return Unplanned.UNKNOWN_RACK
+    ground = group_ground(group, scene.snapshot, scene.memo)
+    given = own_answer(scene.predictions.get(group.id))
+    if given is not None and not worth(own_gain(group, given, ground), total_reads(assessment), scene.limits):
+        return Unplanned.OWN_ASSIGNOR
     # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
-    read = reading(group, assessment, group_ground(group, scene.snapshot, scene.memo))
+    read = reading(group, assessment, ground, given)
     if read is not None and worth(read.after.local - read.before.local, read.after.total, scene.limits):
         return None
     unsure = scene.snapshot.selector_is_rack_aware is None
     return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD
 
 
+def own_answer(prediction: Prediction | None) -> Given | None:
+    """Where the group comes to rest by its own assignor; None where that cannot be told."""
+    return None if prediction is None else prediction.settled
+
+
 def _judge_row(scene: Scene, row: _Row) -> TriggerPlan | Skipped:
-    group, assessment, answers, _, _ = row
+    group, assessment, answers, _, _, prediction = row
     why = Unplanned.HELD if answers.held else judge(group, assessment, scene)
     if why is not None:
         return [(name, why) for name in answers.ids]
+    given = own_answer(prediction)
     return TriggerPlan(
         group_id=group.id,
         reason=ProposalReason.REBALANCE_IMPROVES,
-        moves=_moves(group, assessment.result),
+        moves=best_moves(group, assessment.result) if given is None else own_moves(group, given),
         findings=answers.ids,
+        prediction=prediction,
     )
 
 
@@ -179,7 +235,7 @@ def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[Trig
             group, assessment = scene.snapshot.groups[plan.group_id], scene.detection.assessments[plan.group_id]
             if isinstance(group, ConsumerGroup | StreamsGroup):
                 ground = group_ground(group, scene.snapshot, scene.memo)
-                weighed = crossing_bytes(group, assessment, ground, scene.snapshot)
+                weighed = crossing_bytes(group, assessment, ground, scene.snapshot, own_answer(plan.prediction))
                 if weighed is not None and weighed[0] - weighed[1] < least:
                     kept.append([(name, Unplanned.BELOW_THRESHOLD) for name in plan.findings])
                     continue
@@ -217,23 +273,6 @@ def _racks(group: ReaderGroup, scene: Scene) -> list[Rack]:
     located = {broker.id: broker.rack for broker in scene.snapshot.brokers if broker.rack.source is not None}
     of_brokers = [located[broker] for broker in _brokers_of(group, scene) if broker in located] if located else []
     return [*(reader.rack for reader in readers), *of_brokers]
-
-
-def _moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:
-    """(partition, from, to) for everything that the optimum gives to somebody else; members, or Streams processes."""
-    moves: list[tuple[TopicPartition, str, str]] = []
-    if isinstance(group, ConsumerGroup) and isinstance(result, ConsumerResult):
-        owner = {partition: member.id for member in group.members for partition in member.assigned or ()}
-        for member_id, partitions in result.assignment.items():
-            moves += [(p, owner[p], member_id) for p in partitions if p in owner and owner[p] != member_id]
-    if isinstance(group, StreamsGroup) and isinstance(result, TaskResult) and group.topology is not None:
-        runs = {task: process.id for process in group.processes for task in process.active}
-        sources = {task.id: task.sources for task in group.topology.tasks}
-        for process_id, tasks in result.active.items():
-            for task in tasks:
-                if task in runs and runs[task] != process_id:
-                    moves += [(source, runs[task], process_id) for source in sources[task]]
-    return tuple(sorted(moves))
 
 
 def _brokers_of(group: ReaderGroup, scene: Scene) -> set[int]:

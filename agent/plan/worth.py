@@ -7,15 +7,16 @@ from typing import NamedTuple
 from agent.detect.assess import bits_for, ground_of, topics_of
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.locality import Ground
-from agent.detect.tally import Tally, tally_reads
-from agent.detect.traffic import current_reads, optimal_reads, topic_rates, weigh
+from agent.detect.tally import Tally, gain, tally_reads
+from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.predict.prediction import Given
 
 
 class Reading(NamedTuple):
-    """What a group's optimum by Kafka's measure does to the reads as they really happen (read-local measure)."""
+    """What another assignment does to the reads as they really happen (read-local measure)."""
 
     before: Tally
     after: Tally
@@ -34,24 +35,56 @@ def group_ground(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot, memo: 
     return ground_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
 
 
-def reading(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground) -> Reading | None:
-    """Reads before and after the optimum; None when there is no optimum to go to."""
-    if assessment.result is None:
+def wanted_reads(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, given: Given | None
+) -> Reads | None:
+    """Who would read what: as the group's own assignor gives it, or at the optimum; None when there is neither."""
+    if given is not None:
+        return given_reads(group, ground, given)
+    return None if assessment.result is None else optimal_reads(group, ground, assessment.result)
+
+
+def given_reads(group: ConsumerGroup | StreamsGroup, ground: Ground, given: Given) -> Reads:
+    """Who reads what under that assignment; a topic that is not shown is left out."""
+    readers = group.members if isinstance(group, ConsumerGroup) else group.processes
+    return [
+        (ground.bits.reader(reader.rack), [p for p in given.reads.get(reader.id, ()) if p.topic in ground.masks])
+        for reader in readers
+    ]
+
+
+def own_gain(group: ConsumerGroup | StreamsGroup, given: Given, ground: Ground) -> int:
+    """Reads that the group's own assignor would bring home, by Kafka's measure."""
+    now, then = current_reads(group, ground), given_reads(group, ground, given)
+    return gain(tally_reads(now, ground.masks)[0], tally_reads(then, ground.masks)[0])
+
+
+def reading(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, given: Given | None = None
+) -> Reading | None:
+    """Reads before and after what the group's own assignor gives, or the optimum; None when there is neither."""
+    then = wanted_reads(group, assessment, ground, given)
+    if then is None:
         return None
-    now, then = current_reads(group, ground), optimal_reads(group, ground, assessment.result)
+    now = current_reads(group, ground)
     return Reading(tally_reads(now, ground.masks)[1], tally_reads(then, ground.masks)[1])
 
 
 def crossing_bytes(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, snapshot: Snapshot
+    group: ConsumerGroup | StreamsGroup,
+    assessment: Assessment,
+    ground: Ground,
+    snapshot: Snapshot,
+    given: Given | None = None,
 ) -> tuple[float, float] | None:
-    """Bytes per second really read across racks before and after the optimum; None when a rate or rack is unknown."""
+    """Bytes per second really read across racks before and after either; None when a rate or rack is unknown."""
     rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
-    if rates is None or assessment.result is None:
+    then = wanted_reads(group, assessment, ground, given)
+    if rates is None or then is None:
         return None
-    now, then = current_reads(group, ground), optimal_reads(group, ground, assessment.result)
+    now = current_reads(group, ground)
     rate_of = dict(rates)
-    if any(partition not in rate_of for _, partitions in now for partition in partitions):
+    if any(partition not in rate_of for _, partitions in (*now, *then) for partition in partitions):
         return None
     before, after = weigh(now, ground.masks, rate_of)[1], weigh(then, ground.masks, rate_of)[1]
     return None if before.unknown or after.unknown else (before.total - before.local, after.total - after.local)

@@ -136,7 +136,8 @@ def with_bytes(
     changelogs = {task.id: task.changelogs for task in topology.tasks}
     sizes = [size_bytes.get(log) for _, task in way.warmed for log in changelogs[task]]
     known = [size for size in sizes if size is not None]
-    total = sum(known) if len(known) == len(sizes) else None
+    all_known = len(known) == len(sizes) and all(changelogs[task] for _, task in way.warmed)
+    total = sum(known) if all_known else None
     return replace(prediction, warmups=replace(prediction.warmups, disk_bytes=total, read_bytes=total))
 
 
@@ -145,8 +146,8 @@ def described(settings: GroupLimits) -> str:
     parts = [f"rack.aware.assignment.strategy {settings.rack_aware_assignment_strategy}"]
     if settings.rack_aware_assignment_tags:
         parts.append(f"tags {', '.join(settings.rack_aware_assignment_tags)}")
-    parts.append(f"{settings.num_standby_replicas} standbys")
-    parts.append(f"{settings.max_warmup_replicas} warm-ups")
+    parts.append(f"num.standby.replicas {settings.num_standby_replicas}")
+    parts.append(f"max.warmup.replicas {settings.max_warmup_replicas}")
     return ", ".join(parts)
 
 
@@ -212,9 +213,8 @@ def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[Task
 
 def _is_stateful(task: TaskState) -> bool:
     """Kafka counts a task as stateful when it has a changelog; where it cannot be told which, it still has one."""
-    return task.statefulness in _STATEFUL or (
-        task.statefulness is Statefulness.UNKNOWN and "no changelog" not in task.note
-    )
+    unknown = task.statefulness is Statefulness.UNKNOWN
+    return task.statefulness in _STATEFUL or (unknown and task.note != NO_CHANGELOG_SEEN)
 
 
 def _lag_of(copy: TaskCopy | None, acceptable: int, from_nothing: int) -> int:

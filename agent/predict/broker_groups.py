@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.model.snapshot import ConsumerGroup, GroupKind, Member, StreamsGroup, Topology
+from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup, Topology
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
 from agent.predict.seen import Ground
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
@@ -171,7 +171,7 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
     return Prediction(
         group_id=group.id,
         assignor="sticky",
-        settings=f"{standbys or 0} standbys",
+        settings=f"{STANDBYS_OF_GROUP} {standbys or 0}",
         basis=Basis.ASSUMED if standbys is None or facts.deterministic is None else Basis.READ,
         certainty=Certainty.COST_EQUAL if old else Certainty.EXACT,
         first=given,
@@ -194,13 +194,9 @@ def _by_process(
     found: dict[str, list[TaskId]] = {process: [] for process in sorted(set(process_of.values()))}
     for member, tasks in given.items():
         found[process_of[member]] += [task_of[str(task.subtopology), task.partition] for task in tasks]
-    return {process: tuple(sorted(tasks, key=str_order)) for process, tasks in found.items()}
+    return {process: tuple(sorted(tasks, key=_order)) for process, tasks in found.items()}
 
 
-def str_order(task: TaskId) -> tuple[bool, TaskId]:
+def _order(task: TaskId) -> tuple[bool, TaskId]:
     """Numbers before names, as the model sorts tasks."""
     return isinstance(task.subtopology, str), task
-
-
-KINDS = frozenset({GroupKind.CONSUMER, GroupKind.STREAMS})
-"""Groups that brokers assign."""

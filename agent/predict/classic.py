@@ -21,7 +21,6 @@ from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
 from assignors.kafka.range import range_assign
 from assignors.kafka.roundrobin import roundrobin_assign
 from assignors.kafka.sticky import sticky_assign
-from assignors.problem import TopicPartition
 
 COOPERATIVE = "cooperative-sticky"
 ASSIGNORS: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
@@ -31,6 +30,8 @@ ASSIGNORS: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
     COOPERATIVE: cooperative_sticky_assign,
 }
 """Protocol name -> Kafka's assignor."""
+ORDERED = frozenset({"sticky", COOPERATIVE})
+"""Assignors that depend on the order of the members, unless all subscribe to the same."""
 GENERATION = 1
 MOST_FOLLOW_UPS = 8
 
@@ -59,7 +60,9 @@ def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits)
             return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.TOPICS_UNKNOWN)
     leader = leader_of(group, settings.client_software_name)
     looks_at_racks = leader is not Leader.PYTHON
-    members = leader_order([_member(member, looks_at_racks=looks_at_racks) for member in group.members])
+    members = tuple([_member(member, looks_at_racks=looks_at_racks) for member in group.members])
+    if group.assignor in ORDERED and len({member.topics for member in members}) > 1:
+        members = leader_order(members)
     settled = _settled(ClassicProblem(members=members, racks=racks), assign, again=group.assignor == COOPERATIVE)
     notes = [*_about(leader), *settled.first.warnings]
     if settled.still_moving:
@@ -92,25 +95,32 @@ def _settled(problem: ClassicProblem, assign: Callable[[ClassicProblem], GroupAs
     """A cooperative leader holds back what somebody has to give up first, so another rebalance follows."""
     first = result = assign(problem)
     rebalances = 1
-    while again and _held_back(problem, result) and rebalances <= MOST_FOLLOW_UPS:
-        owned = [replace(member, owned=result.assignment.get(member.id, ())) for member in problem.members]
-        problem = replace(problem, members=tuple(owned))
+    while again and _given_up(problem, result):
+        if rebalances > MOST_FOLLOW_UPS:
+            return _Settled(first, result, rebalances, still_moving=True)
+        problem = ClassicProblem(
+            members=tuple([_joining(member, result) for member in problem.members]), racks=problem.racks
+        )
         result = assign(problem)
         rebalances += 1
-    return _Settled(first, result, rebalances, rebalances > MOST_FOLLOW_UPS)
+    return _Settled(first, result, rebalances, still_moving=False)
 
 
-def _held_back(problem: ClassicProblem, result: GroupAssignment) -> bool:
-    """True when somebody gives something up: members that lose a partition join again."""
-    return any(
-        not set(result.assignment.get(member.id, ())).issuperset(_existing(member, problem))
-        for member in problem.members
-    )
-
-
-def _existing(member: ClassicMember, problem: ClassicProblem) -> list[TopicPartition]:
+def _given_up(problem: ClassicProblem, result: GroupAssignment) -> bool:
+    """True when somebody gives something up: a member that loses a partition joins again."""
     sizes = {topic: len(racks) for topic, racks in problem.racks.items()}
-    return [partition for partition in member.owned if partition.partition < sizes.get(partition.topic, 0)]
+    for member in problem.members:
+        kept = set(result.assignment.get(member.id, ()))
+        for partition in member.owned:
+            if partition not in kept and partition.partition < sizes.get(partition.topic, 0):
+                return True
+    return False
+
+
+def _joining(member: ClassicMember, result: GroupAssignment) -> ClassicMember:
+    """A member as it joins once more."""
+    owned = result.assignment.get(member.id, ())
+    return member if owned == member.owned else replace(member, owned=owned)
 
 
 def _given(result: GroupAssignment) -> Given:

@@ -39,8 +39,9 @@ def leader_of(group: ConsumerGroup, software: str | None) -> Leader:
     """The leader's client, as far as it can be told."""
     if software is not None:
         return next((leader for name, leader in _BY_SOFTWARE if name.search(software)), Leader.UNKNOWN)
-    leaders = {_by_client_id(member.client_id) for member in group.members}
-    return leaders.pop() if len(leaders) == 1 else Leader.UNKNOWN
+    first = _by_client_id(group.members[0].client_id) if group.members else Leader.UNKNOWN
+    others = () if first is Leader.UNKNOWN else group.members[1:]
+    return first if all(_by_client_id(member.client_id) is first for member in others) else Leader.UNKNOWN
 
 
 def _by_client_id(client_id: str) -> Leader:

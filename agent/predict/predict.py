@@ -25,7 +25,6 @@ from agent.predict.classic import predict_classic
 from agent.predict.prediction import NotPredicted, Prediction
 from agent.predict.seen import Ground, told_racks
 from agent.reuse import each
-from assignors.problem import BadProblem
 
 _BROKER_FACTS_NOT_ASKED = BrokerFacts(None, None)
 
@@ -84,7 +83,7 @@ def _predict(racks: Mapping[int, str], most: int, row: _Row) -> tuple[Prediction
     ground = Ground({topic.name: topic for topic in row.topics if topic is not None}, racks)
     try:
         return _asked(row, ground)
-    except BadProblem as refused:
+    except ValueError as refused:  # BadProblem is one, and so is an id that is none of Kafka's
         return Prediction(
             group_id=group.id, assignor=_assignor(row), why_not=NotPredicted.REFUSED, notes=(str(refused),)
         ), None

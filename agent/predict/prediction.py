@@ -76,7 +76,8 @@ class Prediction:
     assignor: str | None = None
     """By Kafka's name, such as ``cooperative-sticky``, ``uniform`` or ``HighAvailabilityTaskAssignor``."""
     settings: str = ""
-    """With what it runs, as one clause, such as ``min_traffic, 1 standby``; empty for assignors without settings."""
+    """With what it runs, as one clause, such as ``rack.aware.assignment.strategy min_traffic, num.standby.replicas 1``;
+    empty for assignors without settings."""
     basis: Basis = Basis.READ
     certainty: Certainty = Certainty.EXACT
     first: Given | None = None

@@ -27,10 +27,17 @@ class Ground(NamedTuple):
 
     def rack_sets(self, topic: str) -> tuple[frozenset[str], ...] | None:
         """The same as sets, without the replicas that have no rack."""
-        replicas = self.replicas(topic)
-        if replicas is None:
+        state = self.topics.get(topic)
+        if state is None or any(number != one.id.partition for number, one in enumerate(state.partitions)):
             return None
-        return tuple([frozenset([rack for rack in racks if rack is not None]) for racks in replicas])
+        known: dict[tuple[int, ...], frozenset[str]] = {}  # few replica lists serve many partitions
+        sets = []
+        for one in state.partitions:
+            racks = known.get(one.replicas)
+            if racks is None:
+                racks = known[one.replicas] = frozenset([self.racks[b] for b in one.replicas if b in self.racks])
+            sets.append(racks)
+        return tuple(sets)
 
 
 def told_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:

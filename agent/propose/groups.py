@@ -1,30 +1,32 @@
 """Proposals to make one classic group rebalance once, so that its own assignor can place work nearer to its data.
 
-The exact optimum at equal balance stands in for the assignor's own answer, so the figures are the best possible ones,
-and the sentence says so. Replication is the same before and after, so only reads are counted in bytes. Promotions of
-warm-ups, which are certain, are in `warmups`.
+The figures are those that the group's own assignor is predicted to reach. Only where that cannot be told the exact
+optimum at equal balance stands in for it; the sentence says which. Replication is the same before and after, so only
+reads are counted in bytes. Promotions of warm-ups, which are certain, are in `warmups`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 
 from agent.detect.assess import topics_by_group
 from agent.detect.assessment import Assessment
-from agent.detect.finding import Subject
-from agent.detect.traffic import Rates, optimal_reads, topic_rates
-from agent.model.snapshot import ConsumerGroup, Group, StreamsGroup, TaskCopy, TopicState
+from agent.detect.finding import Evidence, Subject
+from agent.detect.traffic import Rates, topic_rates
+from agent.model.snapshot import ConsumerGroup, Group, GroupKind, StreamsGroup, TaskCopy, TopicState
+from agent.plan.columns import Columns, columns_of
 from agent.plan.plan import TriggerPlan
-from agent.plan.worth import group_ground
+from agent.plan.worth import group_ground, wanted_reads
+from agent.predict.prediction import Certainty, Given, Prediction, WarmUps
 from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Rested, Scene, dated, rested
 from agent.propose.warmups import promotion
 from agent.propose.words import counted
 from agent.reuse import each
-from assignors.problem import ConsumerResult, TaskResult
+from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 _ID = itemgetter(0)
 _Row = tuple[TriggerPlan, Group, Assessment | None, tuple[TaskCopy, ...], tuple[TopicState, ...], Rates | None]
@@ -64,20 +66,18 @@ def _row_id(row: _Row) -> str:
 
 
 def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: Scene) -> Draft:
-    group = work.group
-    before, after = _rows(group, assessment)
-    then = optimal_reads(group, work.ground, assessment.result) if assessment.result else work.now
+    group, prediction = work.group, plan.prediction
+    given = prediction.settled if prediction is not None else None
+    before, after = _rows(group, assessment, given)
+    then = wanted_reads(group, assessment, work.ground, given) or work.now
+    columns = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    crossing = assessment.optimal_crossing if columns.own is None else columns.own.crossing
     stateful = isinstance(group, StreamsGroup)
-    total = sum(len(partitions) for _, partitions in work.now)
-    what = counted(assessment.moved, "task" if stateful else "partition")
     return Draft(
         kind=ProposalKind.TRIGGER,
         reason=plan.reason,
         subject=Subject("group", group.id),
-        sentence=(
-            f"Rebalance {group.id} once: at best its own assignor brings {assessment.gap} of {counted(total, 'read')} "
-            f"home by Kafka's measure (crossing {assessment.crossing} -> {assessment.optimal_crossing}), moving {what}"
-        ),
+        sentence=_sentence(columns, assessment, sum(len(partitions) for _, partitions in work.now)),
         before=before,
         after=after,
         # What a consumer reads is not copied; what a task has to restore is not known from outside.
@@ -85,34 +85,94 @@ def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: S
             Move("partition", str(partition), source, target, None if stateful else 0)
             for partition, source, target in plan.moves
         ),
-        predicted=forecast(work, then, moves=len(plan.moves), bytes_to_move=None if stateful else 0, scene=scene),
+        predicted=forecast(
+            work, then, moves=len(plan.moves), bytes_to_move=_bytes_to_move(work, prediction), scene=scene
+        ),
         evidence=(
             ("assignor", group.assignor),
             ("members", len(group.members)),
-            ("crossing_now", assessment.crossing),
-            ("crossing_at_best", assessment.optimal_crossing),
+            *_shown(columns),
             ("lower_bound", assessment.lower_bound),
             ("measure", "kafka: any replica in the member's rack"),
-            ("prediction", "the exact optimum at equal balance, not the assignor's own answer"),
+            ("prediction", _certainty(prediction)),
         ),
         findings=plan.findings,
         lower_bound=float(assessment.lower_bound),
-        optimal=assessment.optimal_crossing == assessment.lower_bound,
+        optimal=crossing == assessment.lower_bound,
     )
 
 
-def _rows(group: ConsumerGroup | StreamsGroup, assessment: Assessment) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
+    """What one rebalance brings: by the group's own assignor where that can be told, else at best."""
+    stateful = columns.kind is GroupKind.CLASSIC_STREAMS
+    own, now = columns.own, assessment.crossing
+    reads = counted(total, "read")
+    if own is None or columns.prediction is None:
+        why = columns.prediction.why_not if columns.prediction is not None else None
+        return (
+            f"Rebalance {columns.group_id} once: at best its own assignor brings {assessment.gap} of {reads} home by "
+            f"Kafka's measure (crossing {now} -> {assessment.optimal_crossing}), moving "
+            f"{counted(assessment.moved, 'task' if stateful else 'partition')}; what it really gives cannot be told: "
+            f"{why.value if why is not None else 'it was not asked'}"
+        )
+    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", which may differ in who reads what"
+    return (
+        f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, brings "
+        f"{now - own.crossing} of {reads} home by Kafka's measure (crossing {now} -> {own.crossing}, at best "
+        f"{assessment.optimal_crossing}), moving {counted(own.moved, 'task' if stateful else 'partition')}"
+        f"{literally}{_warming(columns.prediction.warmups)}"
+    )
+
+
+def _warming(warmups: WarmUps | None) -> str:
+    if warmups is None:
+        return ""
+    size = "disk not known" if warmups.disk_bytes is None else f"{warmups.disk_bytes} bytes of disk and of broker reads"
+    return f"; {counted(warmups.tasks, 'task')} warm up first, {warmups.at_once} at once ({size})"
+
+
+def _shown(columns: Columns) -> Evidence:
+    """The three columns: crossing partitions, crossing bytes per second, moves."""
+    rows: list[tuple[str, str | int | float | bool | tuple[str | int, ...] | None]] = []
+    for name, column in (("now", columns.now), ("own", columns.own), ("at_best", columns.optimum)):
+        rows.append((f"crossing_{name}", None if column is None else column.crossing))
+        rows.append((f"crossing_bytes_per_s_{name}", None if column is None else column.crossing_bytes_per_s))
+        if name != "now":
+            rows.append((f"moved_{name}", None if column is None else column.moved))
+    return tuple(rows)
+
+
+def _certainty(prediction: Prediction | None) -> str:
+    if prediction is None or prediction.settled is None:
+        return "the exact optimum at equal balance, not the assignor's own answer"
+    parts = [f"its own assignor's answer, {prediction.certainty.value}", prediction.basis.value]
+    return "; ".join([*parts, *([prediction.settings] if prediction.settings else []), *prediction.notes])
+
+
+def _bytes_to_move(work: Work, prediction: Prediction | None) -> int | None:
+    """What a consumer reads is not copied. What a task restores is known where it warms up and its size is told."""
+    if not isinstance(work.group, StreamsGroup):
+        return 0
+    return prediction.warmups.read_bytes if prediction is not None and prediction.warmups is not None else None
+
+
+def _rows(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, given: Given | None
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """What changes only: members with other partitions, or processes with other active tasks."""
     now: dict[str, tuple[str, ...]] = {}
     then: dict[str, tuple[str, ...]] = {}
-    match assessment.result:
-        case ConsumerResult() as result if isinstance(group, ConsumerGroup):
-            now = {member.id: tuple(map(str, sorted(member.assigned or ()))) for member in group.members}
-            then = {member: tuple(map(str, partitions)) for member, partitions in result.assignment.items()}
-        case TaskResult() as result if isinstance(group, StreamsGroup):
-            now = {process.id: tuple(map(str, sorted(process.active, key=repr))) for process in group.processes}
-            then = {process: tuple(map(str, sorted(tasks, key=repr))) for process, tasks in result.active.items()}
-        case _:
-            pass
+    if isinstance(group, ConsumerGroup):
+        now = {member.id: tuple(map(str, sorted(member.assigned or ()))) for member in group.members}
+        reads = given.reads if given is not None else _assignment(assessment)
+        then = {member: tuple(map(str, partitions)) for member, partitions in reads.items()}
+    elif given is not None or isinstance(assessment.result, TaskResult):
+        now = {process.id: tuple(map(str, sorted(process.active, key=repr))) for process in group.processes}
+        active = given.active if given is not None else assessment.result.active  # type: ignore[union-attr]  # see above
+        then = {process: tuple(map(str, sorted(tasks, key=repr))) for process, tasks in active.items()}
     changed = [key for key in sorted(now) if now[key] != then.get(key)]
     return tuple(Row(key, now[key]) for key in changed), tuple(Row(key, then.get(key, ())) for key in changed)
+
+
+def _assignment(assessment: Assessment) -> Mapping[str, tuple[TopicPartition, ...]]:
+    return assessment.result.assignment if isinstance(assessment.result, ConsumerResult) else {}

@@ -141,14 +141,20 @@ def test_a_leaders_proposal_moves_no_data():
 # --- groups ---------------------------------------------------------------------------------------------------
 
 
-def test_a_rebalance_says_what_it_brings_at_best():
+def test_a_rebalance_says_what_the_groups_own_assignor_brings():
     built = a_cluster().topic("t", (1,), (2,), (3,), rate=100.0)
     built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"), member("m3", "c", "t-2"))
     proposal = only(proposed(built), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
-        "Rebalance g once: at best its own assignor brings 2 of 3 reads home by Kafka's measure (crossing 2 -> 0), "
-        "moving 2 partitions"
+        "Rebalance g once: its own assignor, cooperative-sticky, brings 2 of 3 reads home by Kafka's measure "
+        "(crossing 2 -> 0, at best 0), moving 2 partitions, which may differ in who reads what"
     )
+    columns = {name: value for name, value in proposal.evidence if name.startswith(("crossing", "moved"))}
+    assert columns == {
+        "crossing_now": 2, "crossing_bytes_per_s_now": 200.0,
+        "crossing_own": 0, "crossing_bytes_per_s_own": 0.0, "moved_own": 2,
+        "crossing_at_best": 0, "crossing_bytes_per_s_at_best": 0.0, "moved_at_best": 2,
+    }  # fmt: skip
     assert proposal.before == (Row("m1", ("t-0",)), Row("m2", ("t-1",))), "m3 keeps what it has"
     assert proposal.after == (Row("m1", ("t-1",)), Row("m2", ("t-0",)))
     assert proposal.moves == (Move("partition", "t-0", "m1", "m2", 0), Move("partition", "t-1", "m2", "m1", 0))
@@ -156,6 +162,16 @@ def test_a_rebalance_says_what_it_brings_at_best():
     assert proposal.predicted.cross_rack_bytes_per_s_before == 200.0
     assert proposal.predicted.cross_rack_bytes_per_s_after == 0.0
     assert crossing(proposal.predicted.after, Measure.READ_LOCAL, "bytes_per_s") == 0.0
+
+
+def test_where_the_own_assignor_cannot_be_told_the_optimum_stands_in_and_the_sentence_says_so():
+    built = a_cluster().topic("t", (1,), (2,)).group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
+    proposal = only(proposed(built, limits=Limits(predict_limit=3)), ProposalReason.REBALANCE_IMPROVES)
+    assert proposal.sentence == (
+        "Rebalance g once: at best its own assignor brings 2 of 2 reads home by Kafka's measure (crossing 2 -> 0), "
+        "moving 2 partitions; what it really gives cannot be told: it is larger than plan.predict_limit"
+    )
+    assert dict(proposal.evidence)["crossing_own"] is None
 
 
 def test_a_task_to_restore_costs_an_unknown_number_of_bytes():
