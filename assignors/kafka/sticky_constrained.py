@@ -45,8 +45,7 @@ class _Builder:
 
     def keep_owned(self) -> None:
         """Let every member keep what is local to it, up to its quota."""
-        ids = {name: member for member, name in enumerate(self._group.ids)}
-        for member in map(ids.__getitem__, hash_order(ids, string_hash, order=utf16_key)):
+        for member in self._visited():
             own = self._local(member)
             if len(own) < self._least:
                 self._under.append(member)
@@ -61,6 +60,13 @@ class _Builder:
         rank = self._group.rank.__getitem__
         self._under.sort(key=rank)
         self._exact.sort(key=rank)
+
+    def _visited(self) -> Iterable[int]:
+        """The members as a hash map has them. Only who may have one more than the least is decided by that."""
+        if not self._with_more:
+            return range(len(self._group.ids))
+        ids = {name: member for member, name in enumerate(self._group.ids)}
+        return map(ids.__getitem__, hash_order(ids, string_hash, order=utf16_key))
 
     def _local(self, member: int) -> list[int]:
         own, rack, contested = self._claims.owned[member], self._racks.of_member[member], self._claims.contested
