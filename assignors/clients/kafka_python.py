@@ -43,9 +43,9 @@ class Assigned(Protocol):
 class Strategy(tuple["Assignor", ...]):
     """A value for ``partition_assignment_strategy``: assignors that know of each other what their consumer holds.
 
-    One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first. The
-    broker takes one that all members list, so a second name is what the group agrees on while other clients are in it.
-    All of a consumer's assignors must let go in the same way: with range or sticky among them everything is let go
+    One strategy is for one consumer. Names are range, sticky, cooperative-sticky and optimal, the preferred one first.
+    The broker takes one that all members list, so a second name is what the group agrees on while other clients are in
+    it. All of a consumer's assignors must let go in the same way: with range or sticky among them everything is let go
     before each rebalance.
     """
 

@@ -75,15 +75,15 @@ def crossing(client: str, strategy: str, racks: dict[int, str | None], order: tu
     )
 
 
-@pytest.mark.parametrize(("cluster", "strategy", "figures"), FIGURES)
-def test_least_most_and_mean_over_all_orders(cluster: str, strategy: str, figures: tuple[int, int, float]) -> None:
+@pytest.mark.parametrize(("brokers", "strategy", "figures"), FIGURES)
+def test_least_most_and_mean_over_all_orders(brokers: str, strategy: str, figures: tuple[int, int, float]) -> None:
     for client in BUILT_IN:
         offered = DROP_IN[client] + [f"own {each.name}" for each in BUILT_IN[client]]
         if strategy not in offered:
             assert (client, strategy) == ("aiokafka", "cooperative-sticky")
             continue
-        costs = [crossing(client, strategy, CLUSTERS[cluster], order) for order in permutations("abc")]
-        print(cluster, client, strategy, costs)
+        costs = [crossing(client, strategy, CLUSTERS[brokers], order) for order in permutations("abc")]
+        print(brokers, client, strategy, costs)
         assert (min(costs), max(costs), sum(costs) / len(costs)) == figures
 
 
@@ -99,10 +99,10 @@ JOINED = [
 ]
 
 
-@pytest.mark.parametrize(("cluster", "strategy", "figures"), JOINED)
-def test_whatever_the_order_in_which_members_joined(cluster: str, strategy: str, figures: set[int]) -> None:
+@pytest.mark.parametrize(("brokers", "strategy", "figures"), JOINED)
+def test_whatever_the_order_in_which_members_joined(brokers: str, strategy: str, figures: set[int]) -> None:
     """Kafka's sticky assignors look for local readers only for partitions that nobody keeps, so the past tells."""
-    racks = CLUSTERS[cluster]
+    racks = CLUSTERS[brokers]
     placed = placed_on(racks)
     clusters = (kafka_python_cluster(racks, placed), aiokafka_cluster(racks, placed))
     found = set()
@@ -141,9 +141,9 @@ def test_the_document_has_these_figures() -> None:
         assert cells[2:4] == [f"{low} to {high}" if high else "0" for low, high in ends]
 
 
-@pytest.mark.parametrize("cluster", ["three brokers", "the demo's four"])
-def test_the_optimum_reads_nothing_across_racks(cluster: str) -> None:
-    racks = CLUSTERS[cluster]
+@pytest.mark.parametrize("brokers", ["three brokers", "the demo's four"])
+def test_the_optimum_reads_nothing_across_racks(brokers: str) -> None:
+    racks = CLUSTERS[brokers]
     placed = placed_on(racks)
     problem = ConsumerProblem(
         members=tuple(ConsumerMember(id=rack, rack=rack, topics=tuple(placed)) for rack in "abc"),

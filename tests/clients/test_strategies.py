@@ -161,14 +161,14 @@ def test_what_a_topic_no_longer_wanted_had_is_not_claimed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "cluster"),
+    ("client", "metadata"),
     [
         pytest.param(kafka_python, kafka_python_cluster(RACKS, PLACED), id="kafka-python"),
         pytest.param(aiokafka, aiokafka_cluster(RACKS, PLACED), id="aiokafka"),
     ],
 )
-def test_racks_come_from_the_librarys_own_metadata(client: Any, cluster: Any) -> None:
-    assert client._racks(cluster, ["t", "u", "unknown"]) == {
+def test_racks_come_from_the_librarys_own_metadata(client: Any, metadata: Any) -> None:
+    assert client._racks(metadata, ["t", "u", "unknown"]) == {
         "t": (frozenset("ab"), frozenset("c"), frozenset()),
         "u": (frozenset("b"),),
     }
