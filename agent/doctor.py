@@ -9,11 +9,13 @@ Pure: it reads what was found and planned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
+from agent.detect.located import whence
 from agent.model.snapshot import Snapshot
 from agent.observation import Gap, GapCause, Part
 from agent.plan.loss import RackLoss, rack_losses
@@ -43,6 +45,8 @@ class Check:
     """What it concerns: brokers, topics, groups or ``group/member``."""
     line: str | None = None
     """The line to change, where one line mends it."""
+    tells: bool = False
+    """True where the sentence is worth reading also when nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +139,39 @@ _QUESTIONS = (
 )
 
 
+_RACKS = _Question(
+    name="racks are known",
+    fine="",
+    reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
+    parts=(Part.RACK_LOCATORS,),
+)
+
+
 def diagnose(snapshot: Snapshot, detection: Detection, plan: Plan) -> tuple[Check, ...]:
     """Answer every question, faults with the names and the line to change."""
-    return tuple(_answer(question, snapshot.gaps, detection.findings, plan.advice) for question in _QUESTIONS)
+    first, *others = (_answer(question, snapshot.gaps, detection.findings, plan.advice) for question in _QUESTIONS)
+    return (first, _racks(snapshot, detection), *others)
+
+
+def _racks(snapshot: Snapshot, detection: Detection) -> Check:
+    """From where racks are known, and whether the locators answered and agree."""
+    check = _answer(_RACKS, snapshot.gaps, detection.findings, ())
+    members = [member for group in snapshot.groups.values() for member in getattr(group, "members", ())]
+    told = [
+        _sources("brokers", [whence(broker.rack, "broker.rack") for broker in snapshot.brokers]),
+        _sources("members", [whence(member.rack, "client.rack") for member in members]),
+        *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
+        *(f"{one.name} answered {one.age_ms / 1000:.0f} s ago" for one in snapshot.rack_locators if one.age_ms),
+    ]
+    sentence = "; ".join(part for part in (check.sentence, *told) if part)
+    return replace(check, sentence=sentence, tells=True)
+
+
+def _sources(who: str, sources: list[str | None]) -> str:
+    counted = sorted(
+        Counter(source or "nobody" for source in sources).items(), key=lambda row: (row[0] == "nobody", row)
+    )
+    return f"{who}: " + ", ".join(f"{count} by {source}" for source, count in counted) if counted else ""
 
 
 def risks(snapshot: Snapshot) -> tuple[Check, ...]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
 from agent.cli import options
 from agent.cli.output import emit, emit_one, say
+
+if TYPE_CHECKING:
+    from config.load import Loaded
 
 config_app = typer.Typer(help="Settings: check, show, schema.", no_args_is_help=True)
 
@@ -19,9 +23,36 @@ def check(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
 ) -> None:
-    """Read all settings and say whether they can be used; exit code 2 when not. No broker is asked."""
+    """Read all settings and say whether they can be used (exit code 2: no). Rack locators are asked, no broker is."""
     loaded = options.settings(config, properties, assign, bootstrap)
+    _ask_locators(loaded)
     say(f"the settings can be used: mode {loaded.settings.mode}")
+
+
+def _ask_locators(loaded: Loaded) -> None:
+    """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
+    from agent.cut import to_scope
+    from agent.errors import ConfigError
+    from agent.observe.locators.ask import ask_locator
+    from agent.observe.recall import Recall
+    from agent.wire import CallFailed
+
+    scope = to_scope(loaded.settings)
+    failed: list[str] = []
+    for question in scope.rack_locators:
+        try:
+            rows = ask_locator(question, Recall(), scope.call_timeout_ms)
+        except CallFailed as failure:
+            failed.append(f"{question.name}: {failure.detail}")
+        else:
+            say(f"rack locator {question.name} knows {len(rows)} {'name' if len(rows) == 1 else 'names'}")
+    if failed:
+        what = f"rack locator {failed[0]}" if len(failed) == 1 else f"{len(failed)} rack locators cannot be used"
+        raise ConfigError(
+            what,
+            why="" if len(failed) == 1 else "; ".join(failed),
+            todo="Correct rack.locator.properties, or what it names.",
+        )
 
 
 @config_app.command()

@@ -82,7 +82,7 @@ def plan(
 
 
 def explain(
-    subject: Annotated[str, typer.Argument(help="topic/NAME, topic/NAME/PARTITION, group/NAME, or a proposal's id.")],
+    subject: Annotated[str, typer.Argument(help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id.")],
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,

@@ -51,7 +51,9 @@ def racks(
     from agent.cli import views
 
     look = _look(config, properties, assign, bootstrap)
-    columns = ("rack", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "losing_it")
+    columns = (
+        "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "losing_it",
+    )  # fmt: skip
     emit(views.racks(look.snapshot), columns, output, empty="no broker answered")
     leave(look)
 
@@ -108,15 +110,17 @@ def doctor(
             "sentence": check.sentence,
             "who": list(check.who),
             "line": check.line,
+            "tells": check.tells,
         }
         for check in (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
     ]
     if chosen(output) is not Format.TABLE:
-        emit(rows, ("state", "check", "who", "sentence", "line"), output)
+        kept = [{name: value for name, value in row.items() if name != "tells"} for row in rows]
+        emit(kept, ("state", "check", "who", "sentence", "line"), output)
         leave(look)
     for row in rows:
         print(f"{row['state']:>8}  {row['check']}")
-        for part in str(row["sentence"]).split("; ") if row["state"] != "ok" else ():
+        for part in str(row["sentence"]).split("; ") if row["state"] != "ok" or row["tells"] else ():
             print(f"          {part}")
         for line in str(row["line"] or "").split("; "):
             if line:
@@ -140,7 +144,7 @@ def _show_group(look: Cycle, group: str, output: Format | None) -> None:
     emit_one(document, output, tuple(document))
     if members:
         print()
-        emit(members, ("member", "client_id", "host", "rack", "assigned", "defects"), output)
+        emit(members, ("member", "client_id", "host", "rack", "known_from", "assigned", "defects"), output)
     if tasks:
         print()
         emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)

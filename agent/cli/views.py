@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from agent.detect.assessment import Assessment, Locality, Measure
+from agent.detect.located import whence
 from agent.model.snapshot import (
     ConsumerGroup,
     Group,
@@ -90,11 +91,13 @@ def racks(snapshot: Snapshot) -> list[dict[str, Any]]:
     replicas = Counter(names.get(replica, UNKNOWN) for partition in partitions for replica in partition.replicas)
     leaders = Counter(names.get(row.leader, UNKNOWN) for row in partitions if row.leader is not None)
     members = Counter(rack_name(member.rack) for group in snapshot.groups.values() for member in _members(group))
+    sources = _sources_by_rack(snapshot)
     active, standby = _tasks_by_rack(snapshot)
     every = {*brokers, *replicas, *leaders, *members, *active, *standby}
     return [
         {
             "rack": name,
+            "known_from": dict(sorted(sources.get(name, Counter()).items())),
             "brokers": brokers.get(name, []),
             "replicas": replicas[name],
             "leaders": leaders[name],
@@ -105,6 +108,18 @@ def racks(snapshot: Snapshot) -> list[dict[str, Any]]:
         }
         for name in sorted(every, key=lambda name: (name == UNKNOWN, name))
     ]
+
+
+def _sources_by_rack(snapshot: Snapshot) -> dict[str, Counter[str]]:
+    """Rack -> how many brokers and members are known to be in it, by what knows it."""
+    sources: dict[str, Counter[str]] = {}
+    racks = [(broker.rack, "broker.rack") for broker in snapshot.brokers]
+    racks += [(member.rack, "client.rack") for group in snapshot.groups.values() for member in _members(group)]
+    for rack, setting in racks:
+        source = whence(rack, setting)
+        if source is not None:
+            sources.setdefault(rack_name(rack), Counter())[source] += 1
+    return sources
 
 
 def _loss(loss: RackLoss | None) -> dict[str, Any]:
@@ -156,6 +171,7 @@ def group(look: Cycle, group_id: str) -> dict[str, Any]:
             "client_id": member.client_id,
             "host": member.client_host,
             "rack": rack_name(member.rack),
+            "known_from": whence(member.rack, "client.rack"),
             "assigned": None if member.assigned is None else [str(partition) for partition in member.assigned],
             "defects": [defect.sentence for defect in member.defects],
         }

@@ -43,7 +43,7 @@ def member_disagreements(group: ConsumerGroup | StreamsGroup, view: View) -> Ite
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=Subject("group", group.id),
-        sentence=f"group {group.id} has {who} whose rack is told in more than one way; of client {one.client_id} "
+        sentence=f"group {group.id} has {who} whose rack is told in more than one way: of client {one.client_id} "
         f"{_told(one.rack, 'client.rack')}",
         evidence=(
             ("members", len(disputed)),
@@ -55,6 +55,15 @@ def member_disagreements(group: ConsumerGroup | StreamsGroup, view: View) -> Ite
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
+
+
+def whence(rack: Rack, setting: str) -> str | None:
+    """From where a rack is known, in a word or two; None where it is not known."""
+    if rack.remembered:
+        return "an earlier look"
+    if rack.state is RackState.UNKNOWN:
+        return None
+    return setting if rack.source in (None, LocatorKind.WIRE.value) else rack.source
 
 
 def known_by(rack: Rack, setting: str = "broker.rack") -> str:

@@ -91,7 +91,8 @@ def _broker(
     about = f"{state.id} on broker {broker.id}"
     rack = room.rack_of.get(broker.id)
     holds = broker.id in state.replicas
-    told = broker.rack.name or broker.rack.state.value
+    source = f" by {broker.rack.source}" if broker.rack.source else ""
+    told = (broker.rack.name or broker.rack.state.value) + source
     there = "registered" if broker.alive else "absent from the cluster"
     rows = [
         Explained(about, "holds it", yes_or_no(holds), "it has a replica now" if holds else "it has no replica now"),

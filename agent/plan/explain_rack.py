@@ -1,0 +1,67 @@
+"""From where is a rack known, and what do others say of it? Of a broker, and of the members of a group."""
+
+from __future__ import annotations
+
+from agent.detect.located import whence
+from agent.limits import LocatorKind
+from agent.model.snapshot import BrokerState, ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
+from agent.plan.explained import Answer, Explained, yes_or_no
+
+
+def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
+    """What every rack locator says of a broker, and what Kafka itself is told."""
+    broker = next((broker for broker in snapshot.brokers if str(broker.id) == name), None)
+    if broker is None:
+        return []
+    about = f"broker/{name}"
+    return [_known(about, broker.rack, "broker.rack", snapshot), *_others(about, broker.rack), _to_kafka(about, broker)]
+
+
+def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:
+    """The racks of a group's members, where they are not simply what the members tell."""
+    group = snapshot.groups.get(name)
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or not snapshot.rack_locators:
+        return []
+    rows: list[Explained] = []
+    for member in group.members:
+        if member.rack.source is not None or member.rack.others:
+            rows.append(_known(member.id, member.rack, "client.rack", snapshot))
+            rows += _others(member.id, member.rack)
+    return rows
+
+
+def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explained:
+    if rack.state is RackState.KNOWN:
+        said = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
+        age = _age(rack.source, snapshot.rack_locators)
+        return Explained(about, "rack known", Answer.YES, f"rack {rack.name}, by {whence(rack, setting)}{said}{age}")
+    if rack.state is RackState.CONFLICTING:
+        who = f"{rack.source} says" if rack.source else "it is said to be in"
+        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so none is believed")
+    told = f"{setting} says {rack.sent}, which is not believed without wire" if rack.sent else f"{setting} says nothing"
+    asked = ", ".join(locator.name for locator in snapshot.rack_locators if locator.name != LocatorKind.WIRE.value)
+    return Explained(about, "rack known", Answer.UNKNOWN, told + (f", and none of {asked} knows it" if asked else ""))
+
+
+def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
+    age_ms = next((one.age_ms for one in locators if one.name == source), None)
+    return f", as it said {age_ms / 1000:.0f} s ago" if age_ms else ""
+
+
+def _others(about: str, rack: Rack) -> list[Explained]:
+    return [
+        Explained(about, f"locator {locator} agrees", Answer.NO, f"it says {other}, and is overruled")
+        for locator, other in rack.others
+    ]
+
+
+def _to_kafka(about: str, broker: BrokerState) -> Explained:
+    """Placement of new topics and consumers' choice of the nearest replica know nothing else."""
+    told = broker.rack.told if broker.alive else None
+    if not broker.alive:
+        sentence = "it is absent, and clients know no earlier look"
+    elif told is None:
+        sentence = "it tells no rack, so Kafka places and assigns as if it had none"
+    else:
+        sentence = f"broker.rack is {told}"
+    return Explained(about, "Kafka knows its rack", yes_or_no(told is not None), sentence)
