@@ -50,9 +50,6 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
         rows += about_readers(name, snapshot)
     elif kind == "broker":
         rows += about_broker(name, snapshot)
-        rows += about_readers(name, snapshot)
-    elif kind == "broker":
-        rows += about_broker(name, snapshot)
     return (
         *_findings(kind, name, detection.findings, snapshot),
         *rows,
