@@ -60,12 +60,18 @@ def both_costs(arcs: list[tuple[int, int, int, int, int]], units: list[int]) -> 
     )
 
 
-WAYS = {"levels merged into one cost": module._SAFE, "level after level on the optimal face": 0}
+WAYS = {
+    "levels merged into one cost": (module._SAFE, module._LARGE),
+    "level after level on the optimal face": (0, module._LARGE),
+    "levels merged, maximum flows first": (module._SAFE, 0),
+    "level after level, maximum flows first": (0, 0),
+}
 
 
-@pytest.mark.parametrize("safe", WAYS.values(), ids=WAYS.keys())
-def test_two_levels_equal_networkx_on_300_networks(safe: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("safe", "large"), WAYS.values(), ids=WAYS.keys())
+def test_two_levels_equal_networkx_on_300_networks(safe: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SAFE", safe)
+    monkeypatch.setattr(module, "_LARGE", large)
     solved = 0
     for seed in range(300):
         network, arcs, supplies = random_network(seed)

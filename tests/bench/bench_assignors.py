@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from agent.collector import walk_seldom
 from assignors import ConsumerProblem, optimal_consumer, optimal_replicas, optimal_tasks
 from assignors.optimal.columns import TaskColumns, column_model, optimal_columns
+from tests.assignors.kafka.consumer_oracle import consumer_oracle
 from tests.assignors.kafka.streams_oracle import StreamsOracle, streams_oracle
 from tests.bench import bench_consumer_kafka
 from tests.bench.bench_optimal import cluster, consumer_group
@@ -247,7 +248,7 @@ def parity() -> dict[str, object]:
     case = bench_consumer_kafka.CASES["cooperative-sticky"]
     with (
         tempfile.TemporaryDirectory() as directory,
-        bench_consumer_kafka.consumer_oracle(Path(directory), "-Xmx2g") as kafka,
+        consumer_oracle(Path(directory), "-Xmx2g") as kafka,
     ):
         theirs = bench_consumer_kafka.kafka_times(kafka, case)
     ours = bench_consumer_kafka.in_fresh_process("cooperative-sticky", case.topics)

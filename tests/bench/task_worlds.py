@@ -73,7 +73,7 @@ def rack_name(rack: int) -> str:
 
 
 def kafka_case(problem: TaskProblem) -> dict[str, Any]:
-    """A problem with fixed counts as a case of ``streams.rack_optimize``: source n of subtopology s is topic ``in-s-n``."""
+    """A problem with fixed counts as a case of ``streams.rack_optimize``; source n of subtopology s is ``in-s-n``."""
     texts = {task.id: str(task.id) for task in problem.tasks}
     topics: dict[str, list[list[str]]] = {}
     partitions: dict[str, list[str]] = {}
