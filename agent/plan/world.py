@@ -1,0 +1,15 @@
+"""All that the pure stages look at, but for what they remember."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent.limits import Limits
+from agent.model.snapshot import Snapshot
+
+
+class World(NamedTuple):
+    """A snapshot and the settings."""
+
+    snapshot: Snapshot
+    limits: Limits
