@@ -14,7 +14,9 @@ from agent.cli.session import replayed
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
+    from agent.limits import Limits
     from agent.propose.proposal import Proposal
+    from agent.replay import Replayed
 
 CHANGES_PROPOSED = 3
 _COLUMNS = ("id", "kind", "subject", "sentence")
@@ -38,6 +40,9 @@ def plan(
     rollback_json: Annotated[
         Path | None, typer.Option(help="Write there what brings the present placement back.")
     ] = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Every group instead: now, by its own assignor, and at the optimum.")
+    ] = False,
     new_topic: Annotated[
         str | None, typer.Option("--new-topic", help="Place a new topic instead: by Kafka's own placer and at best.")
     ] = None,
@@ -65,16 +70,22 @@ def plan(
         look = placing.Source(config, properties, assign, bootstrap, replay)
         placing.place(wanted, look, placing.Choice(placement, placer, seed, reassignment_json, rollback_json), output)
     cycle: Cycle | None = None
+    seen: Cycle | Replayed
     if replay is not None:
-        found = replayed(replay).proposals
+        seen = again = replayed(replay)
+        limits = again.recorded.limits
     else:
-        cycle = session.look(options.settings(config, properties, assign, bootstrap))
-        found = cycle.proposals
+        seen = cycle = session.look(options.settings(config, properties, assign, bootstrap))
+        limits = cycle.limits
+    found = seen.proposals
     if reassignment_json is not None:
         reassignment_json.write_text(written.reassignment_json(found) + "\n")
     if rollback_json is not None:
         rollback_json.write_text(written.rollback_json(found) + "\n")
-    _emit_proposals(found, output)
+    if not groups:
+        _emit_proposals(found, output)
+    if groups or chosen(output) is Format.TABLE:
+        _emit_groups(seen, limits, output)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
     if cycle is not None:
         session.leave(cycle, exit_code)
@@ -114,6 +125,17 @@ def proposals(
 
     found = read_proposals(options.settings(config, properties, assign, bootstrap))
     _emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output)
+
+
+def _emit_groups(seen: Cycle | Replayed, limits: Limits, output: Format | None) -> None:
+    from agent.cli.columns import SHOWN, group_rows, table_row
+
+    rows = group_rows(seen.snapshot, seen.detection, seen.plan, limits)
+    form = chosen(output)
+    if form in {Format.TABLE, Format.CSV}:
+        rows = [table_row(row) for row in rows]
+    title = "groups: reads across racks now, by their own assignors, at the optimum"
+    emit(rows, SHOWN, form, title=title, empty="no group assigns partitions")
 
 
 def _emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:

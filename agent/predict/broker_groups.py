@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup, Topology
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
-from agent.predict.seen import Ground
+from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
@@ -79,6 +79,8 @@ def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
     notes = []
     if any(member.topic_regex for member in group.members):
         notes.append("what a regular expression of a subscription matches is taken from what the group has")
+    if group.assignor == "uniform" and share_a_bucket(by_id):
+        notes.append(SHARED_BUCKET)
     return Prediction(
         group_id=group.id,
         assignor=group.assignor,
@@ -164,6 +166,9 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
     notes = list(result.warnings)
     if old:
         notes.append("the brokers are older than 4.2: equally loaded members are chosen from anew each time")
+    shared = share_a_bucket(process_of)
+    if shared:
+        notes.append(SHARED_BUCKET)
     if facts.deterministic is None:
         notes.append("the brokers' release is not shown; 4.2 or later is assumed")
     if standbys is None:
@@ -173,7 +178,7 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
         assignor="sticky",
         settings=f"{STANDBYS_OF_GROUP} {standbys or 0}",
         basis=Basis.ASSUMED if standbys is None or facts.deterministic is None else Basis.READ,
-        certainty=Certainty.COST_EQUAL if old else Certainty.EXACT,
+        certainty=Certainty.COST_EQUAL if old or shared else Certainty.EXACT,
         first=given,
         settled=given,
         rebalances=1,

@@ -7,7 +7,7 @@ decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from agent.limits import GroupLimits
 from agent.model.snapshot import ConsumerGroup, Member
 from agent.predict.leader import Leader, leader_of
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
-from agent.predict.seen import Ground
+from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
 from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
 from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
 from assignors.kafka.range import range_assign
@@ -63,20 +63,28 @@ def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits)
     members = tuple([_member(member, looks_at_racks=looks_at_racks) for member in group.members])
     if group.assignor in ORDERED and len({member.topics for member in members}) > 1:
         members = leader_order(members)
+    unordered = leader is Leader.JAVA and _order_counts(group, racks) and share_a_bucket([m.id for m in members])
     settled = _settled(ClassicProblem(members=members, racks=racks), assign, again=group.assignor == COOPERATIVE)
-    notes = [*_about(leader), *settled.first.warnings]
+    notes = [*_about(leader), *settled.first.warnings, *([SHARED_BUCKET] if unordered else [])]
     if settled.still_moving:
         notes.append(f"it would not come to rest within {MOST_FOLLOW_UPS} rebalances")
     return Prediction(
         group_id=group.id,
         assignor=group.assignor,
         basis=Basis.READ,
-        certainty=Certainty.EXACT if leader is Leader.JAVA else Certainty.COST_EQUAL,
+        certainty=Certainty.EXACT if leader is Leader.JAVA and not unordered else Certainty.COST_EQUAL,
         first=_given(settled.first),
         settled=_given(settled.last),
         rebalances=settled.rebalances,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _order_counts(group: ConsumerGroup, racks: Mapping[str, Sized]) -> bool:
+    """Whether the order of the members decides something: who gets one partition more, or anything at all."""
+    alike = len({member.topics for member in group.members}) == 1
+    uneven = sum(map(len, racks.values())) % len(group.members)
+    return group.assignor in ORDERED and (bool(uneven) or not alike)
 
 
 def _member(member: Member, *, looks_at_racks: bool) -> ClassicMember:

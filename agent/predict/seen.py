@@ -1,11 +1,12 @@
-"""What Kafka's assignors get to see of racks: what brokers and clients tell of themselves, whatever locators know."""
+"""What Kafka's assignors get to see of racks, which is what brokers and clients tell, and in which order of members."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from agent.model.snapshot import BrokerState, TopicState
+from assignors.kafka.java import grown_table, string_hash
 
 Replicas = tuple[str | None, ...]
 """The rack of each replica of a partition; None is a broker without one."""
@@ -43,3 +44,13 @@ class Ground(NamedTuple):
 def told_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
     """Broker -> rack as clients hear it."""
     return {broker.id: broker.rack.told for broker in brokers if broker.alive and broker.rack.told}
+
+
+SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their order depends on who came first"
+
+
+def share_a_bucket(members: Collection[str]) -> bool:
+    """Whether the order of a hash map of these ids is decided by the order of insertion, which nobody is told."""
+    mask = grown_table(len(members)) - 1
+    buckets = {((value := string_hash(member)) ^ (value & 0xFFFFFFFF) >> 16) & mask for member in members}
+    return len(buckets) < len(members)

@@ -1,0 +1,90 @@
+"""Rows of every group in three columns: now, its own assignor, the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent.detect.assessment import Detection
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.plan.columns import Column, Columns, columns_of
+from agent.plan.plan import Plan
+from agent.predict import Prediction, predict_groups
+
+SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
+MOST_AT_THEIR_OPTIMUM = 1_000
+"""Of more groups that are at their optimum already it is not asked what their own assignors would give."""
+
+
+def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limits: Limits) -> list[dict[str, Any]]:
+    """A row for every group that assigns partitions, in the order of their ids."""
+    memo = Memo()
+    groups = [g for g in snapshot.groups.values() if isinstance(g, ConsumerGroup | StreamsGroup)]
+    groups = [group for group in groups if not limits.excludes_group(group.id)]
+    predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
+    open_ = [group for group in groups if group.id not in predictions]
+    with_a_gap = {name for name, one in detection.assessments.items() if one.gap > 0}
+    wanted = [group for group in open_ if group.id in with_a_gap]
+    wanted += [group for group in open_ if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
+    predictions |= predict_groups(wanted, snapshot, limits, memo)
+    return [
+        columns_row(
+            columns_of(group, detection.assessments.get(group.id), predictions.get(group.id), snapshot, limits, memo)
+        )
+        for group in groups
+    ]
+
+
+def columns_row(columns: Columns) -> dict[str, Any]:
+    """One group as JSON; what cannot be told is null."""
+    prediction = columns.prediction
+    return {
+        "group": columns.group_id,
+        "kind": columns.kind.value,
+        "assignor": None if prediction is None else prediction.assignor,
+        "now": _column(columns.now),
+        "own": _column(columns.own),
+        "optimum": _column(columns.optimum),
+        "prediction": None if prediction is None else _prediction(prediction),
+        "worth": columns.worth,
+    }
+
+
+def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a table: each column in one cell."""
+    return {**row, **{name: _cell(row[name]) for name in ("now", "own", "optimum")}}
+
+
+def _column(column: Column | None) -> dict[str, Any] | None:
+    return None if column is None else dict(column._asdict())
+
+
+def _prediction(prediction: Prediction) -> dict[str, Any]:
+    warmups = prediction.warmups
+    return {
+        "settings": prediction.settings,
+        "basis": prediction.basis.value,
+        "certainty": None if prediction.why_not is not None else prediction.certainty.value,
+        "rebalances": prediction.rebalances,
+        "warmups": None
+        if warmups is None
+        else {
+            "at_once": warmups.at_once,
+            "tasks": warmups.tasks,
+            "disk_bytes": warmups.disk_bytes,
+            "read_bytes": warmups.read_bytes,
+        },
+        "why_not": None if prediction.why_not is None else prediction.why_not.value,
+        "notes": list(prediction.notes),
+    }
+
+
+def _cell(column: Mapping[str, Any] | None) -> str | None:
+    if column is None:
+        return None
+    rate = column["crossing_bytes_per_s"]
+    in_bytes = "" if rate is None else f", {rate:,.0f} bytes/s"
+    moved = f", {column['moved']} moved" if column["moved"] else ""
+    return f"{column['crossing']} cross{in_bytes}{moved}"
