@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import assigning, configuring, planning, running, seeing
+from agent.cli import assigning, configuring, planning, running, seeing, simulating
 from agent.cluster.commands import cluster_app
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command()(seeing.doctor)
 app.command()(planning.plan)
 app.command()(planning.explain)
 app.command()(planning.proposals)
+app.command()(simulating.simulate)
 app.command()(assigning.optimize)
 app.command()(assigning.assign)
 app.add_typer(configuring.config_app, name="config")

@@ -1,0 +1,194 @@
+"""``simulate``: what would be, if members, racks, brokers or replicas came or went, or settings were others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.cli import options, session
+from agent.cli.output import Format, chosen, emit, emit_one
+from agent.cli.placing import named_number
+from agent.errors import BadInput
+
+if TYPE_CHECKING:
+    from agent.cycle import Cycle
+    from agent.plan.changes import Change
+
+Names = list[str] | None
+FINDINGS_SHOWN = 20
+
+
+def simulate(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", help="Begin with a telemetry file instead of a cluster; its last look.")
+    ] = None,
+    add_member: Annotated[
+        Names, typer.Option("--add-member", help="GROUP=RACK: one more consumer or instance; GROUP alone: no rack.")
+    ] = None,
+    remove_member: Annotated[
+        Names, typer.Option("--remove-member", help="GROUP=MEMBER: by member, client, instance or process id.")
+    ] = None,
+    add_rack: Annotated[Names, typer.Option("--add-rack", help="RACK=ID,ID: a rack with new brokers.")] = None,
+    remove_rack: Annotated[
+        Names, typer.Option("--remove-rack", help="RACK: all its brokers and readers are gone.")
+    ] = None,
+    add_broker: Annotated[Names, typer.Option("--add-broker", help="ID=RACK: a new broker.")] = None,
+    remove_broker: Annotated[
+        list[int] | None, typer.Option("--remove-broker", help="ID: it is away, with its replicas on it.")
+    ] = None,
+    add_replica: Annotated[
+        Names, typer.Option("--add-replica", help="TOPIC-PARTITION=ID: one more replica on that broker.")
+    ] = None,
+    remove_replica: Annotated[
+        Names, typer.Option("--remove-replica", help="TOPIC-PARTITION=ID: one replica less.")
+    ] = None,
+    replication_factor: Annotated[
+        Names, typer.Option("--replication-factor", help="TOPIC=N: so many replicas of each partition.")
+    ] = None,
+    strategy: Annotated[
+        Names,
+        typer.Option("--strategy", help="GROUP=NAME: another assignor, or rack.aware.assignment.strategy of Streams."),
+    ] = None,
+    standbys: Annotated[Names, typer.Option("--standbys", help="GROUP=N: num.standby.replicas of Streams.")] = None,
+) -> None:
+    """What would be, if: three columns for every group concerned, findings, proposals, and what losing a rack costs.
+
+    Every option of a change may be given several times, and all go together. Nothing is changed or published.
+    """
+    from agent.plan.changes import RemoveBroker, RemoveRack
+    from agent.simulate import simulate as simulated
+    from agent.simulation_json import simulation_to_json
+
+    changes: list[Change] = [*_members(add_member, remove_member), *_settings(strategy, standbys)]
+    changes += [RemoveRack(rack) for rack in remove_rack or ()]
+    changes += [RemoveBroker(broker) for broker in remove_broker or ()]
+    changes += [*_places(add_rack, add_broker), *_replicas(add_replica, remove_replica, replication_factor)]
+    cycle: Cycle | None = None
+    if replay is not None:
+        look = session.replayed(replay)
+        document = simulation_to_json(
+            simulated(look.snapshot, look.recorded.memory, look.recorded.limits, tuple(changes))
+        )
+    else:
+        cycle = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
+        document = simulation_to_json(simulated(cycle.snapshot, cycle.before, cycle.limits, tuple(changes)))
+    _show(document, output)
+    if cycle is not None:
+        session.leave(cycle)
+    raise typer.Exit(0)
+
+
+def _show(document: dict[str, Any], output: Format | None) -> None:
+    """Tables of all that is told; as CSV the groups, the other forms as one document."""
+    groups, found = document["groups"], document["findings"]
+    columns = ("group", "kind", "now", "own_assignor", "optimum", "waiting", "note")
+    if chosen(output) not in {Format.TABLE, Format.CSV}:
+        emit_one(document, output)
+        return
+    rows = [{**row, **{name: _cell(row[name]) for name in ("now", "own_assignor", "optimum")}} for row in groups]
+    emit(rows, columns, output, empty="no group is concerned")
+    if chosen(output) is Format.CSV:
+        return
+    for title, more, names in (
+        ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
+        ("then proposed", document["proposals"], ("kind", "subject", "sentence")),
+        ("losing a rack", document["racks"], ("rack", "now", "then")),
+    ):
+        if more:
+            print()
+            emit(more[:FINDINGS_SHOWN], names, output, title=title)
+            if len(more) > FINDINGS_SHOWN:
+                print(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
+
+
+def _cell(outcome: dict[str, Any] | None) -> str:
+    """A column in a few words."""
+    if outcome is None:
+        return "?"
+    told = f"{outcome['crossing']} of {outcome['reads']} cross"
+    if outcome["unknown"]:
+        told += f", {outcome['unknown']} unknown"
+    if outcome["moved"]:
+        told += f", {outcome['moved']} move"
+    if outcome["crossing_bytes_per_s"] is not None:
+        told += f", {outcome['crossing_bytes_per_s']:,.0f} B/s"
+    if outcome["standbys"]:
+        told += f", {outcome['standbys_sharing_a_rack']} of {outcome['standbys']} standbys share a rack"
+    return told
+
+
+# --- reading the options ----------------------------------------------------------------------------------------
+
+
+def _members(add: Names, remove: Names) -> list[Change]:
+    from agent.plan.changes import AddMember, RemoveMember
+
+    changes: list[Change] = []
+    for text in add or ():
+        group, _, rack = text.rpartition("=") if "=" in text else (text, "", None)
+        if not group or rack == "":
+            raise _unreadable("--add-member", text, "GROUP=RACK", "GROUP=RACK, or GROUP alone for no rack")
+        changes.append(AddMember(group, rack))
+    return changes + [RemoveMember(*_pair("--remove-member", text, "GROUP=MEMBER")) for text in remove or ()]
+
+
+def _places(racks: Names, brokers: Names) -> list[Change]:
+    from agent.plan.changes import AddBroker, AddRack
+
+    changes: list[Change] = []
+    for text in racks or ():
+        rack, ids = _pair("--add-rack", text, "RACK=ID,ID")
+        changes.append(AddRack(rack, tuple(_number("--add-rack", text, one, "RACK=ID,ID") for one in ids.split(","))))
+    for text in brokers or ():
+        broker, rack = _pair("--add-broker", text, "ID=RACK")
+        changes.append(AddBroker(_number("--add-broker", text, broker, "ID=RACK"), rack))
+    return changes
+
+
+def _replicas(add: Names, remove: Names, factors: Names) -> list[Change]:
+    from agent.plan.changes import AddReplica, RemoveReplica, SetReplicationFactor
+    from assignors.problem import TopicPartition
+
+    changes: list[Change] = []
+    for option, kind, texts in (("--add-replica", AddReplica, add), ("--remove-replica", RemoveReplica, remove)):
+        form = "TOPIC-PARTITION=ID"
+        for text in texts or ():
+            partition, broker = _pair(option, text, form)
+            topic, _, number = partition.rpartition("-")
+            if not topic:
+                raise _unreadable(option, text, form)
+            changes.append(
+                kind(TopicPartition(topic, _number(option, text, number, form)), _number(option, text, broker, form))
+            )
+    return changes + [SetReplicationFactor(*named_number(text, "--replication-factor")) for text in factors or ()]
+
+
+def _settings(strategies: Names, standbys: Names) -> list[Change]:
+    from agent.plan.changes import SetStandbys, SetStrategy
+
+    changes: list[Change] = [SetStrategy(*_pair("--strategy", text, "GROUP=NAME")) for text in strategies or ()]
+    return changes + [SetStandbys(*named_number(text, "--standbys")) for text in standbys or ()]
+
+
+def _pair(option: str, text: str, form: str) -> tuple[str, str]:
+    left, _, right = text.rpartition("=")
+    if not left or not right:
+        raise _unreadable(option, text, form)
+    return left, right
+
+
+def _number(option: str, text: str, number: str, form: str) -> int:
+    if not number.strip().isdecimal():
+        raise _unreadable(option, text, form)
+    return int(number)
+
+
+def _unreadable(option: str, text: str, form: str, todo: str | None = None) -> BadInput:
+    return BadInput(f"{option} {text} cannot be read", why=f"it is not {form}", todo=f"Write {option} {todo or form}.")

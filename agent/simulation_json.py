@@ -1,0 +1,90 @@
+"""A simulation as one document of plain values; what cannot be told is None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent.detect.finding import Finding
+from agent.plan.loss import RackLoss
+from agent.plan.loss_words import loss_sentence
+from agent.plan.what_if_columns import Outcome, Simulated
+from agent.propose.proposal import Proposal
+from agent.simulate import Simulation
+
+
+def simulation_to_json(simulation: Simulation) -> dict[str, Any]:
+    """Groups in three columns, findings that come and go, proposals, and racks whose loss costs something else."""
+    return {
+        "changes": list(simulation.changes),
+        "groups": [_group(group) for group in simulation.groups],
+        "findings": [
+            *(_finding("new", finding) for finding in simulation.found),
+            *(_finding("gone", finding) for finding in simulation.gone),
+        ],
+        "proposals": [_proposal(proposal) for proposal in simulation.proposals],
+        "racks": [{"rack": rack, "now": _loss(now), "then": _loss(then)} for rack, now, then in simulation.losses],
+    }
+
+
+def _group(group: Simulated) -> dict[str, Any]:
+    prediction = group.prediction
+    answered = prediction is not None and prediction.settled is not None
+    warmups = prediction.warmups if prediction is not None else None
+    notes = list(prediction.notes) if prediction is not None else []
+    return {
+        "group": group.group_id,
+        "kind": group.kind,
+        "now": _outcome(group.now),
+        "own_assignor": _outcome(group.own),
+        "optimum": _outcome(group.optimum),
+        "waiting": group.waiting,
+        "note": group.why_not or "; ".join(notes) or (prediction.certainty.value if prediction is not None else ""),
+        "prediction": None
+        if prediction is None or not answered
+        else {
+            "assignor": prediction.assignor,
+            "settings": prediction.settings,
+            "basis": prediction.basis.value,
+            "certainty": prediction.certainty.value,
+            "rebalances": prediction.rebalances,
+            "notes": notes,
+        },
+        "warmups": None
+        if warmups is None
+        else {
+            "at_once": warmups.at_once,
+            "tasks": warmups.tasks,
+            "disk_bytes": warmups.disk_bytes,
+            "read_bytes": warmups.read_bytes,
+        },
+    }
+
+
+def _outcome(outcome: Outcome | None) -> dict[str, Any] | None:
+    if outcome is None:
+        return None
+    standbys = outcome.standbys
+    return {
+        "reads": outcome.reads,
+        **outcome.cost._asdict(),
+        "standbys": None if standbys is None else standbys.copies,
+        "standbys_sharing_a_rack": None if standbys is None else standbys.sharing_a_rack,
+    }
+
+
+def _finding(change: str, finding: Finding) -> dict[str, Any]:
+    return {
+        "change": change,
+        "severity": finding.severity.value,
+        "finding": finding.reason.value,
+        "subject": str(finding.subject),
+        "sentence": finding.sentence,
+    }
+
+
+def _proposal(proposal: Proposal) -> dict[str, Any]:
+    return {"kind": proposal.kind.value, "subject": str(proposal.subject), "sentence": proposal.sentence}
+
+
+def _loss(loss: RackLoss | None) -> str | None:
+    return None if loss is None else loss_sentence(loss)

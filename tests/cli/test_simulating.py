@@ -1,0 +1,186 @@
+"""``rackwise simulate`` from a recorded look: three columns before it happens, forms, one sentence for bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.limits import GroupLimits, Limits
+from tests.builders import Answers, an_observation, consumer, instance, reader
+from tests.cli.conftest import Record, Run
+
+
+def a_cluster() -> Answers:
+    """Four brokers in three racks; ``orders`` lives in a and b, ``clicks`` everywhere, and every group reads well."""
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,))
+    answers.topic("orders", (1, 2), (1, 2), (2, 1), (2, 1))
+    answers.topic("clicks", (1, 2, 3), (2, 3, 1), (3, 1, 2), topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    answers.group(
+        "billing", reader("consumer-1", "a", "orders-0 orders-1"), reader("consumer-2", "b", "orders-2 orders-3")
+    )
+    answers.kip848("search", consumer("m1", "a", "clicks-0 clicks-1"), consumer("m2", "b", "clicks-2"))
+    answers.topic("app-store-changelog", (1, 2), (2, 3), (3, 1), ends=[1_000_000] * 3, cleanup_policy="compact")
+    return answers.streams(
+        "app",
+        instance(1, "a", {"0_0": "clicks-0", "0_1": "clicks-1"}, sums={"0_0": -2, "0_1": -2}),
+        instance(2, "b", {"0_2": "clicks-2"}, sums={"0_2": -2}),
+    )
+
+
+@pytest.fixture
+def file(record: Record) -> str:
+    return str(record(a_cluster(), Limits(groups={"app": GroupLimits(known=True)})))
+
+
+def simulated(here: Run, file: str, *changes: str) -> Any:
+    done = here("simulate", "--replay", file, *changes, "-o", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    return done.json
+
+
+def the(document: Any, group: str) -> Any:
+    return next(row for row in document["groups"] if row["group"] == group)
+
+
+def test_a_member_that_leaves_leaves_its_partitions_waiting_and_both_answers_take_them_over(
+    here: Run, file: str
+) -> None:
+    document = simulated(here, file, "--remove-member", "billing=consumer-2")
+    assert document["changes"] == ["billing without consumer-2"]
+    row = the(document, "billing")
+    assert [one["group"] for one in document["groups"]] == ["billing"], "nobody else is concerned"
+    assert row["waiting"] == 2
+    for column in ("now", "own_assignor", "optimum"):
+        assert (row[column]["reads"], row[column]["crossing"], row[column]["moved"]) == (4, 0, 0)
+    assert row["prediction"]["assignor"] == "cooperative-sticky"
+
+
+def test_a_member_in_a_far_rack_reads_across_and_is_shown_before_it_comes(here: Run, file: str) -> None:
+    row = the(simulated(here, file, "--add-member", "billing=c"), "billing")
+    assert (row["now"]["crossing"], row["waiting"]) == (0, 0)
+    assert row["optimum"] == row["own_assignor"]
+    assert (row["optimum"]["crossing"], row["optimum"]["moved"]) == (1, 1)
+
+
+def test_a_member_of_a_kip_848_group_gets_its_share_without_a_look_at_racks(here: Run, file: str) -> None:
+    row = the(simulated(here, file, "--add-member", "search=c"), "search")
+    assert row["prediction"]["assignor"] == "uniform"
+    assert row["own_assignor"]["reads"] == row["optimum"]["reads"] == 3
+    assert row["optimum"]["crossing"] == 0
+
+
+def test_a_rack_that_goes_shows_what_it_costs_and_what_is_found_then(here: Run, file: str) -> None:
+    document = simulated(here, file, "--remove-rack", "b")
+    assert {row["group"] for row in document["groups"]} == {"app", "billing", "search"}
+    assert the(document, "billing")["waiting"] == 2
+    racks = {row["rack"]: row for row in document["racks"]}
+    assert racks["b"]["then"] is None
+    assert "partitions without a leader" in racks["a"]["then"]
+    assert racks["a"]["then"] != racks["a"]["now"]
+    assert document["proposals"] is not None
+
+
+def test_standbys_are_placed_by_both_and_counted_where_they_share_a_rack(here: Run, file: str) -> None:
+    document = simulated(here, file, "--standbys", "app=1", "--add-member", "app=c")
+    row = the(document, "app")
+    assert (row["now"]["standbys"], row["own_assignor"]["standbys"], row["optimum"]["standbys"]) == (0, 3, 3)
+    assert row["optimum"]["standbys_sharing_a_rack"] == 0
+    assert row["prediction"]["settings"].endswith("num.standby.replicas 1, max.warmup.replicas 2")
+    assert row["prediction"]["basis"] == "set by the user"
+    assert row["warmups"]["at_once"] >= 1, "the new instance warms up before it runs a task"
+
+
+def test_a_strategy_is_tried_before_it_is_set(here: Run, file: str) -> None:
+    row = the(simulated(here, file, "--strategy", "app=min_traffic"), "app")
+    assert "min_traffic" in row["prediction"]["settings"]
+    row = the(simulated(here, file, "--strategy", "billing=range"), "billing")
+    assert row["prediction"]["assignor"] == "range"
+    assert row["own_assignor"]["moved"] == 0
+
+
+def test_replicas_bring_reads_home(here: Run, file: str) -> None:
+    far = ("--remove-replica", "orders-2=2", "--remove-replica", "orders-3=2")
+    row = the(simulated(here, file, *far), "billing")
+    assert (row["now"]["crossing"], row["optimum"]["crossing"], row["optimum"]["moved"]) == (0, 0, 4), (
+        "they change places"
+    )
+    row = the(simulated(here, file, "--replication-factor", "orders=3", "--add-member", "billing=c"), "billing")
+    assert (row["own_assignor"]["crossing"], row["optimum"]["crossing"]) == (0, 0)
+
+
+def test_a_broker_that_goes_is_found(here: Run, file: str) -> None:
+    document = simulated(here, file, "--remove-broker", "3")
+    assert {"new"} <= {row["change"] for row in document["findings"]}
+    assert "c" in {row["rack"] for row in document["racks"]}
+
+
+def test_a_new_rack_gives_replicas_somewhere_to_go(here: Run, file: str) -> None:
+    document = simulated(here, file, "--add-rack", "d=7,8", "--add-broker", "9=d")
+    assert document["groups"] == [], "empty brokers change nothing for a group"
+    assert {row["rack"] for row in document["racks"]} == {"a", "b", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        pytest.param("jsonl", lambda text: [row["group"] for row in json.loads(text)["groups"]], id="jsonl"),
+        pytest.param("yaml", lambda text: [row["group"] for row in yaml.safe_load(text)["groups"]], id="yaml"),
+        pytest.param("csv", lambda text: [row["group"] for row in csv.DictReader(io.StringIO(text))], id="csv"),
+        pytest.param("table", lambda text: [text.splitlines()[1].split()[0]], id="table"),
+    ],
+)
+def test_every_form_shows_the_group(here: Run, file: str, form: str, read: Any) -> None:
+    done = here("simulate", "--replay", file, "--add-member", "billing=c", "-o", form)
+    assert (done.exit_code, read(done.stdout)) == (0, ["billing"])
+
+
+def test_the_table_says_it_in_words(here: Run, file: str) -> None:
+    done = here("simulate", "--replay", file, "--add-member", "billing=c", "--standbys", "app=1", "-o", "table")
+    assert "0 of 4 cross" in done.stdout
+    assert "1 of 4 cross, 1 move" in done.stdout
+
+
+BAD = [
+    pytest.param((), "there is nothing to simulate", id="nothing"),
+    pytest.param(("--add-member", "nobody=a"), "there is no group 'nobody'", id="an unknown group"),
+    pytest.param(("--add-member", "billing="), "--add-member billing= cannot be read", id="an empty rack"),
+    pytest.param(("--add-member", "billing=z"), "there is no rack 'z'", id="an unknown rack"),
+    pytest.param(("--remove-member", "billing"), "--remove-member billing cannot be read", id="no member"),
+    pytest.param(("--remove-member", "billing=x"), "there is no 'x' in group billing", id="an unknown member"),
+    pytest.param(("--remove-rack", "z"), "there is no rack 'z'", id="a rack that is not there"),
+    pytest.param(("--add-rack", "d"), "--add-rack d cannot be read", id="a rack without brokers"),
+    pytest.param(("--add-rack", "d=x"), "--add-rack d=x cannot be read", id="a broker that is no number"),
+    pytest.param(("--add-broker", "-7=a"), "--add-broker -7=a cannot be read", id="a negative broker"),
+    pytest.param(("--remove-broker", "9"), "there is no broker 9", id="an unknown broker"),
+    pytest.param(("--add-replica", "orders=3"), "--add-replica orders=3 cannot be read", id="no partition"),
+    pytest.param(("--add-replica", "orders-9=3"), "there is no partition orders-9", id="an unknown partition"),
+    pytest.param(("--replication-factor", "orders=5"), "topic orders cannot have 5 replicas", id="RF above brokers"),
+    pytest.param(("--replication-factor", "orders=-1"), "topic orders cannot have -1 replicas", id="a negative RF"),
+    pytest.param(("--standbys", "app=-1"), "group app cannot have -1 standbys of a task", id="negative standbys"),
+    pytest.param(("--standbys", "app=two"), "--standbys app=two cannot be read", id="standbys that are no number"),
+    pytest.param(("--strategy", "app=min_cost"), "'min_cost' is no strategy of group app", id="a misspelt strategy"),
+    pytest.param(
+        ("--strategy", "app=none", "--strategy", "app=min_traffic"),
+        "these changes contradict each other: app with none; app with min_traffic", id="two strategies",
+    ),
+    pytest.param(
+        ("--remove-rack", "a", "--add-member", "billing=a"),
+        "these changes contradict each other: no rack a; billing with one more in rack a",
+        id="a member in a rack that goes",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "what"), BAD)
+def test_bad_input_is_three_sentences(here: Run, file: str, changes: tuple[str, ...], what: str) -> None:
+    done = here("simulate", "--replay", file, *changes)
+    assert (done.exit_code, done.stdout) == (2, "")
+    first, why, todo = done.stderr.splitlines()
+    assert first == f"rackwise: {what}"
+    assert why.startswith("  why: ")
+    assert todo.startswith("  do:  ")
