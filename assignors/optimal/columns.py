@@ -9,13 +9,14 @@ has a replica. Whatever contradicts itself is ``BadProblem`` with a sentence tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count, pairwise
+from itertools import count
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from assignors.optimal.items import ranked
+from assignors.optimal.kinds import kinds_of
 from assignors.optimal.network import Ints
 from assignors.optimal.task_model import TaskModel
 from assignors.optimal.tasks import solve_tasks
@@ -24,10 +25,6 @@ from assignors.problem import BadProblem
 _MOST = (1 << 31) - 1
 _WIDEST = 62
 """More racks than this do not fit into the 64 bits of an array's mask; such masks are compared as Python's integers."""
-_FOLDED = 16
-"""Sources per task up to which tasks are told apart column by column."""
-_MERGE_BELOW = 4096
-"""Below this number of kinds, kinds that miss the same racks are made one."""
 
 
 class Partitions(NamedTuple):
@@ -227,27 +224,8 @@ def optimal_columns(
 
 
 def _kinds(sources: Partitions, racks: Ints) -> tuple[Ints, Ints]:
-    """Kind of each task, and (kind, rack) how many of its sources have no replica there; last column: in no rack."""
     number, here = _masks(sources.mask, racks)
-    starts, sizes = sources.ptr[:-1], np.diff(sources.ptr)
-    widest = int(sizes.max(initial=0))
-    if widest == 1 and sizes.min() == 1:
-        kind, rows = number, np.arange(len(here))[:, None]
-    elif widest <= _FOLDED:
-        kind, rows = _fold(number, starts, sizes, widest, len(here))
-    else:
-        kind, rows = _tell_apart(number, sources.ptr, len(here))
-    # One row more stands for "no such source": it misses nowhere.
-    missing = np.vstack(
-        [np.hstack([1 - here, np.ones((len(here), 1), np.int64)]), np.zeros((1, len(racks) + 1), np.int64)]
-    )
-    misses = np.zeros((len(rows), len(racks) + 1), np.int64)
-    for masks in rows.T:
-        misses += missing[masks]
-    if len(misses) < _MERGE_BELOW:
-        misses, merged = np.unique(misses, axis=0, return_inverse=True)
-        kind = merged[kind]
-    return kind, misses
+    return kinds_of(number, np.diff(sources.ptr), here)
 
 
 def _masks(mask: Ints | NDArray[np.object_], racks: Ints) -> tuple[Ints, Ints]:
@@ -261,29 +239,3 @@ def _masks(mask: Ints | NDArray[np.object_], racks: Ints) -> tuple[Ints, Ints]:
         np.fromiter(map(numbers.__getitem__, mask.tolist()), np.int64, len(mask)),
         np.array(here, np.int64).reshape(len(numbers), len(racks)),
     )
-
-
-def _fold(number: Ints, starts: Ints, sizes: Ints, widest: int, none: int) -> tuple[Ints, Ints]:
-    """Tell tasks apart by the masks of their sources in any order: one kind more per column and new combination."""
-    grid = np.full((len(starts), max(1, widest)), none, np.int64)
-    for column in range(widest):
-        has = sizes > column
-        grid[has, column] = number[starts[has] + column]
-    grid.sort(axis=1)
-    kind = np.zeros(len(starts), np.int64)
-    for masks in grid.T:
-        _, kind = ranked(kind * (none + 1) + masks, (int(kind.max(initial=0)) + 1) * (none + 1))
-    first = np.zeros(int(kind.max(initial=-1)) + 1, np.int64)
-    first[kind[::-1]] = np.arange(len(kind))[::-1]
-    return kind, grid[first]
-
-
-def _tell_apart(number: Ints, ptr: Ints, none: int) -> tuple[Ints, Ints]:
-    """The same for tasks of many sources, one by one."""
-    numbers = number.tolist()
-    tasks = [tuple(sorted(numbers[start:end])) for start, end in pairwise(ptr.tolist())]
-    kinds = dict(zip(dict.fromkeys(tasks), count(), strict=False))
-    rows = np.full((len(kinds), max(map(len, kinds))), none, np.int64)
-    for row, kind in zip(rows, kinds, strict=True):
-        row[: len(kind)] = kind
-    return np.fromiter(map(kinds.__getitem__, tasks), np.int64, len(tasks)), rows

@@ -137,3 +137,13 @@ def ranked(keys: Ints, size: int) -> tuple[Ints, Ints]:
     rank_of = np.zeros(size, np.int64)
     rank_of[distinct] = np.arange(len(distinct))
     return distinct, rank_of[keys]
+
+
+def stable_order(keys: Ints, size: int) -> Ints:
+    """The order that sorts keys from 0 to below ``size``, equal keys by position: 16 bits at a time, no comparing."""
+    order: Ints = np.argsort((keys & 0xFFFF).astype(np.uint16), kind="stable")
+    rest, shift = size - 1 >> 16, 16
+    while rest > 0:
+        order = order[np.argsort((keys[order] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
+        rest, shift = rest >> 16, shift + 16
+    return order

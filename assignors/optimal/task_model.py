@@ -6,21 +6,19 @@ partitions miss the same racks are of one kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import count, pairwise, repeat
+from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
+from assignors.optimal.kinds import kinds_of
 from assignors.optimal.network import Ints
+from assignors.optimal.task_ids import number_ids
 from assignors.problem import BadProblem, Process, Task, TaskId, TaskProblem
 
-_T = TypeVar("_T")
 _MOST_COST = (1 << 31) - 1
 """Kafka's costs are 32-bit integers."""
-_MERGE_BELOW = 4096
-"""Kinds are compared row by row below this number; above, different orders of the same sources stay apart."""
 
 
 class TaskModel(NamedTuple):
@@ -39,7 +37,8 @@ class TaskModel(NamedTuple):
 class NamedTasks(NamedTuple):
     """The model beside the names it was made from, in its order."""
 
-    tasks: list[Task]
+    ids: list[TaskId]
+    tasks: tuple[Task, ...]
     processes: list[Process]
     racks: dict[str, int]
     model: TaskModel
@@ -52,60 +51,40 @@ class NamedTasks(NamedTuple):
 def dense_tasks(problem: TaskProblem) -> NamedTasks:
     """Turn names into integers. Raises ``BadProblem`` naming what contradicts itself."""
     _check(problem)
-    tasks = sorted(problem.tasks, key=attrgetter("id"))
-    ids = [task.id for task in tasks]
-    index = dict(zip(ids, count(), strict=False))
-    if len(index) != len(ids):
-        twice = next(a for a, b in pairwise(ids) if a == b)
-        raise BadProblem(f"task {twice} occurs twice; give every task its own id")
     processes = sorted(problem.processes, key=attrgetter("id"))
+    tasks, ids = problem.tasks, list(map(attrgetter("id"), problem.tasks))
+    order, subtopology, owner = number_ids(ids, [process.active for process in processes])
+    if order is not None:
+        tasks, ids = tuple(map(tasks.__getitem__, order)), list(map(ids.__getitem__, order))
     racks = {name: number for number, name in enumerate(sorted({p.rack for p in processes if p.rack is not None}))}
-    subtopology, _ = _numbered([task.subtopology for task in ids])
-    kind, misses = count_misses([task.sources for task in tasks], racks)
+    kind, misses = count_misses(list(map(attrgetter("sources"), tasks)), racks)
     model = TaskModel(
         subtopology=subtopology,
-        owner=_owners(processes, index),
+        owner=owner,
         kind=kind,
         misses=misses,
         rack=np.array([len(racks) if p.rack is None else racks[p.rack] for p in processes], np.int64),
         capacity=np.array([process.capacity for process in processes], np.int64),
     )
-    return NamedTasks(tasks, processes, racks, model)
+    return NamedTasks(ids, tasks, processes, racks, model)
 
 
 def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, int]) -> tuple[Ints, Ints]:
     """Kind of each entry, and how many of a kind's partitions have no replica in each rack (last column: in none)."""
-    kind, numbers = _numbered(partitions)
-    misses = np.zeros((len(numbers), len(racks) + 1), np.int64)
-    for sets, number in numbers.items():
-        misses[number] = len(sets)
-        for names in sets:
-            for name in names:
-                if name in racks:
-                    misses[number, racks[name]] -= 1
-    if len(numbers) < _MERGE_BELOW:
-        misses, merged = np.unique(misses, axis=0, return_inverse=True)
-        kind = merged[kind]
-    return kind, misses
+    numbers = _Numbers()
+    number = np.fromiter(map(numbers.__getitem__, chain.from_iterable(partitions)), np.int64)
+    here = np.zeros((len(numbers), len(racks)), np.int64)
+    for names, row in numbers.items():
+        here[row, [racks[name] for name in names if name in racks]] = 1
+    return kinds_of(number, np.fromiter(map(len, partitions), np.int64, len(partitions)), here)
 
 
-def _numbered(values: list[_T]) -> tuple[Ints, dict[_T, int]]:
-    """Numbers of values in the order of their first appearance."""
-    numbers = dict(zip(dict.fromkeys(values), count(), strict=False))
-    return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values)), numbers
+class _Numbers(dict[frozenset[str], int]):
+    """Set of racks -> its number, in the order of first appearance."""
 
-
-def _owners(processes: Iterable[Process], index: dict[TaskId, int]) -> Ints:
-    """The one process that runs a task; -1 when nobody or several claim it."""
-    owner = np.full(len(index), -1, np.int64)
-    contested: list[int] = []
-    for number, process in enumerate(processes):
-        mine = np.fromiter(map(index.get, process.active, repeat(-1)), np.int64, len(process.active))
-        mine = mine[mine >= 0]
-        contested += mine[owner[mine] >= 0].tolist()
-        owner[mine] = number
-    owner[contested] = -1
-    return owner
+    def __missing__(self, names: frozenset[str]) -> int:
+        number = self[names] = len(self)
+        return number
 
 
 def _check(problem: TaskProblem) -> None:

@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from assignors.optimal.items import Bounds, GroupBounds, Placement, Price
+from assignors.optimal.items import Bounds, GroupBounds, Placement, Price, stable_order
 from assignors.optimal.network import Ints
 from assignors.optimal.placement import Placed, place
 from assignors.optimal.standbys import optimal_standbys
@@ -154,8 +154,8 @@ def _fill(model: TaskModel, rack: Ints) -> Ints:
 
 
 def _by_process(named: NamedTasks, client: Ints) -> dict[str, tuple[TaskId, ...]]:
-    order = np.argsort(client, kind="stable").tolist()
-    tasks = [named.tasks[number].id for number in order]
+    order = stable_order(client, len(named.processes)).tolist()
+    tasks = list(map(named.ids.__getitem__, order))
     ends = np.cumsum(np.bincount(client, minlength=len(named.processes))).tolist()
     return {
         process.id: tuple(tasks[start:end])

@@ -68,10 +68,7 @@ def task_mapping(problem: Any) -> dict[Any, str]:
     """``{task: process}`` of the optimum."""
     result = optimal_tasks(problem)
     assert result.optimal
-    found: dict[Any, str] = {}
-    for name, tasks in result.active.items():
-        found.update(dict.fromkeys(tasks, name))
-    return found
+    return {task: name for name, tasks in result.active.items() for task in tasks}
 
 
 def sticky_group(partitions: int) -> ConsumerProblem:

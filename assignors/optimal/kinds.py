@@ -1,0 +1,66 @@
+"""Tell items apart by where their partitions have replicas: items that miss the same racks are of one kind."""
+
+from __future__ import annotations
+
+from itertools import count, pairwise
+
+import numpy as np
+
+from assignors.optimal.items import ranked
+from assignors.optimal.network import Ints
+
+_FOLDED = 16
+"""Partitions per item up to which items are told apart column by column."""
+_MERGE_BELOW = 4096
+"""Below this number of kinds, kinds that miss the same racks are made one."""
+
+
+def kinds_of(number: Ints, sizes: Ints, here: Ints) -> tuple[Ints, Ints]:
+    """Kind of each item, and (kind, rack) how many of its partitions have no replica there; last column: in no rack.
+
+    Item i has the next ``sizes[i]`` entries of ``number``, each a row of ``here``: (row, rack) has a replica there.
+    """
+    widest = int(sizes.max(initial=0))
+    if widest == 1 and len(number) == len(sizes):
+        kind, rows = number, np.arange(len(here))[:, None]
+    elif widest <= _FOLDED:
+        kind, rows = _fold(number, sizes, widest, len(here))
+    else:
+        kind, rows = _tell_apart(number, sizes, len(here))
+    # One row more stands for "no such partition": it misses nowhere.
+    racks = here.shape[1]
+    missing = np.vstack([np.hstack([1 - here, np.ones((len(here), 1), np.int64)]), np.zeros((1, racks + 1), np.int64)])
+    misses = np.zeros((len(rows), racks + 1), np.int64)
+    for masks in rows.T:
+        misses += missing[masks]
+    if len(misses) < _MERGE_BELOW:
+        misses, merged = np.unique(misses, axis=0, return_inverse=True)
+        kind = merged[kind]
+    return kind, misses
+
+
+def _fold(number: Ints, sizes: Ints, widest: int, none: int) -> tuple[Ints, Ints]:
+    """Tell items apart by their partitions in any order: one kind more per column and new combination."""
+    starts = np.cumsum(sizes) - sizes
+    grid = np.full((len(sizes), max(1, widest)), none, np.int64)
+    for column in range(widest):
+        has = sizes > column
+        grid[has, column] = number[starts[has] + column]
+    grid.sort(axis=1)
+    kind = np.zeros(len(sizes), np.int64)
+    for masks in grid.T:
+        _, kind = ranked(kind * (none + 1) + masks, (int(kind.max(initial=0)) + 1) * (none + 1))
+    first = np.zeros(int(kind.max(initial=-1)) + 1, np.int64)
+    first[kind[::-1]] = np.arange(len(kind))[::-1]
+    return kind, grid[first]
+
+
+def _tell_apart(number: Ints, sizes: Ints, none: int) -> tuple[Ints, Ints]:
+    """The same for items of many partitions, one by one."""
+    numbers = number.tolist()
+    items = [tuple(sorted(numbers[start:end])) for start, end in pairwise([0, *np.cumsum(sizes).tolist()])]
+    kinds = dict(zip(dict.fromkeys(items), count(), strict=False))
+    rows = np.full((len(kinds), max(map(len, kinds))), none, np.int64)
+    for row, kind in zip(rows, kinds, strict=True):
+        row[: len(kind)] = kind
+    return np.fromiter(map(kinds.__getitem__, items), np.int64, len(items)), rows

@@ -1,0 +1,113 @@
+"""Put task ids in order and say which process runs each, without touching a name more often than must be.
+
+Ids of whole numbers become one integer each and are sorted and found as such; ids with a string for the subtopology
+(KIP-1071), or with numbers too far apart for that, go the way of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, count, pairwise, repeat
+from struct import error, pack
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from assignors.optimal.items import stable_order
+from assignors.optimal.network import Ints
+from assignors.problem import BadProblem, TaskId
+
+_MOST = 1 << 47
+"""Keys stay below this, so that sorting them takes three passes at most."""
+
+
+class NumberedIds(NamedTuple):
+    """Ids sorted: from position to position of the input, and in that order what a model needs."""
+
+    order: list[int] | None
+    """None when the input is sorted already."""
+    subtopology: Ints
+    owner: Ints
+    """The one process that claims a task; -1 when nobody or several do."""
+
+
+def number_ids(ids: Sequence[TaskId], claims: Sequence[Sequence[TaskId]]) -> NumberedIds:
+    """``claims[p]``: what process p runs. Raises ``BadProblem`` when an id occurs twice."""
+    found = _by_number(ids, claims)
+    return _by_name(ids, claims) if found is None else found
+
+
+def _by_number(ids: Sequence[TaskId], claims: Sequence[Sequence[TaskId]]) -> NumberedIds | None:
+    try:
+        subtopology, partition = _columns(ids)
+        claimed_subtopology, claimed_partition = _columns(chain.from_iterable(claims))
+    except error:
+        return None
+    if not len(ids):
+        return NumberedIds(None, subtopology, subtopology)
+    low, high, first, last = (int(each) for each in (*_ends(subtopology), *_ends(partition)))
+    width, size = last - first + 1, (high - low + 1) * (last - first + 1)
+    if size > _MOST:
+        return None
+    key = (subtopology - low) * width + (partition - first)
+    order = None
+    if (key[1:] <= key[:-1]).any():
+        order = stable_order(key, size)
+        key, subtopology = key[order], subtopology[order]
+        if (twins := key[1:] == key[:-1]).any():
+            raise _twice(ids[int(order[np.argmax(twins)])])
+    inside = (claimed_subtopology >= low) & (claimed_subtopology <= high)
+    inside &= (claimed_partition >= first) & (claimed_partition <= last)
+    claimed = np.where(inside, (claimed_subtopology - low) * width + (claimed_partition - first), -1)
+    rank = np.cumsum(np.diff(subtopology, prepend=subtopology[:1]) != 0)
+    owner = _owners(_found(key, claimed, size), claims, len(ids))
+    return NumberedIds(None if order is None else order.tolist(), rank, owner)
+
+
+def _columns(ids: Iterable[TaskId]) -> Ints:
+    """Subtopologies and partitions of ids. Raises ``struct.error`` when one is no whole number of 64 bits."""
+    flat: list[Any] = list(chain.from_iterable(ids))
+    # Unlike numpy, struct is quick and takes no string for a number.
+    numbers = np.frombuffer(pack(f"{len(flat)}q", *flat), np.int64)
+    columns: Ints = numbers.reshape(-1, 2).T
+    return columns
+
+
+def _ends(values: Ints) -> tuple[int, int]:
+    return values.min(), values.max()
+
+
+def _found(keys: Ints, wanted: Ints, size: int) -> Ints:
+    """Positions in ascending keys below ``size``; -1 for what is not there."""
+    if size <= 16 * len(keys) + 1024:
+        # The last entry answers for -1, which is nowhere.
+        at = np.full(size + 1, -1, np.int64)
+        at[keys] = np.arange(len(keys))
+        return at[wanted]
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, place, -1)
+
+
+def _owners(position: Ints, claims: Sequence[Sequence[TaskId]], tasks: int) -> Ints:
+    claimant = np.repeat(np.arange(len(claims)), [len(claimed) for claimed in claims])[position >= 0]
+    position = position[position >= 0]
+    owner = np.full(tasks, -1, np.int64)
+    owner[position] = claimant
+    owner[position[np.bincount(position, minlength=tasks)[position] > 1]] = -1
+    return owner
+
+
+def _by_name(ids: Sequence[TaskId], claims: Sequence[Sequence[TaskId]]) -> NumberedIds:
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    for one, other in pairwise(order):
+        if ids[one] == ids[other]:
+            raise _twice(ids[one])
+    position = {ids[place]: number for number, place in enumerate(order)}
+    rank = dict(zip(dict.fromkeys(ids[place].subtopology for place in order), count(), strict=False))
+    found = np.fromiter(map(position.get, chain.from_iterable(claims), repeat(-1)), np.int64)
+    subtopology = np.fromiter((rank[ids[place].subtopology] for place in order), np.int64, len(ids))
+    return NumberedIds(order, subtopology, _owners(found, claims, len(ids)))
+
+
+def _twice(task: TaskId) -> BadProblem:
+    return BadProblem(f"task {task} occurs twice; give every task its own id")
