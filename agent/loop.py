@@ -51,7 +51,7 @@ def run_cycle(
         limits=line.limits,
         observation=observation,
         before=memory,
-        after=line.remember(memory, snapshot, detection),
+        after=line.remember(memory, snapshot, detection, plan),
         snapshot=snapshot,
         detection=detection,
         changes=changes(memory, detection),
@@ -109,10 +109,10 @@ class Line:
         with self._timed("act"):
             return act(self._hands, allowed(proposals, verdicts))
 
-    def remember(self, memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory:
+    def remember(self, memory: Memory, snapshot: Snapshot, detection: Detection, plan: Plan | None = None) -> Memory:
         """What the next cycle is to know."""
         with self._timed("remember"):
-            return remember(memory, snapshot, detection)
+            return remember(memory, snapshot, detection, plan.predictions if plan is not None else {})
 
     def turn(self) -> dict[str, int]:
         """End the cycle: memos forget what no stage asked for; how long each stage took."""

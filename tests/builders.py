@@ -57,6 +57,7 @@ from agent.observation import (
     RawTopic,
     Rights,
 )
+from agent.predict import predict_groups
 from assignors.problem import TaskId, TopicPartition
 from tests.snapshots import tasks, tp, tps
 
@@ -352,7 +353,9 @@ class Run:
         decoded = decode_members(observation, of_decode)
         self.snapshot = take_snapshot(observation, decoded, self.memory, self.limits, of_model)
         self.detection = detect(self.snapshot, self.memory, self.limits, of_detect)
-        self.memory = remember(self.memory, self.snapshot, self.detection)
+        far = [self.snapshot.groups[name] for name, one in self.detection.assessments.items() if one.gap > 0]
+        predictions = predict_groups(far, self.snapshot, self.limits, Memo())
+        self.memory = remember(self.memory, self.snapshot, self.detection, predictions)
         for memo in self._memos:
             if memo is not None:
                 memo.turn()

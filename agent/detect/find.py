@@ -19,6 +19,7 @@ from agent.detect.assess import assess_groups
 from agent.detect.assessment import Assessment, Detection
 from agent.detect.brokers import broker_findings
 from agent.detect.finding import Finding, Severity
+from agent.detect.foretold import foretold_findings
 from agent.detect.ground import view_of
 from agent.detect.groups import group_findings
 from agent.detect.moves import move_findings
@@ -53,6 +54,7 @@ def find_all(
         *move_findings(view),
         *groups.findings,
         *streams_findings(view),
+        *foretold_findings(view),
     ]
     aged = _aged(findings, memory, snapshot.taken_ms)
     return Detection(findings=_gravest_first(aged), assessments=assessments)

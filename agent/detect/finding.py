@@ -28,6 +28,7 @@ class FindingReason(StrEnum):
     ASSIGNMENT_WORSE_THAN_OPTIMUM = "assignment worse than the optimum"
     ASSIGNOR_WOULD_NOT_FIX = "assignor would not fix it"
     GROUP_KIND_IGNORES_RACKS = "group kind ignores racks"
+    PREDICTION_MISSED = "prediction missed"
     RACK_AWARENESS_OFF = "rack-aware assignment is off"
     MIXED_VERSIONS = "mixed versions"
     GROUP_STUCK_IN_REBALANCE = "stuck in rebalance"

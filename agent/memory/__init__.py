@@ -13,6 +13,7 @@ again are:
 - which group is a Streams application while it rebalances: it counts as a consumer group until it is stable;
 - when an application last rebalanced, its lag history, restore rates and byte rates: lags are ranges from zero until
   the next rebalance or reading;
+- what was predicted of a group's next rebalance: a wrong guess about it shows one rebalance later;
 - how long a throttle was left behind, a group stuck, and the last acts: they count from the first look;
 - which topics and groups there were, so that a world that shrank while nobody looked is believed.
 """

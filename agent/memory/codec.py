@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from agent.memory.values import (
     ChangeCause,
     CopyMemory,
+    Foretold,
     Join,
     Memory,
     PartitionChange,
@@ -69,6 +70,7 @@ def memory_to_json(memory: Memory) -> str:
         "acts": dict(memory.acts),
         "rate_bases": [_rate_base(base) for base in memory.rate_bases],
         "size_base": memory.size_base and _rate_base(memory.size_base),
+        "foretold": memory.foretold,
         "bytes_per_record": dict(memory.bytes_per_record),
     }
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
@@ -180,7 +182,15 @@ def _memory(value: _Json) -> Memory:
         acts={str(subject): int(at) for subject, at in value["acts"].items()},
         rate_bases=tuple(_read_rate_base(*row) for row in value["rate_bases"]),
         size_base=None if value["size_base"] is None else _read_rate_base(*value["size_base"]),
+        foretold={str(name): _read_foretold(row) for name, row in value.get("foretold", {}).items()},
         bytes_per_record={str(topic): float(size) for topic, size in value["bytes_per_record"].items()},
+    )
+
+
+def _read_foretold(row: _Json) -> Foretold:
+    rebalance, subject, by, basis, crossing, outcomes, exact, missed = row
+    return Foretold(
+        str(rebalance), int(subject), str(by), str(basis), int(crossing), tuple(map(str, outcomes)), bool(exact), missed
     )
 
 

@@ -7,25 +7,36 @@ witness says that it is gone; nothing grows with time but with the size of the c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from agent.detect.assessment import Detection
 from agent.memory.changes import rack_changes, topic_memory
+from agent.memory.foretold import after_look, foretold_of
 from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
 from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
 from agent.memory.throttles import idle_throttles
-from agent.memory.values import SETTLED_STATES, Memory, RunningReassignment, StreamsMemory, TopicMemory
+from agent.memory.values import SETTLED_STATES, Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
 from agent.model.snapshot import OtherGroup, Snapshot, StreamsGroup
 from agent.observation import Part
 from assignors.problem import TopicPartition
+
+if TYPE_CHECKING:  # what predicts reads this package
+    from agent.predict.prediction import Prediction
 
 GONE_KEPT_MS = 300_000
 """A finding that comes back within this time keeps its age."""
 ACTS_KEPT_MS = 86_400_000
 
 
-def remember(memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory:
-    """The memory after this look."""
+def remember(
+    memory: Memory,
+    snapshot: Snapshot,
+    detection: Detection,
+    predictions: Mapping[str, Prediction] = MappingProxyType({}),
+) -> Memory:
+    """The memory after this look, and after what was predicted from it."""
     now_ms = snapshot.monotonic_ms
     seen = {finding.id: finding.since_ms for finding in detection.findings}
     return Memory(
@@ -46,9 +57,23 @@ def remember(memory: Memory, snapshot: Snapshot, detection: Detection) -> Memory
         acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
         rate_bases=next_rate_bases(memory, snapshot),
         size_base=next_size_base(memory, snapshot),
+        foretold=_foretold(memory, snapshot, predictions),
         bytes_per_record=learned_bytes_per_record(memory, snapshot),
         topic_states=snapshot.topics,
     )
+
+
+def _foretold(memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]) -> Mapping[str, Foretold]:
+    """The last prediction of each group, until its next rebalance has shown whether it was right."""
+    if not memory.foretold and not predictions:
+        return memory.foretold
+    groups = snapshot.groups
+    kept = {name: after_look(known, groups.get(name), snapshot) for name, known in memory.foretold.items()}
+    for name, prediction in predictions.items():
+        if name in groups:
+            new = foretold_of(prediction, groups[name], snapshot, kept.get(name))
+            kept[name] = new if new is not None else kept.get(name)
+    return {name: known for name, known in sorted(kept.items()) if known is not None}
 
 
 def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tuple[int, int]]:

@@ -142,6 +142,26 @@ class StreamsMemory(NamedTuple):
     """The latest restores that were measured, oldest first."""
 
 
+class Foretold(NamedTuple):
+    """What was predicted of one group's next rebalance, as little of it as can be compared."""
+
+    rebalance: str
+    """The rebalance after which it was predicted."""
+    subject: int
+    """Digest of the readers and the placement for which it holds."""
+    by: str
+    """The assignor with its settings."""
+    basis: str
+    """Whence these are known."""
+    crossing: int
+    """Reads across racks in the end."""
+    outcomes: tuple[str, ...]
+    """Digests of the first and the last assignment; one when they are equal."""
+    exact: bool
+    missed: str | None = None
+    """How the rebalance turned out otherwise; None as long as nothing says so."""
+
+
 class RateBase(NamedTuple):
     """End offsets at one look, from which rates are taken later."""
 
@@ -184,6 +204,8 @@ class Memory:
     """At most two, oldest first."""
     size_base: RateBase | None = None
     """A look in which sizes were asked, from which the size of a record is learned."""
+    foretold: Mapping[str, Foretold] = field(default_factory=dict)
+    """Group -> what was last predicted of it, where a wrong guess would show."""
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
     """Topic -> size on disk per record, as learned so far."""
     topic_states: Mapping[str, TopicState] = field(default_factory=dict, compare=False, repr=False)

@@ -8,7 +8,7 @@ import pytest
 
 from agent.detect.finding import FindingReason as Reason
 from agent.limits import Limits
-from agent.observation import GapCause, Part
+from agent.observation import GapCause, Part, RawMember
 from tests.builders import (
     TABLE,
     WIRE,
@@ -59,6 +59,16 @@ def warming(answers: Answers) -> None:
     application(answers, standby={"0_0": "orders-0"})
 
 
+def astray(generation: int) -> Callable[[Answers], object]:
+    """The application with every task in a rack without its partition, after that many rebalances."""
+
+    def runs(number: int, rack: str, partition: int) -> tuple[RawMember, ...]:
+        task, source = f"0_{partition}", f"orders-{partition}"
+        return instance(number, rack, {task: source}, sums={task: -2}, owned=source, generation=generation)
+
+    return lambda a: a.streams("app", runs(1, "a", 1), runs(2, "b", 2), runs(3, "c", 0))
+
+
 FOUND_BY: dict[Reason, Looks] = {
     Reason.BROKER_RACK_CHANGED: (nothing, lambda a: a.broker(4, "b")),
     Reason.BROKER_RACK_MISSING: (lambda a: a.broker(4, None),),
@@ -86,6 +96,7 @@ FOUND_BY: dict[Reason, Looks] = {
         lambda a: a.kip848("g", *(consumer(f"m{n}", rack, f"orders-{n}") for n, rack in enumerate("cab"))),
     ),
     Reason.GROUP_KIND_IGNORES_RACKS: (lambda a: a.kip848("g", consumer("m", "a", "orders-0")),),
+    Reason.PREDICTION_MISSED: (astray(4), astray(5)),
     Reason.RACK_AWARENESS_OFF: (lambda a: a.group("g", reader("m", "a", "orders-0"), assignor="roundrobin"),),
     Reason.MIXED_VERSIONS: (lambda a: application(a, version=10),),
     Reason.GROUP_STUCK_IN_REBALANCE: (*[lambda a: a.group("g", state="PreparingRebalance")] * 32,),

@@ -1,0 +1,34 @@
+"""Findings about groups that rebalanced otherwise than was predicted: they run something else than is believed."""
+
+from __future__ import annotations
+
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.ground import View
+from agent.memory.foretold import missed
+
+
+def foretold_findings(view: View) -> list[Finding]:
+    """One finding for each group whose last rebalance differs from its prediction."""
+    findings = []
+    for name, foretold in view.memory.foretold.items():
+        if view.limits.excludes_group(name):
+            continue
+        why = missed(foretold, view.snapshot.groups.get(name), view.snapshot)
+        if why is not None:
+            findings.append(
+                Finding(
+                    reason=FindingReason.PREDICTION_MISSED,
+                    subject=Subject("group", name),
+                    sentence=f"group {name} was predicted wrongly: {why}; what is set or assumed of it is probably not "
+                    "what it runs",
+                    evidence=(
+                        ("predicted by", foretold.by),
+                        ("known from", foretold.basis),
+                        ("crossing predicted", foretold.crossing),
+                        ("prediction", "who gets what" if foretold.exact else "cost only"),
+                    ),
+                    severity=Severity.INFO,
+                    since_ms=view.snapshot.taken_ms,
+                )
+            )
+    return findings
