@@ -94,15 +94,37 @@ def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
     told = {rack: _Told([], [], []) for rack in racks}
     for state in partitions:
         _judge(state, min_isr[state.id.topic], rack_of, told)
-    return tuple(_loss(rack, told[rack], _World(snapshot, rack_of, partitions, groups)) for rack in sorted(racks))
+    loads = {broker: _Load() for broker in rack_of}
+    led_in: dict[str | None, list[PartitionState]] = {}
+    for state in partitions:
+        if state.leader is not None and state.leader in rack_of:
+            loads[state.leader].add(state, snapshot)
+            led_in.setdefault(rack_of[state.leader], []).append(state)
+    world = _World(snapshot, rack_of, loads, led_in, groups)
+    return tuple(_loss(rack, told[rack], world) for rack in sorted(racks))
+
+
+@dataclass(slots=True)
+class _Load:
+    """What a broker leads."""
+
+    leaders: int = 0
+    bytes_per_s: float | None = 0.0
+    led_bytes: int | None = 0
+
+    def add(self, state: PartitionState, snapshot: Snapshot) -> None:
+        """Count one partition more."""
+        self.leaders += 1
+        self.bytes_per_s = _sum(self.bytes_per_s, snapshot.bytes_per_s.get(state.id))
+        self.led_bytes = _sum(self.led_bytes, snapshot.size_bytes.get(state.id))
 
 
 class _World(NamedTuple):
     snapshot: Snapshot
     rack_of: Mapping[int, str | None]
     """Live broker -> rack."""
-    partitions: list[PartitionState]
-    """Those that are led."""
+    loads: Mapping[int, _Load]
+    led_in: Mapping[str | None, list[PartitionState]]
     groups: list[StreamsGroup]
 
 
@@ -198,19 +220,12 @@ def _stateful(task: TaskState | None) -> bool | None:
 
 def _survivors(rack: str, world: _World) -> tuple[Survivor, ...]:
     """Every broker outside the rack; the controller gives a partition to its first in-sync replica that is left."""
-    rack_of, snapshot = world.rack_of, world.snapshot
-    now = {broker: _Load() for broker in rack_of}
+    rack_of, now = world.rack_of, world.loads
     more = {broker: _Load() for broker in rack_of}
-    for state in world.partitions:
-        leader = state.leader
-        if leader is None or leader not in rack_of:
-            continue
-        rate, size = snapshot.bytes_per_s.get(state.id), snapshot.size_bytes.get(state.id)
-        now[leader].add(rate, size)
-        if rack_of[leader] == rack:
-            heir = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
-            if heir is not None:
-                more[heir].add(rate, size)
+    for state in world.led_in.get(rack, ()):
+        heir = next((b for b in state.replicas if b in state.isr and b in rack_of and rack_of[b] != rack), None)
+        if heir is not None:
+            more[heir].add(state, world.snapshot)
     return tuple(
         Survivor(
             broker=broker,
@@ -225,18 +240,6 @@ def _survivors(rack: str, world: _World) -> tuple[Survivor, ...]:
         for broker, name in sorted(rack_of.items())
         if name != rack
     )
-
-
-@dataclass(slots=True)
-class _Load:
-    leaders: int = 0
-    bytes_per_s: float | None = 0.0
-    led_bytes: int | None = 0
-
-    def add(self, rate: float | None, size: int | None) -> None:
-        self.leaders += 1
-        self.bytes_per_s = _sum(self.bytes_per_s, rate)
-        self.led_bytes = _sum(self.led_bytes, size)
 
 
 def _sum(one: _Figure | None, other: _Figure | None) -> _Figure | None:
