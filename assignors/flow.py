@@ -170,9 +170,8 @@ def consumer_graph(problem: ConsumerProblem) -> nx.MultiDiGraph[Any]:
     owner = {partition: m.id for m in problem.members for partition in m.owned if claims[partition] == 1}
     topics = {topic for member in problem.members for topic in member.topics if topic in problem.racks}
     partitions = [TopicPartition(topic, p) for topic in sorted(topics) for p in range(len(problem.racks[topic]))]
-    weights = {each: 1 if problem.weights is None else problem.weights.get(each, 1) for each in partitions}
     crossing_step = len(partitions) + 1
-    balance_step = crossing_step * (sum(weights.values()) + 1)
+    balance_step = crossing_step * (_dearest_total(problem, partitions) + 1)
     graph.add_node(_SINK, demand=len(partitions))
     for member in problem.members:
         for nth in range(len(partitions)):
@@ -181,9 +180,8 @@ def consumer_graph(problem: ConsumerProblem) -> nx.MultiDiGraph[Any]:
         _demand(graph, ("partition", each), -1)
         for member in problem.members:
             if each.topic in member.topics:
-                crossing = member.rack is None or member.rack not in problem.racks[each.topic][each.partition]
                 moved = owner.get(each, member.id) != member.id
-                weight = crossing_step * weights[each] * crossing + moved
+                weight = crossing_step * _weight(problem, each) * _price(problem, each, member.rack) + moved
                 graph.add_edge(("partition", each), ("member", member.id), capacity=1, weight=weight)
     return graph
 
@@ -192,9 +190,26 @@ def consumer_cost(problem: ConsumerProblem, loads: Iterable[int], crossing: int,
     """Price an assignment as ``consumer_graph`` does, from its loads, its crossing weight and its moves."""
     topics = {topic for member in problem.members for topic in member.topics if topic in problem.racks}
     partitions = [TopicPartition(topic, p) for topic in topics for p in range(len(problem.racks[topic]))]
-    weights = sum(1 if problem.weights is None else problem.weights.get(each, 1) for each in partitions)
     step = len(partitions) + 1
-    return step * (weights + 1) * sum(load * load for load in loads) + step * crossing + moved
+    dearest = _dearest_total(problem, partitions)
+    return step * (dearest + 1) * sum(load * load for load in loads) + step * crossing + moved
+
+
+def _dearest_total(problem: ConsumerProblem, partitions: Iterable[TopicPartition]) -> int:
+    return max([1, *(problem.prices or {}).values()]) * sum(_weight(problem, each) for each in partitions)
+
+
+def _weight(problem: ConsumerProblem, partition: TopicPartition) -> int:
+    return 1 if problem.weights is None else problem.weights.get(partition, 1)
+
+
+def _price(problem: ConsumerProblem, partition: TopicPartition, reader: str | None) -> int:
+    """What the cheapest way from a replica to the reader costs; the dearest of all where an end is not known."""
+    ways = [(rack, reader) for rack in problem.racks[partition.topic][partition.partition] if reader is not None]
+    prices = problem.prices or {}
+    if not ways:
+        return max([1, *prices.values()])
+    return min(0 if rack == reader else prices.get((rack, there), 1) for rack, there in ways)
 
 
 def _bounded(graph: nx.MultiDiGraph[Any], start: Hashable, end: Hashable, low: int, high: int) -> None:

@@ -38,7 +38,7 @@ class ConsumerMeasure:
     """Member -> number of partitions."""
     crossing_partitions: int
     crossing: int
-    """Weight of the crossing partitions; equal to their number when the problem has no weights."""
+    """Weight of the crossing partitions times its price; their number when the problem has neither."""
     kept: int
     moved: int
     """Partitions that somebody else owned; one that nobody or several owned is neither kept nor moved."""
@@ -60,11 +60,22 @@ def measure_consumer(problem: ConsumerProblem, assignment: Assignment) -> Consum
             loads[member] = loads.get(member, 0) + 1
             if rack.get(member) not in _racks(problem, partition):
                 partitions += 1
-                weight += 1 if problem.weights is None else problem.weights.get(partition, 1)
+                price = reading_price(problem, _racks(problem, partition), rack.get(member))
+                weight += price * (1 if problem.weights is None else problem.weights.get(partition, 1))
             if partition in owner:
                 kept += owner[partition] == member
                 moved += owner[partition] != member
     return ConsumerMeasure(loads=loads, crossing_partitions=partitions, crossing=weight, kept=kept, moved=moved)
+
+
+def reading_price(problem: ConsumerProblem, replicas: frozenset[str], reader: str | None) -> int:
+    """What a unit of weight costs that is read in rack ``reader`` from the cheapest of the racks with a replica."""
+    if reader in replicas:
+        return 0
+    prices = problem.prices or {}
+    if reader is None or not replicas:
+        return max(1, *prices.values()) if prices else 1
+    return min(prices.get((rack, reader), 1) for rack in replicas)
 
 
 def sole_owners(claims: Iterable[tuple[str, Iterable[_T]]]) -> dict[_T, str]:

@@ -61,6 +61,10 @@ class ConsumerProblem:
     """Topic -> for each partition the racks in which reading it is local."""
     weights: Mapping[TopicPartition, int] | None = None
     """What a partition weighs when it is read across racks (bytes per second); None: every partition weighs 1."""
+    prices: Mapping[tuple[str, str], int] | None = None
+    """(Rack of a replica, rack of the reader) -> what one unit of weight costs on that way; a pair not listed costs 1.
+    A partition is read from its cheapest replica and for nothing in the reader's own rack; where either rack is not
+    known, at the dearest price there is. None: every way across racks costs 1."""
     copartitioned: bool = False
     """Partition p of all topics of equal subscribers stays with one member (what range promises)."""
 
@@ -72,7 +76,8 @@ class ConsumerResult:
     assignment: Mapping[str, tuple[TopicPartition, ...]]
     """Every member id -> its partitions, sorted; a member without work has an empty tuple."""
     crossing: int
-    """Weight of the partitions read across racks (a member without rack counts as crossing)."""
+    """Weight of the partitions read across racks (a member without rack counts as crossing), times its price where
+    the problem has prices."""
     moved: int
     """Partitions whose owner changed; one nobody owned before does not count."""
     lower_bound: int

@@ -5,7 +5,7 @@ Priorities, in Kafka's order:
    subscribe alike). With ``copartitioned`` it is range's balance: floor or ceil *per topic*;
 2. with ``copartitioned``: partition p of all topics with the same subscribers and the same number of partitions stays
    with one member. Topics of different length are not joined, because range cuts them at different places;
-3. locality: least weight read across racks;
+3. locality: least weight read across racks, times the price of the way where rack pairs have prices;
 4. stickiness: fewest partitions that change their owner;
 5. with ``copartitioned``: totals as even as range's balance still allows.
 
@@ -25,7 +25,7 @@ from assignors.optimal.consumer_small import solve_small
 from assignors.optimal.consumer_units import join
 from assignors.optimal.items import Bounds, Placement, Price, ranked
 from assignors.optimal.loads import even_bounds, fair_bounds
-from assignors.optimal.network import Ints
+from assignors.optimal.network import Ints, total
 from assignors.optimal.placement import place
 from assignors.problem import ConsumerProblem, ConsumerResult, TopicPartition
 
@@ -55,8 +55,8 @@ def solve_large(problem: ConsumerProblem) -> ConsumerResult:
 
 def _placement(model: ConsumerModel) -> Placement:
     weight, weights = (model.weight, model.weights)
-    pairs, kind = ranked(model.mask * len(weights) + weight, len(model.local) * len(weights))
-    cost = np.where(model.local[pairs // len(weights)], 0, weights[pairs % len(weights), None])
+    pairs, kind = ranked(model.mask * len(weights) + weight, len(model.tariff) * len(weights))
+    cost = model.tariff[pairs // len(weights)] * weights[pairs % len(weights), None]
     one = np.ones(len(pairs), np.int64)
     return Placement(
         group=model.topic_class[model.topic],
@@ -78,8 +78,8 @@ def _bounds(model: ConsumerModel) -> Bounds:
 
 
 def _result(model: ConsumerModel, client: Ints, bound: int) -> ConsumerResult:
-    crosses = ~model.local[model.mask, model.rack[client]] if len(client) else np.zeros(0, np.bool_)
-    crossing = sum(model.weights[model.weight[crosses]].tolist())
+    price = model.tariff[model.mask, model.rack[client]] if len(client) else np.zeros(0, np.int64)
+    crossing = total(model.weights[model.weight], price)
     moved = int(((model.owner != client) & model.was_owned).sum())
     return ConsumerResult(
         assignment=_assignment(model, client),

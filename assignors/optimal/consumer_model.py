@@ -5,8 +5,8 @@ Members are sorted by id, topics by name, partitions by (topic, number): the ord
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from assignors.optimal.network import Ints
 from assignors.problem import BadProblem, ConsumerMember, ConsumerProblem, TopicPartition
 
 _MOST_WEIGHT = 1 << 50
+_MOST_PRICE = 1 << 20
 
 
 class ConsumerModel(NamedTuple):
@@ -33,9 +34,9 @@ class ConsumerModel(NamedTuple):
     topic: Ints
     number: Ints
     mask: Ints
-    """Partition -> row of ``local``."""
-    local: NDArray[np.bool_]
-    """(mask, rack): is reading local there."""
+    """Partition -> row of ``tariff``."""
+    tariff: Ints
+    """(mask, rack): what a unit of weight costs that is read there; nothing where reading is local."""
     owner: Ints
     """Partition -> the member that holds it and may keep it, or -1."""
     was_owned: NDArray[np.bool_]
@@ -55,13 +56,13 @@ def dense(problem: ConsumerProblem) -> ConsumerModel:
     topic = np.repeat(np.arange(len(topics)), length)
     first = np.cumsum(length) - length
     number = np.arange(len(topic)) - first[topic]
-    mask, local = _locality(problem, topics, racks)
+    mask, tariff = _locality(problem, topics, racks)
     owner, was_owned = _owners(members, topics, length, topic)
     may_keep = eligible[topic_class[topic], owner] if len(topic) and members else np.zeros(len(topic), np.bool_)
     weight, weights = _weights(problem, topics, len(topic))
     return ConsumerModel(
         ids=[m.id for m in members], rack=rack, topics=topics, length=length, topic_class=topic_class,
-        eligible=eligible, topic=topic, number=number, mask=mask, local=local,
+        eligible=eligible, topic=topic, number=number, mask=mask, tariff=tariff,
         owner=np.where(may_keep, owner, -1), was_owned=was_owned, weight=weight, weights=weights,
     )  # fmt: skip
 
@@ -102,44 +103,57 @@ def _subscriptions(
     return topics, np.array(topic_class, np.int64), by_subscription[:, subscription]
 
 
-class _Masks(dict[frozenset[str], int]):
-    """Set of racks -> number of its mask, a mask being the racks of members in it."""
-
-    def __init__(self, racks: dict[str, int]) -> None:
-        super().__init__()
-        self._racks = racks
-        self.masks: dict[frozenset[int], int] = {}
+class _Numbers(dict[frozenset[str], int]):
+    """Set of racks -> its number, in the order of first appearance."""
 
     def __missing__(self, names: frozenset[str]) -> int:
-        mask = frozenset(self._racks[name] for name in names if name in self._racks)
-        number = self[names] = self.masks.setdefault(mask, len(self.masks))
+        number = self[names] = len(self)
         return number
 
 
-def _locality(problem: ConsumerProblem, topics: list[str], racks: dict[str, int]) -> tuple[Ints, NDArray[np.bool_]]:
-    masks = _Masks(racks)
+def _locality(problem: ConsumerProblem, topics: list[str], racks: dict[str, int]) -> tuple[Ints, Ints]:
+    numbers = _Numbers()
     sets = chain.from_iterable(problem.racks[topic] for topic in topics)
-    mask = np.fromiter(map(masks.__getitem__, sets), np.int64)
-    local = np.zeros((len(masks.masks), len(racks) + 1), np.bool_)
-    for members, number in masks.masks.items():
-        local[number, list(members)] = True
-    return mask, local
+    mask = np.fromiter(map(numbers.__getitem__, sets), np.int64)
+    unknown = _dearest(problem)
+    rows: dict[tuple[int, ...], int] = {}
+    row_of = [rows.setdefault((*_row(problem, names, racks, unknown), unknown), len(rows)) for names in numbers]
+    return np.array(row_of, np.int64)[mask], np.array(list(rows), np.int64).reshape(len(rows), len(racks) + 1)
+
+
+def _row(problem: ConsumerProblem, names: frozenset[str], racks: dict[str, int], unknown: int) -> list[int]:
+    prices = problem.prices
+    if prices is None or not names:
+        return [0 if rack in names else unknown for rack in racks]
+    return [0 if rack in names else min([prices.get((name, rack), 1) for name in names]) for rack in racks]
+
+
+def _dearest(problem: ConsumerProblem) -> int:
+    for (here, there), price in (problem.prices or {}).items():
+        if not 0 <= price <= _MOST_PRICE:
+            raise BadProblem(f"reading from {here} in {there} costs {price}; prices lie between 0 and 2**20")
+    return max(1, *problem.prices.values()) if problem.prices else 1
 
 
 def _owners(
     members: list[ConsumerMember], topics: list[str], length: Ints, topic: Ints
 ) -> tuple[Ints, NDArray[np.bool_]]:
     number_of = {name: number for number, name in enumerate(topics)}
-    claimed = np.array([number_of.get(name, -1) for m in members for name, _ in m.owned], np.int64)
-    partition = np.array([number for m in members for _, number in m.owned], np.int64)
+    flat: list[Any] = list(chain.from_iterable(chain.from_iterable([m.owned for m in members])))
+    claimed = np.fromiter(map(number_of.get, flat[::2], repeat(-1)), np.int64, len(flat) // 2)
+    partition = np.array(flat[1::2], np.int64)
     claimant = np.repeat(np.arange(len(members)), [len(m.owned) for m in members])
-    size = np.append(length, 0)[claimed] if len(claimed) else claimed
+    size = np.append(length, 0)[claimed]
     exists = (partition >= 0) & (partition < size)
-    position = (np.cumsum(length) - length)[claimed[exists]] + partition[exists]
+    if exists.all():
+        # No copies where nothing is left out, which is nearly always.
+        position = (np.cumsum(length) - length)[claimed] + partition if len(claimed) else claimed
+    else:
+        claimant = claimant[exists]
+        position = (np.cumsum(length) - length)[claimed[exists]] + partition[exists]
     owner = np.full(len(topic), -1, np.int64)
-    owner[position] = claimant[exists]
-    contested = np.zeros(len(topic), np.bool_)
-    contested[position[owner[position] != claimant[exists]]] = True
+    owner[position] = claimant
+    contested = position[owner[position] != claimant]
     owner[contested] = -1
     return owner, owner >= 0
 
@@ -153,5 +167,7 @@ def _weights(problem: ConsumerProblem, topics: list[str], partitions: int) -> tu
         for topic in topics
         for name in map(TopicPartition, [topic] * len(problem.racks[topic]), range(len(problem.racks[topic])))
     ]
+    if max(weights, default=0) * _dearest(problem) > _MOST_WEIGHT:
+        raise BadProblem("the largest weight times the largest price is above 2**50; give prices in larger units")
     distinct, weight = np.unique(np.array(weights, np.int64), return_inverse=True)
     return weight, distinct

@@ -40,7 +40,7 @@ class _Group(NamedTuple):
 
 
 def solve_small(problem: ConsumerProblem) -> ConsumerResult | None:
-    """Solve a small group of equal subscriptions; None when the group is not of that kind.
+    """Solve a small group of equal subscriptions without prices; None when the group is not of that kind.
 
     Raises ``BadProblem`` as ``optimal_consumer`` does.
     """
@@ -52,7 +52,7 @@ def solve_small(problem: ConsumerProblem) -> ConsumerResult | None:
 
 def _read(problem: ConsumerProblem) -> _Group | None:
     members = sorted_members(problem)
-    if problem.copartitioned or not members:
+    if problem.copartitioned or problem.prices is not None or not members:
         return None
     topics = members[0].topics
     if any(member.topics != topics and {*member.topics} != {*topics} for member in members):

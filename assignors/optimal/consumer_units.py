@@ -30,8 +30,8 @@ def join(model: ConsumerModel) -> Units:
     first = np.cumsum(length) - length
     unit = first[group_of_topic[model.topic]] + model.number
     group = np.repeat(np.arange(len(length)), length)
-    cost = np.zeros((len(group), model.local.shape[1]), np.int64)
-    np.add.at(cost, unit, np.where(model.local[model.mask], 0, model.weights[model.weight, None]))
+    cost = np.zeros((len(group), model.tariff.shape[1]), np.int64)
+    np.add.at(cost, unit, model.tariff[model.mask] * model.weights[model.weight, None])
     owner, held, shares = _ownership(model, unit, len(group))
 
     # A unit with several owners is a kind of its own: its holders are not those of its equals.

@@ -46,9 +46,15 @@ def best_consumer(problem: ConsumerProblem) -> tuple[Loads, int, int]:
 
 
 def crossing_weight(problem: ConsumerProblem, partition: TopicPartition, rack: str | None) -> int:
-    if rack in problem.racks[partition.topic][partition.partition]:
+    replicas = problem.racks[partition.topic][partition.partition]
+    if rack in replicas:
         return 0
-    return 1 if problem.weights is None else problem.weights.get(partition, 1)
+    weight = 1 if problem.weights is None else problem.weights.get(partition, 1)
+    if problem.prices is None:
+        return weight
+    if rack is None or not replicas:
+        return weight * max([1, *problem.prices.values()])
+    return weight * min(problem.prices.get((each, rack), 1) for each in replicas)
 
 
 def best_copartitioned(problem: ConsumerProblem) -> tuple[int, int, int]:

@@ -30,7 +30,13 @@ def rack_sets(racks: int) -> st.SearchStrategy[frozenset[str]]:
 
 @st.composite
 def consumer_problems(
-    draw: st.DrawFn, *, alike: bool | None = None, members: int = 5, partitions: int = 8, copartitioned: bool = False
+    draw: st.DrawFn,
+    *,
+    alike: bool | None = None,
+    members: int = 5,
+    partitions: int = 8,
+    copartitioned: bool = False,
+    priced: bool | None = None,
 ) -> ConsumerProblem:
     racks = draw(st.integers(1, 4))
     sizes = draw(
@@ -58,7 +64,13 @@ def consumer_problems(
     weights = None
     if draw(st.booleans()):
         weights = {tp: draw(st.sampled_from((0, 1, 2, 5, 1000, 10**9))) for tp in existing if draw(st.booleans())}
-    return ConsumerProblem(members=tuple(group), racks=topics, weights=weights, copartitioned=copartitioned)
+    prices = None
+    if priced if priced is not None else draw(st.booleans()):
+        ways = [(here, there) for here in (*RACKS[:racks], "elsewhere") for there in RACKS[:racks]]
+        prices = {way: draw(st.sampled_from((0, 1, 2, 7, 1000))) for way in ways if draw(st.booleans())}
+    return ConsumerProblem(
+        members=tuple(group), racks=topics, weights=weights, prices=prices, copartitioned=copartitioned
+    )
 
 
 @st.composite

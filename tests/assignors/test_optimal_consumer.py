@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -106,6 +107,42 @@ SITUATIONS = {
         {"x": "t1", "y": "t0"},
         (5, 0),
     ),
+    "what must be read across racks takes the cheapest way": (
+        ConsumerProblem(
+            members=(member("x", "b", "t0"), member("y", "c", "t1")),
+            racks={"t": (A, B | C)},
+            weights={TopicPartition("t", 0): 100, TopicPartition("t", 1): 900},
+            prices={("a", "b"): 9, ("a", "c"): 2},
+        ),
+        {"x": "t1", "y": "t0"},
+        (200, 2),
+    ),
+    "of several replicas the cheapest is read": (
+        ConsumerProblem(
+            members=(member("x", "c"), member("y", "d")),
+            racks={"t": (A | B, A)},
+            prices={("a", "c"): 5, ("b", "c"): 3, ("a", "d"): 4, ("b", "d"): 9},
+        ),
+        {"x": "t0", "y": "t1"},
+        (7, 0),
+    ),
+    "an unknown rack is as dear as the dearest way": (
+        ConsumerProblem(
+            members=(member("x", None, "t0"), member("y", "b", "t1")), racks={"t": (A, A)}, prices={("a", "b"): 8}
+        ),
+        {"x": "t0", "y": "t1"},
+        (16, 0),
+    ),
+    "balance comes before prices, and counts partitions": (
+        ConsumerProblem(
+            members=(member("x", "a"), member("y", "b")),
+            racks={"t": (A, A)},
+            weights={TopicPartition("t", 0): 10, TopicPartition("t", 1): 10},
+            prices={("a", "b"): 1000},
+        ),
+        {"x": "t0", "y": "t1"},
+        (10_000, 0),
+    ),
     "a group without partitions has nothing to do": (
         ConsumerProblem(members=(member("x", "a"),), racks={"t": ()}),
         {"x": ""},
@@ -160,7 +197,7 @@ def test_every_figure_equals_trying_everything(problem: ConsumerProblem) -> None
 
 
 @many
-@given(consumer_problems(alike=True, members=8, partitions=12))
+@given(consumer_problems(alike=True, members=8, partitions=12, priced=False))
 def test_the_small_way_equals_the_large_way(problem: ConsumerProblem) -> None:
     small = solve_small(problem)
     assert small is not None or not any(problem.racks.values())
@@ -201,9 +238,7 @@ def with_owned(problem: ConsumerProblem, result: ConsumerResult) -> ConsumerProb
         ConsumerMember(id=each.id, rack=each.rack, topics=each.topics, owned=result.assignment[each.id])
         for each in problem.members
     )
-    return ConsumerProblem(
-        members=members, racks=problem.racks, weights=problem.weights, copartitioned=problem.copartitioned
-    )
+    return replace(problem, members=members)
 
 
 @some
@@ -215,9 +250,9 @@ def test_the_order_of_the_input_leaves_no_trace(problem: ConsumerProblem) -> Non
         for each in shuffled(rng, problem.members)
     ]
     weights = None if problem.weights is None else dict(shuffled(rng, tuple(problem.weights.items())))
-    mixed = ConsumerProblem(
-        members=tuple(members), racks=dict(shuffled(rng, tuple(problem.racks.items()))), weights=weights
-    )
+    prices = None if problem.prices is None else dict(shuffled(rng, tuple(problem.prices.items())))
+    topics = dict(shuffled(rng, tuple(problem.racks.items())))
+    mixed = ConsumerProblem(members=tuple(members), racks=topics, weights=weights, prices=prices)
     assert repr(solve_large(mixed)) == repr(solve_large(problem))
     assert repr(optimal_consumer(mixed)) == repr(optimal_consumer(problem))
 
@@ -238,6 +273,23 @@ BAD = {
     "a weight beyond any rate": (
         ConsumerProblem(members=(member("x", "a"),), racks={"t": (A,)}, weights={TopicPartition("t", 0): 1 << 60}),
         "partition t-0 weighs 1152921504606846976",
+    ),
+}
+
+
+BAD |= {
+    "a negative price": (
+        ConsumerProblem(members=(member("x", "a"),), racks={"t": (A,)}, prices={("a", "b"): -1}),
+        r"reading from a in b costs -1; prices lie between 0 and 2\*\*20",
+    ),
+    "weights times prices beyond any amount": (
+        ConsumerProblem(
+            members=(member("x", "a"),),
+            racks={"t": (A,)},
+            weights={TopicPartition("t", 0): 1 << 45},
+            prices={("a", "b"): 1 << 10},
+        ),
+        "the largest weight times the largest price",
     ),
 }
 
@@ -278,7 +330,9 @@ def test_more_racks_than_the_exact_bound_looks_at_are_still_exact(weights: int |
         small = solve_small(problem)
         assert small is not None
         assert figures(small) == figures(solve_large(problem))
-        assert solve_small(with_owned(problem, small)).assignment == small.assignment
+        again = solve_small(with_owned(problem, small))
+        assert again is not None
+        assert again.assignment == small.assignment
 
 
 @pytest.mark.parametrize("weights", [None, 100, 10**9, 2**50], ids=["unweighted", "small", "gigabytes", "the largest"])
