@@ -46,6 +46,10 @@ def test_racks_add_up_to_the_cluster(at: tuple[str, ...]) -> None:
     # shop and shop-next: nine tasks each, every one active once and standing by once.
     assert sum(row["active_tasks"] for row in rows.values()) == 18
     assert sum(row["standby_tasks"] for row in rows.values()) == 18
+    assert {name: row["loss"] is None for name, row in rows.items()} == {
+        "a": False, "b": False, "c": False, "(unknown)": True,
+    }  # fmt: skip
+    assert any(name.startswith("payments-") for name in rows["a"]["loss"]["leaderless"])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,11 @@ def test_the_doctor_answers_every_question(at: tuple[str, ...]) -> None:
         "preferred leaders are spread over racks",
     ]
     assert next(row for row in rows if row["check"] == "clients send client.rack")["line"] == "client.rack=<a|b|c>"
-    assert {row["state"] for row in rows} == {"ok", "FAULT"}
+    losses = {row["check"]: row for row in rows if row["check"].endswith(" can be lost")}
+    assert {row["state"] for row in rows if row["check"] not in losses} == {"ok", "FAULT"}
+    assert [*losses] == ["rack a can be lost", "rack b can be lost", "rack c can be lost"]
+    assert losses["rack a can be lost"]["state"] == "risk"
+    assert "payments" in losses["rack a can be lost"]["who"], "its replicas share rack a"
 
 
 def test_a_plan_says_by_its_exit_code_that_something_is_proposed(at: tuple[str, ...]) -> None:
@@ -100,6 +108,16 @@ def test_a_plan_says_by_its_exit_code_that_something_is_proposed(at: tuple[str, 
     assert kinds >= {
         ("reassign", "payments"), ("leaders", "views"), ("advise", "mailer"), ("advise", "exports"),
     }  # fmt: skip
+
+
+def test_a_simulation_shows_the_groups_that_a_change_concerns(at: tuple[str, ...]) -> None:
+    done = answered(rackwise("simulate", *at, "--add-member", "shop=c", "--remove-rack", "b", "-o", "json"))
+    rows = {row["group"]: row for row in done["groups"]}
+    shop = rows["shop"]
+    assert shop["prediction"]["assignor"] == "HighAvailabilityTaskAssignor"
+    assert shop["own_assignor"]["reads"] == shop["optimum"]["reads"] == shop["now"]["reads"]
+    assert shop["waiting"] > 0
+    assert next(row for row in done["racks"] if row["rack"] == "b")["then"] is None
 
 
 @pytest.mark.parametrize(
