@@ -89,6 +89,7 @@ def cluster_factory() -> Iterator[ClusterFactory]:
         yield lambda spec: stack.enter_context(EmbeddedCluster.start(spec, on_progress=print))
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` is looked at, also in a worker process
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())):

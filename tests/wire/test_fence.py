@@ -12,8 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("agent", "assignors", "config", "pipeline")
 ABORTING = {"describe_cluster", "describe_consumer_groups"}
 """Each can end the process by an assertion in C: on one byte of a stranger's, or on an answer without brokers."""
-KAFKA_PYTHON_IN = {"agent/wire/protocol.py", "agent/cluster/requests.py", "agent/cluster/readiness.py"}
-"""The way in; and the embedded cluster, which reads requests in its proxy and asks whether brokers are up."""
+KAFKA_PYTHON_IN = {
+    "agent/wire/protocol.py",
+    "agent/cluster/requests.py",
+    "agent/cluster/readiness.py",
+    "assignors/clients/kafka_python.py",
+}
+"""The way in; the embedded cluster, which reads requests in its proxy and asks whether brokers are up; and the assignors
+that consumers of kafka-python plug in, which nothing of the agent imports."""
 
 
 def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:

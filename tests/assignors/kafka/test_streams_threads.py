@@ -110,7 +110,7 @@ def test_bad_input_is_named(problem: ThreadProblem, sentence: str) -> None:
     ("change", "sentence"),
     [
         pytest.param({"active": "0_1"}, "active is '0_1'", id="tasks as one text"),
-        pytest.param({"standby": ["0-1"]}, r"standby\[0\] has '0-1'", id="a task written otherwise"),
+        pytest.param({"standby": ["0-1"]}, r"standby\[0\] is '0-1'", id="a task written otherwise"),
         pytest.param({"consumers": [{"id": "a"}]}, r"consumers\[0\].task_offset_sums is missing", id="no offset sums"),
         pytest.param({"task_end_offset_sums": {"0_1": 2**64}}, "0_1 is 18446744073709551616", id="more than 64 bits"),
     ],
