@@ -54,6 +54,9 @@ def groups_of(
 ) -> Groups:
     """Every group by id."""
     racks: Racks = memo.of(("racks",), (located,), lambda: Racks(located))
+    # A locator's answer may change in every look; groups of which it says the same stay the same objects.
+    before: list[Mapping[str, Group]] = memo.of(("groups before",), (), lambda: [{}])
+    classic, consumer = partial(_classic, racks, before[0]), partial(_consumer, racks, before[0])
     names = _Names(observation, topics, memo)
     found: dict[str, Group] = {}
     offsets: dict[str, OffsetFacts] = {}
@@ -73,13 +76,9 @@ def groups_of(
             )
         else:
             settled.append(group)
-    consumers = each(
-        memo, "classic", settled, lambda group: group.raw.group_id, partial(_classic, racks=racks), context=(racks,)
-    )
-    consumers += each(
-        memo, "consumer", observation.consumer_groups, _ID, partial(_consumer, racks=racks), context=(racks,)
-    )
-    found.update([(consumer.id, consumer) for consumer in consumers])
+    consumers = each(memo, "classic", settled, lambda group: group.raw.group_id, classic, context=(racks,))
+    consumers += each(memo, "consumer", observation.consumer_groups, _ID, consumer, context=(racks,))
+    found.update([(group.id, group) for group in consumers])
     for streams in observation.streams_groups:
         name = streams.group_id
         hint, sizes = limits.group(name).topology, names.declared(streams)
@@ -89,6 +88,7 @@ def groups_of(
     found.update([(other.id, other) for other in each(memo, "listed", others, _ID, _listed)])
     groups = tuple(found.values())
     by_id = memo.of(("groups",), (groups,), lambda: {group.id: group for group in sorted(groups, key=_ID)})
+    before[0] = by_id
     return Groups(by_id, offsets)
 
 
@@ -143,11 +143,11 @@ def _sources(group: DecodedGroup) -> Iterable[str]:
     return topics
 
 
-def _classic(group: DecodedGroup, racks: Racks) -> ConsumerGroup:
+def _classic(racks: Racks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup:
     """A stable group of plain consumers."""
     raw = group.raw
     members = [classic_member(member, racks, stable=True) for member in group.members]
-    return _consumers(raw, raw.protocol or None, members, hidden=False)
+    return _same(_consumers(raw, raw.protocol or None, members, hidden=False), before)
 
 
 def _unsettled(group: DecodedGroup, racks: Racks, *, was_streams: bool) -> Group:
@@ -175,8 +175,8 @@ def _consumers(raw: RawGroup, assignor: str | None, members: list[Member], *, hi
     )
 
 
-def _consumer(raw: RawConsumerGroup, racks: Racks) -> ConsumerGroup:
-    return ConsumerGroup(
+def _consumer(racks: Racks, before: Mapping[str, Group], raw: RawConsumerGroup) -> ConsumerGroup:
+    group = ConsumerGroup(
         raw.group_id,
         GroupKind.CONSUMER,
         raw.state,
@@ -186,6 +186,12 @@ def _consumer(raw: RawConsumerGroup, racks: Racks) -> ConsumerGroup:
         epoch=raw.group_epoch,
         assignment_epoch=raw.assignment_epoch,
     )
+    return _same(group, before)
+
+
+def _same(group: ConsumerGroup, before: Mapping[str, Group]) -> ConsumerGroup:
+    old = before.get(group.id)
+    return old if isinstance(old, ConsumerGroup) and old == group else group
 
 
 def _by_id(members: list[Member]) -> tuple[Member, ...]:

@@ -11,18 +11,21 @@ Without locators nothing here is asked, and racks are what the wire tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.limits import LocatorKind, RackLocator
 from agent.memo import Memo
-from agent.model.locators import Networks, Patterns, addresses_of, hosts_of, name_key
+from agent.model.locators import Host, Networks, Patterns, host_of, name_key
 from agent.model.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
 from agent.observation import Observation, RawLocated
 
-_Tables = Mapping[tuple[str, str], tuple[str, ...]]
+_MOST_SETTLED = 10_000
 _Said = tuple[str, Sequence[str]]
 """(locator, the racks that it tells, sorted: none, one, or a contradiction)."""
+
+
+_Ask = Callable[["Subject", Host, Sequence[str]], Sequence[str]]
 
 
 class Subject(NamedTuple):
@@ -48,38 +51,49 @@ def client_subject(client_id: str, instance_id: str | None, host: str) -> Subjec
 class Located:
     """The locators with their rules and tables, ready to be asked; compared by identity."""
 
-    __slots__ = ("_aliases", "_networks", "_order", "_patterns", "_same", "_tables")
+    __slots__ = ("_aliases", "_asked", "_settled")
 
     def __init__(self, order: tuple[RackLocator, ...], tables: Mapping[str, tuple[RawLocated, ...]]) -> None:
-        self._order = tuple((locator.name, locator.kind) for locator in order if locator.kind is not LocatorKind.ALIAS)
         self._aliases = {other: meant for locator in order for other, meant in locator.aliases}
-        self._patterns = {locator.name: Patterns(locator.patterns) for locator in order}
-        self._networks = {locator.name: Networks(locator.networks) for locator in order}
-        self._tables: dict[str, _Tables] = {name: _indexed(rows) for name, rows in tables.items()}
-        self._same: dict[Rack, Rack] = {}
+        asked = (locator for locator in order if locator.kind is not LocatorKind.ALIAS)
+        self._asked = tuple((locator.name, _asker(locator, tables.get(locator.name, ()))) for locator in asked)
+        self._settled: dict[tuple[object, ...], Rack] = {}
 
-    def rack(self, subject: Subject, told: Iterable[str | None]) -> Rack:
-        """Its rack, given what it says of itself (several claims when the wire tells several)."""
-        claims = sorted({claim for claim in told if claim})
-        said = [(name, self._said(name, kind, subject, claims)) for name, kind in self._order]
-        rack = _settled([(name, racks) for name, racks in said if racks], claims)
-        # A cluster has few racks and many clients: equal racks are one object.
-        return self._same.setdefault(rack, rack)
+    def rack(self, subject: Subject, told: Sequence[str]) -> Rack:
+        """Its rack, given what it says of itself: nothing, a rack, or several when the wire tells several."""
+        host = host_of(subject.host)
+        said: list[_Said] = []
+        for name, ask in self._asked:
+            racks = ask(subject, host, told)
+            if racks:
+                meant = {self._aliases.get(rack, rack) for rack in racks} if self._aliases else set(racks)
+                said.append((name, tuple(sorted(meant) if len(meant) > 1 else meant)))
+        # A cluster has few racks and many clients: what was settled once is the same object for all.
+        key = (*said, tuple(told))
+        rack = self._settled.get(key)
+        if rack is None:
+            if len(self._settled) >= _MOST_SETTLED:  # clients may tell whatever they like
+                self._settled.clear()
+            rack = self._settled[key] = _settled(said, told)
+        return rack
 
-    def _said(self, name: str, kind: LocatorKind, subject: Subject, told: Sequence[str]) -> Sequence[str]:
-        """The racks that one locator tells, in the names that are meant."""
-        match kind:
-            case LocatorKind.WIRE:
-                racks: Iterable[str] = told
-            case LocatorKind.REGEX:
-                racks = self._patterns[name].racks(subject.names, hosts_of(subject.host))
-            case LocatorKind.CIDR:
-                racks = self._networks[name].racks(addresses_of(subject.host))
-            case _:
-                table = self._tables.get(name, {})
-                keys = [*subject.names, *(("host", host) for host in hosts_of(subject.host))]
-                racks = [rack for key in keys for rack in table.get(name_key(*key), ())]
-        return sorted({self._aliases.get(rack, rack) for rack in racks})
+
+def _asker(locator: RackLocator, rows: tuple[RawLocated, ...]) -> _Ask:
+    """How that locator answers: the racks that it tells."""
+    match locator.kind:
+        case LocatorKind.WIRE:
+            return lambda _subject, _host, told: told
+        case LocatorKind.REGEX:
+            patterns = Patterns(locator.patterns)
+            return lambda subject, host, _told: patterns.racks(subject.names, host.names)
+        case LocatorKind.CIDR:
+            networks = Networks(locator.networks)
+            return lambda _subject, host, _told: networks.racks(host.addresses)
+        case _:
+            table = _indexed(rows)
+            return lambda subject, host, _told: [
+                rack for key in (*subject.names, *host.keys) if key in table for rack in table[key]
+            ]
 
 
 def located(observation: Observation, order: tuple[RackLocator, ...], memo: Memo) -> Located | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ipaddress
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from pydantic_core import SchemaValidator, core_schema
 
@@ -19,22 +21,31 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 HOST = "host"
 
 
+class Host(NamedTuple):
+    """A host as it is told, in the forms in which it is looked for."""
+
+    names: tuple[str, ...]
+    """The names and addresses in it."""
+    keys: tuple[tuple[str, str], ...]
+    """The same as tables hold them."""
+    addresses: tuple[Address, ...]
+
+
+@lru_cache(maxsize=16_384)
+def host_of(told: str | None) -> Host:
+    """A broker's or client's host: Java writes clients' as ``name/address`` or ``/address``."""
+    names = tuple(part for part in (told or "").split("/") if part)
+    parsed = [_address(name) for name in names]
+    keys = tuple((HOST, name.lower() if one is None else str(one)) for name, one in zip(names, parsed, strict=True))
+    return Host(names, keys, tuple(one for one in parsed if one is not None))
+
+
 def name_key(of: str, name: str) -> tuple[str, str]:
     """How a name is compared: hosts without regard to case, addresses by value, everything else letter by letter."""
     if of != HOST:
         return of, name
     address = _address(name)
     return of, name.lower() if address is None else str(address)
-
-
-def hosts_of(host: str | None) -> tuple[str, ...]:
-    """The names and addresses in a host as it is told: Java writes clients' as ``name/address`` or ``/address``."""
-    return tuple(part for part in (host or "").split("/") if part)
-
-
-def addresses_of(host: str | None) -> tuple[Address, ...]:
-    """The addresses among them."""
-    return tuple(address for part in hosts_of(host) if (address := _address(part)) is not None)
 
 
 class Patterns:

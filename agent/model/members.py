@@ -37,7 +37,7 @@ class Racks:
         """The rack of a member that tells this one of itself, or none."""
         if self._located is not None:
             subject = client_subject(raw.client_id, raw.instance_id, raw.client_host)
-            return self._located.rack(subject, (told,))
+            return self._located.rack(subject, (told,) if told else ())
         if not told:
             return UNKNOWN_RACK
         rack = self._told.get(told)

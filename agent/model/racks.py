@@ -85,7 +85,7 @@ def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int,
 
 
 def _told(rows: list[RawBroker], located: Located | None) -> Rack:
-    claims = [row.rack for row in rows]
+    claims = sorted({row.rack for row in rows if row.rack})
     return agreed_rack(claims) if located is None else located.rack(broker_subject(rows[0].id, rows[0].host), claims)
 
 

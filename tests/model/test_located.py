@@ -314,6 +314,7 @@ def test_the_snapshot_tells_how_large_and_how_old_each_answer_is() -> None:
 
 def test_a_quiet_look_keeps_its_objects_and_a_changed_answer_changes_only_racks() -> None:
     answers = an_observation().topic("orders", (1,)).group("g", reader("m", None, "orders-0"))
+    answers.group("other", reader("o", "a", "orders-0")).kip848("new", consumer("n", None, "orders-0"))
     line = Line(Limits(rack_locators=(WIRE, TABLE)))
     answers.extra["rack_tables"] = (located("file", "client.id.client-m=a"),)
     first = line.snapshot(answers.at(0), Memory())
@@ -324,9 +325,12 @@ def test_a_quiet_look_keeps_its_objects_and_a_changed_answer_changes_only_racks(
     assert second.groups is first.groups
     assert second.brokers is first.brokers
     answers.extra["rack_tables"] = (located("file", "client.id.client-m=b"),)
-    third = line.snapshot(answers.at(20), Memory()).groups["g"]
-    assert isinstance(third, ConsumerGroup)
-    assert third.members[0].rack.name == "b"
+    third = line.snapshot(answers.at(20), Memory()).groups
+    changed = third["g"]
+    assert isinstance(changed, ConsumerGroup)
+    assert changed.members[0].rack.name == "b"
+    assert third["other"] is second.groups["other"]
+    assert third["new"] is second.groups["new"]
 
 
 def test_equal_racks_of_many_members_are_one_object() -> None:
