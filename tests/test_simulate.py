@@ -1,0 +1,123 @@
+"""Simulations of random changes on random clusters: an answer or a sentence, and what every answer promises."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from agent.errors import BadInput
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.plan.changes import (
+    AddBroker,
+    AddMember,
+    AddRack,
+    AddReplica,
+    Change,
+    RemoveBroker,
+    RemoveMember,
+    RemoveRack,
+    RemoveReplica,
+    SetReplicationFactor,
+    SetStandbys,
+    SetStrategy,
+)
+from agent.simulate import Simulation, simulate
+from agent.simulation_json import simulation_to_json
+from tests.plan.worlds import RACKS, shuffled, worlds
+from tests.snapshots import a_cluster, member
+
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
+STRATEGIES = ("range", "roundrobin", "cooperative-sticky", "sticky", "uniform", "min_traffic", "balance_subtopology")
+
+
+def a_change(rng: random.Random, snapshot: Snapshot) -> Change:
+    """Most of these can be."""
+    groups = [group for group in snapshot.groups.values() if isinstance(group, ConsumerGroup | StreamsGroup)]
+    partitions = [state.id for topic in snapshot.topics.values() for state in topic.partitions]
+    brokers = [broker.id for broker in snapshot.brokers]
+    changes: list[Change] = [
+        RemoveRack(rng.choice(RACKS)),
+        AddRack("new", (90, 91)),
+        RemoveBroker(rng.choice(brokers)),
+        AddBroker(rng.randint(80, 85), rng.choice(RACKS)),
+        AddReplica(rng.choice(partitions), rng.choice(brokers)),
+        RemoveReplica(rng.choice(partitions), rng.choice(brokers)),
+        SetReplicationFactor(rng.choice(partitions).topic, rng.randint(0, 5)),
+    ]
+    if groups:
+        group = rng.choice(groups)
+        changes += [
+            AddMember(group.id, rng.choice([*RACKS, None])),
+            RemoveMember(group.id, rng.choice(group.members).id if group.members else "nobody"),
+            SetStrategy(group.id, rng.choice(STRATEGIES)),
+            SetStandbys(group.id, rng.randint(-1, 3)),
+        ]
+    return rng.choice(changes)
+
+
+@SLOW
+@given(worlds(), st.integers(0, 2**32), st.integers(1, 3))
+def test_every_simulation_is_an_answer_or_a_sentence(snapshot: Snapshot, seed: int, count: int) -> None:
+    rng = random.Random(seed)
+    changes = tuple(a_change(rng, snapshot) for _ in range(count))
+    simulation = asked(snapshot, changes)
+    if isinstance(simulation, BadInput):
+        event("refused")
+        assert simulation.what
+        assert simulation.why
+        assert simulation.todo
+        return
+    event("answered")
+    document = simulation_to_json(simulation)
+    assert json.loads(json.dumps(document)) == document, "plain values only"
+    assert len(simulation.changes) == count
+    for group in simulation.groups:
+        event(f"columns: {group.own is not None}, {group.optimum is not None}")
+        assert group.why_not or (group.own is not None and group.optimum is not None)
+        for outcome in (group.now, group.own, group.optimum):
+            if outcome is not None:
+                assert 0 <= outcome.cost.crossing + outcome.cost.unknown <= outcome.reads
+        if group.own is not None and group.optimum is not None:
+            assert group.own.reads == group.optimum.reads, "both give everything to somebody"
+    assert simulation_to_json(simulate(shuffled(snapshot, seed), Memory(), Limits(), changes)) == document
+
+
+def asked(snapshot: Snapshot, changes: tuple[Change, ...]) -> Simulation | BadInput:
+    try:
+        return simulate(snapshot, Memory(), Limits(), changes)
+    except BadInput as refused:
+        return refused
+
+
+def test_a_change_that_changes_nothing_foretells_what_is() -> None:
+    built = a_cluster().topic("t", (1, 2), (2, 3), (3, 1)).group(
+        "g", member("m1", "a", "t-0"), member("m2", "b", "t-1"), member("m3", "c", "t-2")
+    )  # fmt: skip
+    simulation = simulate(built.snapshot(), Memory(), Limits(), (SetStrategy("g", "cooperative-sticky"),))
+    assert (simulation.found, simulation.gone, simulation.losses) == ((), (), ())
+    (group,) = simulation.groups
+    assert group.now == group.own == group.optimum
+    assert group.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "crossing"),
+    [
+        pytest.param(10.0, [0.0, 10.0], id="known rates give bytes"),
+        pytest.param(None, [None, None], id="an unknown rate gives none"),
+    ],
+)
+def test_bytes_are_told_where_every_rate_is_known(rate: float | None, crossing: list[float | None]) -> None:
+    built = a_cluster().topic("t", (1,), (1,), rate=rate).group("g", member("m1", "a", "t-0 t-1"))
+    simulation = simulate(replace(built.snapshot()), Memory(), Limits(), (AddMember("g", "b"),))
+    (group,) = simulation.groups
+    assert group.now is not None
+    assert group.own is not None
+    assert [group.now.cost.crossing_bytes_per_s, group.own.cost.crossing_bytes_per_s] == crossing
