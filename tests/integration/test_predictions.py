@@ -19,7 +19,8 @@ from agent.cluster import EmbeddedCluster
 from agent.demo.workload.consumers import Group as LibrdkafkaGroup
 from agent.demo.workload.java import JavaHost
 from agent.demo.workload.placement import spread
-from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol, TopicPlan, TopologyPlan
+from agent.demo.workload.plan import LibrdkafkaGroupPlan, LoadPlan, Protocol, TopicPlan, TopologyPlan
+from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.topics import create_topics
 from agent.limits import GroupLimits, Limits
 from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
@@ -27,7 +28,6 @@ from agent.predict import Basis, Certainty, Given, Prediction, predict
 from agent.predict.seen import SHARED_BUCKET
 from assignors.problem import TaskId, TopicPartition
 from tests.clients.live import Lab
-from tests.cluster.live import produce
 from tests.eye import Eye, settings_for
 
 pytestmark = pytest.mark.integration
@@ -48,7 +48,8 @@ def lab(demo_cluster: EmbeddedCluster) -> Iterator[Lab]:
     placed = spread(racks, PARTITIONS, 2)
     topic = f"foretold-{time.time_ns()}"
     create_topics(demo_cluster.bootstrap_servers, [TopicPlan(name=topic, replicas=placed)])
-    produce(demo_cluster.bootstrap_servers, topic, RECORDS)
+    load = LoadPlan(topic=topic, records_per_s=1, value_bytes=50, preload_records=RECORDS)
+    LoadGenerator(demo_cluster.bootstrap_servers, [(load, PARTITIONS)]).preload([topic])
     made = Lab(demo_cluster.bootstrap_servers, {topic: placed}, {node: rack for node, rack in racks.items() if rack})
     try:
         yield made
