@@ -48,6 +48,10 @@ def plan_advice(scene: Scene) -> tuple[list[AdvicePlan], Skipped]:
 def _broker_racks(scene: Scene) -> Advised:
     findings = scene.found.of(FindingReason.BROKER_RACK_MISSING)
     who = tuple(sorted({finding.subject.name for finding in findings}, key=lambda name: (len(name), name)))
+    located = {str(b.id): b.rack.name for b in scene.snapshot.brokers if b.rack.silent and b.rack.name is not None}
+    known = {located.get(name) for name in who}
+    # What a locator knows of all of them need not be chosen.
+    choice = next((rack for rack in known if len(known) == 1 and rack), None) or racks_to_choose(scene.snapshot)
 
     def plan(ids: tuple[str, ...]) -> AdvicePlan:
         return AdvicePlan(
@@ -56,10 +60,10 @@ def _broker_racks(scene: Scene) -> Advised:
             reason=ProposalReason.SET_BROKER_RACK,
             setting="broker.rack",
             now=None,
-            wanted=racks_to_choose(scene.snapshot),
-            line=f"broker.rack={racks_to_choose(scene.snapshot)}",
+            wanted=choice,
+            line=f"broker.rack={choice}",
             why="without it new topics ignore racks, and no partition with a replica there can be called local",
-            who=tuple(f"broker {name}" for name in who),
+            who=tuple(f"broker {name}" + (f" ({located[name]})" if name in located else "") for name in who),
             findings=ids,
         )
 

@@ -53,6 +53,24 @@ def test_a_broker_that_only_a_locator_knows_is_still_told_to_set_its_rack() -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("silent", "line", "who"),
+    [
+        pytest.param((3,), "broker.rack=c", ("broker 3 (c)",), id="one of which the rack is known"),
+        pytest.param((2, 3), "broker.rack=<a|b|c>", ("broker 2 (b)", "broker 3 (c)"), id="two in different racks"),
+        pytest.param((3, 4), "broker.rack=<a|b|c>", ("broker 3 (c)", "broker 4"), id="one that nobody knows"),
+    ],
+)
+def test_the_advice_names_the_racks_that_locators_know(
+    silent: tuple[int, ...], line: str, who: tuple[str, ...]
+) -> None:
+    answers = an_observation(a=(1,), b=(2,), c=(3,), _=silent)
+    run = looked(answers, WIRE, TABLE, tables=(located("file", *BROKERS),))
+    plan = make_plan(run.snapshot, run.detection, run.limits, None)
+    (advice,) = [one for one in plan.advice if one.setting == "broker.rack"]
+    assert (advice.line, advice.who) == (line, who)
+
+
 def test_replicas_are_judged_by_the_racks_that_locators_know() -> None:
     answers = an_observation(_=(1, 2, 3)).topic("orders", (1, 2)).topic("crowded", (1, 2))
     table = located("file", "broker.1=a", "broker.2=a", "broker.3=b")
