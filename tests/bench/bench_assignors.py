@@ -200,9 +200,9 @@ def rack_step(kafka: StreamsOracle) -> dict[str, object]:
     sizes = (200, 400, 1_000) if FULL else (200, 400)
     theirs = []
     for size in sizes:
-        problem = objects(columns(size, 40), **FIXED)
+        problem = objects(columns(size, 40, dealt=True), **FIXED)
         theirs.append(kafka_seconds(kafka, problem))
-    problem = objects(columns(1_000, 40), **FIXED)
+    problem = objects(columns(1_000, 40, dealt=True), **FIXED)
     ours = min(seconds(task_mapping, problem) for _ in range(100))
     exponent = slope(sizes, theirs)
     full = theirs[-1] * (1_000 / sizes[-1]) ** exponent
@@ -214,7 +214,7 @@ def rack_step(kafka: StreamsOracle) -> dict[str, object]:
 
 def rack_step_with_balance(kafka: StreamsOracle) -> dict[str, object]:
     """180 tasks on 50 clients in 50 racks, two sources, 60 subtopologies (the shape of Kafka's own rack tests)."""
-    shape = columns(180, 50, racks=50, subtopologies=60, sources=2, mixed=False)
+    shape = columns(180, 50, racks=50, subtopologies=60, sources=2, mixed=False, dealt=True)
     problem = objects(shape, counts="fixed", balance="subtopology")
     ours = min(seconds(task_mapping, problem) for _ in range(50))
     theirs = kafka_seconds(kafka, problem)

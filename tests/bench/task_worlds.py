@@ -15,18 +15,30 @@ CAPACITIES = (1, 2, 4, 8)
 
 
 def columns(
-    tasks: int, clients: int, *, racks: int = 3, subtopologies: int = 20, sources: int = 1, mixed: bool = True
+    tasks: int,
+    clients: int,
+    *,
+    racks: int = 3,
+    subtopologies: int = 20,
+    sources: int = 1,
+    mixed: bool = True,
+    dealt: bool = False,
 ) -> TaskColumns:
     """An application that has run for a while: shares by capacity with some noise, most tasks where their data is.
 
-    Every source partition has replicas in two racks; for nine tasks of ten one is in the rack of the owner.
+    Every source partition has replicas in two racks; for nine tasks of ten one is in the rack of the owner. ``dealt``:
+    tasks are dealt in turn instead and data is anywhere, as Kafka's HighAvailabilityTaskAssignor starts.
     """
     rng = np.random.default_rng(tasks)
     capacity = rng.choice(CAPACITIES, clients) if mixed else np.ones(clients, np.int64)
     rack = np.arange(clients) % racks
     owner = np.sort(rng.integers(0, int(capacity.sum()), tasks))
     owner = rng.permutation(np.repeat(np.arange(clients), capacity)[owner])
-    first = np.where(rng.random(tasks) < 0.9, rack[owner], rng.integers(0, racks, tasks))
+    if dealt:
+        in_order = np.lexsort((np.arange(tasks) // subtopologies, np.arange(tasks) % subtopologies))
+        owner[in_order] = np.arange(tasks) % clients
+    near = 0.0 if dealt else 0.9
+    first = np.where(rng.random(tasks) < near, rack[owner], rng.integers(0, racks, tasks))
     first = np.repeat(first, sources)
     second = (first + rng.integers(1, racks, tasks * sources)) % racks
     none = np.zeros(tasks + 1, np.int64)
