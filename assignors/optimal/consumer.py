@@ -23,7 +23,7 @@ import numpy as np
 from assignors.optimal.consumer_model import ConsumerModel, dense
 from assignors.optimal.consumer_small import solve_small
 from assignors.optimal.consumer_units import join
-from assignors.optimal.items import Bounds, Placement, Price, ranked
+from assignors.optimal.items import Bounds, Placement, Price, ranked, stable_order
 from assignors.optimal.loads import even_bounds, fair_bounds
 from assignors.optimal.network import Ints, total
 from assignors.optimal.placement import place
@@ -91,7 +91,7 @@ def _result(model: ConsumerModel, client: Ints, bound: int) -> ConsumerResult:
 
 
 def _assignment(model: ConsumerModel, client: Ints) -> dict[str, tuple[TopicPartition, ...]]:
-    by_client = np.argsort(client, kind="stable")
+    by_client = stable_order(client, len(model.ids))
     topics = np.array(model.topics, object)[model.topic[by_client]].tolist()
     # A named tuple made without its Python-level constructor: half the time for a million of them.
     make = partial(tuple.__new__, TopicPartition)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.items import Classes, Placement, classify
+from assignors.optimal.items import Classes, Placement, classify, stable_order
 from assignors.optimal.network import Ints
 from assignors.optimal.wiring import Wiring, wire
 
@@ -42,7 +42,7 @@ def place(problem: Placement) -> Placed:
 def _expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) -> Ints:
     client = problem.owner.copy()
     movers = np.sort(np.concatenate([_leavers(classes, units[wiring.leave]), classes.loose]))
-    movers = movers[np.argsort(classes.of_item[movers], kind="stable")]
+    movers = movers[stable_order(classes.of_item[movers], len(classes.pool_kind))]
     pool = np.concatenate([leg.pool for leg in wiring.exits])
     target = np.concatenate([leg.target for leg in wiring.exits])
     count = np.concatenate([units[leg.arcs] for leg in wiring.exits])
@@ -66,7 +66,7 @@ def _expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) -
 def _leavers(classes: Classes, leaving: Ints) -> Ints:
     """Positions of the items that leave: of each class the last ones."""
     moving = np.flatnonzero(leaving[classes.of_owned] > 0)
-    moving = moving[np.argsort(classes.of_owned[moving], kind="stable")]
+    moving = moving[stable_order(classes.of_owned[moving], len(classes.size))]
     which = classes.of_owned[moving]
     touched = np.flatnonzero(leaving)
     left_over = np.repeat(np.cumsum(classes.size[touched]), classes.size[touched]) - np.arange(len(which))

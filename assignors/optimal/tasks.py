@@ -148,8 +148,8 @@ def _fill(model: TaskModel, rack: Ints) -> Ints:
     client = model.owner.copy()
     home = model.rack[model.owner]
     movers = np.flatnonzero(rack != home)
-    places = model.owner[movers[np.argsort(home[movers], kind="stable")]]
-    client[movers[np.argsort(rack[movers], kind="stable")]] = places
+    places = model.owner[movers[stable_order(home[movers], len(model.rack))]]
+    client[movers[stable_order(rack[movers], len(model.rack))]] = places
     return client
 
 
