@@ -89,7 +89,7 @@ def wanted(
 def named_number(text: str, option: str) -> tuple[str, int]:
     """``NAME=N`` as its two parts. Raises ``BadInput``."""
     name, _, number = text.rpartition("=")
-    if not name or not number.strip().lstrip("-").isdecimal():
+    if not name or not number.strip().removeprefix("-").isdecimal():
         raise BadInput(f"{option} {text} cannot be read", why="it is not NAME=NUMBER", todo=f"Write {option} NAME=N.")
     return name, int(number)
 

@@ -82,6 +82,7 @@ BAD = [
     pytest.param(("--partitions", "3"), "--partitions and --replication-factor need --new-topic", id="no topic"),
     pytest.param(("--add-partitions", "orders"), "--add-partitions orders cannot be read", id="no number"),
     pytest.param(("--add-partitions", "orders=many"), "--add-partitions orders=many cannot be read", id="a word"),
+    pytest.param(("--add-partitions", "orders=--2"), "--add-partitions orders=--2 cannot be read", id="two signs"),
     pytest.param(("--add-partitions", "orders=2"), "topic orders has 2 partitions already", id="no more than now"),
     pytest.param(("--add-partitions", "orders=-2"), "topic orders has 2 partitions already", id="a negative number"),
     pytest.param(("--add-partitions", "nobody=2"), "there is no topic 'nobody'", id="an unknown topic"),
