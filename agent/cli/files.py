@@ -39,7 +39,12 @@ def write_json(path: Path | None, document: Any) -> None:
     if path is None or path == STANDARD:
         sys.stdout.write(line)
         return
+    write_text(path, line)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file anew. Raises ``BadInput`` where that cannot be."""
     try:
-        path.write_text(line)
+        path.write_text(text)
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}") from error

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import typer
 
 from agent.cli import options, session
+from agent.cli.files import write_text
 from agent.cli.output import Format, emit
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
+
+
+_MOST_DIGITS = 18
 
 
 class Placement(StrEnum):
@@ -89,9 +93,14 @@ def wanted(
 def named_number(text: str, option: str) -> tuple[str, int]:
     """``NAME=N`` as its two parts. Raises ``BadInput``."""
     name, _, number = text.rpartition("=")
-    if not name or not number.strip().removeprefix("-").isdecimal():
+    if not name or not is_whole(number.strip().removeprefix("-")):
         raise BadInput(f"{option} {text} cannot be read", why="it is not NAME=NUMBER", todo=f"Write {option} NAME=N.")
     return name, int(number)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number of a size that anything here can have."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None) -> NoReturn:
@@ -120,7 +129,7 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None)
         written = next(one for one in both if one.by == choice.placement.value)
         if written.refused is not None:
             raise BadInput("there is no placement by Kafka to write", why=written.refused, todo="Use the optimum.")
-        choice.reassignment_json.write_text(new_partitions_json(written) + "\n")
+        write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
     rows = [placement_to_json(one) for one in both]
     emit(rows, ("placement", "sentence", "spread", "command"), output)
     if cycle is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, placing, session
+from agent.cli.files import write_text
 from agent.cli.output import Format, chosen, emit
 from agent.cli.session import replayed
 
@@ -79,9 +80,9 @@ def plan(
         limits = cycle.limits
     found = seen.proposals
     if reassignment_json is not None:
-        reassignment_json.write_text(written.reassignment_json(found) + "\n")
+        write_text(reassignment_json, written.reassignment_json(found) + "\n")
     if rollback_json is not None:
-        rollback_json.write_text(written.rollback_json(found) + "\n")
+        write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
         _emit_proposals(found, output)
     if groups or chosen(output) is Format.TABLE:

@@ -9,7 +9,7 @@ import typer
 
 from agent.cli import options, session
 from agent.cli.output import Format, chosen, emit, emit_one
-from agent.cli.placing import named_number
+from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _pair(option: str, text: str, form: str) -> tuple[str, str]:
 
 
 def _number(option: str, text: str, number: str, form: str) -> int:
-    if not number.strip().isdecimal():
+    if not is_whole(number.strip()):
         raise _unreadable(option, text, form)
     return int(number)
 
