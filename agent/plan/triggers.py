@@ -79,18 +79,24 @@ def worth_predicting(scene: Scene) -> list[Group]:
 
     A rebalance of them may be proposed, or what is assumed of an application may turn out wrong.
     """
-    wanted: list[Group] = []
-    for group_id, answers in scene.improvable.items():
-        group, assessment = scene.snapshot.groups.get(group_id), scene.detection.assessments.get(group_id)
-        if group is None or assessment is None or assessment.gap <= 0 or scene.limits.excludes_group(group_id):
-            continue
-        if isinstance(group, StreamsGroup):
-            wanted.append(group)
-        elif isinstance(group, ConsumerGroup) and group.kind in CLASSIC and not answers.held:
-            possible = _not_triggerable(group, scene.limits) is None and group.assignor in RACK_AWARE
-            if possible and worth(assessment.gap, total_reads(assessment), scene.limits):
-                wanted.append(group)
-    return sorted(wanted, key=_ID)
+    groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
+    rows = [(groups(name), assessments(name), answers.held, name) for name, answers in scene.improvable.items()]
+    wanted = each(scene.memo, "worth predicting", rows, itemgetter(3), partial(_decides, scene.limits),
+                  context=(scene.limits,))  # fmt: skip
+    return sorted([row[0] for row, yes in zip(rows, wanted, strict=True) if yes and row[0] is not None], key=_ID)
+
+
+def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, str]) -> bool:
+    """Whether what its own assignor would give decides anything about a group."""
+    group, assessment, held, name = row
+    if group is None or assessment is None or assessment.gap <= 0 or limits.excludes_group(name):
+        return False
+    if isinstance(group, StreamsGroup):
+        return True
+    if not isinstance(group, ConsumerGroup) or group.kind not in CLASSIC or held:
+        return False
+    possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE
+    return possible and worth(assessment.gap, total_reads(assessment), limits)
 
 
 # --- warm-ups ---------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from agent.limits import GroupLimits, Limits
@@ -26,6 +27,7 @@ from agent.predict.prediction import NotPredicted, Prediction
 from agent.predict.seen import Ground, told_racks
 from agent.reuse import each
 
+_ID = itemgetter(0)
 _BROKER_FACTS_NOT_ASKED = BrokerFacts(None, None)
 
 
@@ -46,18 +48,19 @@ def predict(group: Group, snapshot: Snapshot, limits: Limits) -> Prediction:
 
 def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, memo: Memo) -> Mapping[str, Prediction]:
     """The same for several groups, by id in their order; what depends on nothing that changed is reused."""
-    rows = [_row(group, snapshot, limits) for group in groups]
-    racks = told_racks(snapshot.brokers)
-    made = each(memo, "predict", rows, _row_id, partial(_predict, racks, limits.predict_limit),
-                context=(racks, limits.predict_limit))  # fmt: skip
+    groups = tuple(groups)
+    names = each(memo, "predict topics", groups, _ID, _topics)
+    rows = [_row(group, topics, snapshot, limits) for group, topics in zip(groups, names, strict=True)]
+    racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: told_racks(snapshot.brokers))
+    predict_one = partial(_predict, racks, limits.predict_limit)
+    made = each(memo, "predict", rows, _row_id, predict_one, context=(racks, limits.predict_limit))
     return {
         row.group.id: _finished(row, prediction, way, snapshot)
         for row, (prediction, way) in zip(rows, made, strict=True)
     }
 
 
-def _row(group: Group, snapshot: Snapshot, limits: Limits) -> _Row:
-    names = _topics(group)
+def _row(group: Group, names: tuple[str, ...], snapshot: Snapshot, limits: Limits) -> _Row:
     settings = limits.group(group.id)
     facts = _BROKER_FACTS_NOT_ASKED
     lags: Lags = ()
