@@ -36,10 +36,11 @@ def place(problem: Placement) -> Placed:
     classes = classify(problem)
     wiring = wire(problem, classes)
     flow = wiring.network.solve()
-    return Placed(_expand(problem, classes, wiring, flow.units), flow.bound + wiring.constant)
+    return Placed(expand(problem, classes, wiring, flow.units), flow.bound + wiring.constant)
 
 
-def _expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) -> Ints:
+def expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) -> Ints:
+    """The client of every item, given the units on the arcs; only classes that some leave need their items."""
     client = problem.owner.copy()
     movers = np.sort(np.concatenate([_leavers(classes, units[wiring.leave]), classes.loose]))
     movers = movers[stable_order(classes.of_item[movers], len(classes.pool_kind))]

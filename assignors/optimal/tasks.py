@@ -23,6 +23,7 @@ import numpy as np
 from assignors.optimal.items import Bounds, GroupBounds, Placement, Price, stable_order
 from assignors.optimal.network import Ints
 from assignors.optimal.placement import Placed, place
+from assignors.optimal.rack_swap import swap_racks
 from assignors.optimal.standbys import optimal_standbys
 from assignors.optimal.task_model import NamedTasks, TaskModel, dense_tasks
 from assignors.problem import BadProblem, TaskId, TaskProblem, TaskResult
@@ -67,25 +68,12 @@ def solve_tasks(
 
     With fixed counts every task must have an owner.
     """
-    racks = model.misses.shape[1]
     moves = np.full(len(model.misses), non_overlap_cost)
     prices: tuple[Price, ...] = (Price(model.misses * traffic_cost, moves),)
     if not non_overlap_cost:
         prices += (Price(0 * model.misses, np.ones_like(moves)),)
     if counts == "fixed" and balance == "none":
-        rack_owner = model.rack[model.owner]
-        size = np.bincount(rack_owner, minlength=racks)
-        placed = place(
-            Placement(
-                group=np.zeros_like(model.kind),
-                owner=rack_owner,
-                kind=model.kind,
-                rack=np.arange(racks),
-                prices=prices,
-                bounds=_exactly(size),
-            )
-        )
-        return _unless_better(model, prices[0], Placed(_fill(model, placed.client), placed.bound))
+        return swap_racks(model, prices)
     placement = Placement(
         group=np.zeros_like(model.kind) if balance == "none" else model.subtopology,
         owner=model.owner,
@@ -141,16 +129,6 @@ def _allowed_now(placement: Placement) -> bool:
     shape = placement.group_bounds.low.shape
     pairs = np.bincount(placement.group * clients + placement.owner, minlength=shape[0] * shape[1]).reshape(shape)
     return bool((pairs >= placement.group_bounds.low).all() and (pairs <= placement.group_bounds.high).all())
-
-
-def _fill(model: TaskModel, rack: Ints) -> Ints:
-    """Tasks that change their rack take the places that others left there, in the order of tasks."""
-    client = model.owner.copy()
-    home = model.rack[model.owner]
-    movers = np.flatnonzero(rack != home)
-    places = model.owner[movers[stable_order(home[movers], len(model.rack))]]
-    client[movers[stable_order(rack[movers], len(model.rack))]] = places
-    return client
 
 
 def _by_process(named: NamedTasks, client: Ints) -> dict[str, tuple[TaskId, ...]]:

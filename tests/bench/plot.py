@@ -62,9 +62,9 @@ def drawn(series: dict[str, list[list[float]]]) -> str:
         up = (math.log10(took) - low_y) / (high_y - low_y)
         return LEFT + across * (WIDTH - LEFT - LEGEND), HEIGHT - BOTTOM - up * (HEIGHT - BOTTOM - TOP)
 
+    box = f"0 0 {WIDTH} {HEIGHT}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif" font-size="11">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
     ]
     for power in range(low_x, high_x + 1):
