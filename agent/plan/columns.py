@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment
+from agent.detect.locality import Ground
 from agent.detect.tally import tally_reads
 from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
@@ -90,7 +91,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
         now=column(now, 0),
         own=None if given is None else column(given_reads(group, ground, given), moved_by(group, given)),
         optimum=column(best, assessment.moved),
-        worth=_worth(assessment, prediction, 0 if given is None else own_gain(group, given, ground), limits),
+        worth=_worth(assessment, prediction, _gained(group, given, ground), limits),
         prediction=prediction,
     )
 
@@ -141,8 +142,20 @@ def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> d
     }
 
 
+def _gained(group: ReaderGroup, given: Given | None, ground: Ground) -> int:
+    """Reads that its own assignor brings home; negative where more of them would cross than now."""
+    if given is None:
+        return 0
+    now = tally_reads(current_reads(group, ground), ground.masks)[0].crossing
+    then = tally_reads(given_reads(group, ground, given), ground.masks)[0].crossing
+    return min(now - then, own_gain(group, given, ground))
+
+
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
     total = total_reads(assessment)
+    if gained < 0:
+        worse = "1 more read crosses" if gained == -1 else f"{-gained} more reads cross"
+        return f"Not worth a rebalance: with its own assignor {worse} than now."
     if assessment.gap <= 0:
         return "Nothing can be gained: it is at its optimum."
     if prediction is None or prediction.settled is None:

@@ -83,9 +83,8 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
         why = prediction.why_not.value if prediction.why_not is not None else "it was not asked for"
         return Explained(about, name, Answer.UNKNOWN, f"it cannot be told: {why}")
     parts = [_cost(shown.own), f"{shown.own.moved} {what} moved"]
-    parts.append(
-        "after many rebalances" if prediction.rebalances is None else f"after {prediction.rebalances} rebalances"
-    )
+    rebalances = {None: "many rebalances", 1: "one rebalance"}
+    parts.append(f"after {rebalances.get(prediction.rebalances, f'{prediction.rebalances} rebalances')}")
     parts += [prediction.certainty.value, prediction.basis.value]
     parts += [prediction.settings] if prediction.settings else []
     if (warmups := prediction.warmups) is not None:
@@ -95,7 +94,8 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
             else f"{warmups.disk_bytes} bytes on disk, read from brokers"
         )
         parts.append(f"{warmups.tasks} tasks warm up on the way, {warmups.at_once} at once, {size}")
-    return Explained(about, name, yes_or_no(shown.own.crossing < shown.now.crossing), ", ".join(parts))
+    best = shown.optimum is not None and shown.own.crossing <= shown.optimum.crossing
+    return Explained(about, name, yes_or_no(best or shown.own.crossing < shown.now.crossing), ", ".join(parts))
 
 
 def _cost(column: Column) -> str:

@@ -1,0 +1,45 @@
+"""``plan --groups``: every group now, by its own assignor and at the optimum."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import Answers, reader
+from tests.cli.conftest import Record, Run
+
+
+@pytest.fixture
+def file(record: Record) -> str:
+    """One group that its own assignor brings home, one whose assignor would drive it away, one of nobody's assignor."""
+    answers = Answers()
+    for number, rack in enumerate("abc", 1):
+        answers.broker(number, rack)
+    answers.topic("orders", (1,), (2,), (3,))
+    answers.group("astray", *(reader(f"m{n}", rack, f"orders-{n}") for n, rack in enumerate("cab")))
+    answers.group("dealt", *(reader(f"m{n}", "abc"[-n], f"orders-{-n % 3}") for n in range(3)), assignor="roundrobin")
+    answers.group("own", *(reader(f"m{n}", rack, f"orders-{n}") for n, rack in enumerate("cab")), assignor="mine")
+    return str(record(answers))
+
+
+def test_every_group_has_a_row_with_three_columns(file: str, here: Run) -> None:
+    done = here("plan", "--replay", file, "--groups", "-o", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    rows = {row["group"]: row for row in done.json}
+    crossing = {
+        name: [row[column] and row[column]["crossing"] for column in ("now", "own", "optimum")]
+        for name, row in rows.items()
+    }
+    assert crossing == {"astray": [3, 0, 0], "dealt": [0, 2, 0], "own": [3, None, 0]}
+    assert "Worth a rebalance by the thresholds" in rows["astray"]["worth"]
+    assert rows["dealt"]["worth"] == "Not worth a rebalance: with its own assignor 2 more reads cross than now."
+    assert rows["own"]["prediction"]["why_not"] == "its assignor is none of Kafka's"
+
+
+def test_a_table_shows_the_groups_below_the_proposals_and_json_only_when_asked(file: str, here: Run) -> None:
+    table = here("plan", "--replay", file, "-o", "table")
+    assert table.exit_code == 0
+    assert "Rebalance astray once" in " ".join(table.stdout.split())
+    assert "optimum" in table.stdout
+    kinds = {row["kind"] for row in here("plan", "--replay", file, "-o", "json").json}
+    assert kinds
+    assert kinds <= {"trigger", "advise"}
