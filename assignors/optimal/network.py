@@ -31,7 +31,7 @@ _SAFE = 1 << 61
 """Costs times nodes stay below this before the solver is asked; it keeps the rest as room for prices."""
 
 
-_LARGE = 2_000
+_LARGE = 8_000
 """Arcs from which on it pays to try maximum flows first."""
 _MIDDLE = 8
 """Counts nearer to the guess than this have arcs of their own."""

@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 _MOST_ROUNDS = 16
 _TRIAL = 4
 """After so many rounds most of the units must have arrived."""
+_MOST_COSTS = 64
+"""More different costs than this would need too many rounds."""
 _FAR = 1 << 62
 _SAFE = 1 << 56
 """Costs times nodes stay below this: prices are sums of distances."""
@@ -38,6 +40,8 @@ def tight_flow(tails: Ints, heads: Ints, capacities: Ints, costs: Ints, supplies
     """
     earning = costs < 0
     if int(np.abs(costs).max(initial=0)) * (len(supplies) + 1) > _SAFE or int(capacities[earning].sum()) > _SAFE:
+        return None
+    if len(np.unique(costs)) > _MOST_COSTS:
         return None
     if supplies.sum():
         raise NoFlow
