@@ -179,7 +179,7 @@ def test_situation(problem: ConsumerProblem, expected: dict[str, str], crossing_
     assert shown(result) == expected
 
 
-@many
+@examples(900)
 @given(consumer_problems())
 def test_every_figure_equals_networkx_on_the_graph_of_all_pairs(problem: ConsumerProblem) -> None:
     result = optimal_consumer(problem)

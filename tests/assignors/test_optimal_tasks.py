@@ -151,7 +151,7 @@ def test_situation(problem: TaskProblem, expected: dict[str, str], figures: tupl
     assert shown(result) == expected
 
 
-@many
+@examples(900)
 @given(task_problems())
 def test_cost_equals_networkx_on_kafkas_graph(problem: TaskProblem) -> None:
     result = optimal_tasks(problem)
