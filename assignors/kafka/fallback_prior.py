@@ -1,4 +1,4 @@
-"""What Kafka's ``FallbackPriorTaskAssignor`` gives: a stand-in for the round in which end offsets are unknown (KIP-441).
+"""What Kafka's ``FallbackPriorTaskAssignor`` gives: it stands in while end offsets are unknown (KIP-441).
 
 Every active task goes back to where it was, whatever the balance; the rest is placed as by the legacy sticky assignor,
 without racks. A follow-up rebalance is always wanted, in which the real assignor has its say.

@@ -21,6 +21,7 @@ from agent.loop import Line, run_cycle
 from agent.memory import Memory
 from agent.model.snapshot import LagSource, Range, Role, TaskCopy
 from agent.observation import Gap, GapCause, Part
+from agent.plan.plan import Unplanned
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
 from agent.state import LoopState
@@ -139,7 +140,9 @@ def test_the_figures_of_the_loop_and_the_cluster() -> None:
     assert values(seen, "rackwise_partitions") == {(): 60}
     assert values(seen, "rackwise_groups") == {("classic consumer",): 6}
     assert sum(values(seen, "rackwise_findings").values()) == len(CYCLE.detection.findings) > 0
-    assert values(seen, "rackwise_proposals") == {("trigger",): 6}
+    assert values(seen, "rackwise_proposals") == {("trigger",): 4}
+    held_back = {key: count for key, count in values(seen, "rackwise_unplanned").items() if count}
+    assert held_back == {(Unplanned.OWN_ASSIGNOR.value,): 2}, "range itself would not bring these two home"
 
 
 def test_the_shares_of_a_group_are_of_what_is_known() -> None:
