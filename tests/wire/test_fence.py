@@ -18,8 +18,8 @@ KAFKA_PYTHON_IN = {
     "agent/cluster/readiness.py",
     "assignors/clients/kafka_python.py",
 }
-"""The way in; the embedded cluster, which reads requests in its proxy and asks whether brokers are up; and what consumers
-of kafka-python plug in, which nothing of the agent imports."""
+"""The way in; the embedded cluster, which reads requests in its proxy and asks whether brokers are up; and the plug for
+consumers of kafka-python, which nothing of the agent imports."""
 
 
 def sources(*folders: str) -> Iterator[tuple[str, ast.Module]]:
