@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment
-from agent.detect.locality import Ground
-from agent.detect.tally import tally_reads
+from agent.detect.tally import Tally, gain, tally_reads
 from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
-from agent.plan.worth import given_reads, group_ground, own_gain, total_reads, worth
+from agent.plan.worth import given_reads, group_ground, total_reads, worth
 from agent.predict.prediction import Given, Prediction
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -76,22 +75,28 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
     given = prediction.settled if prediction is not None else None
     now = current_reads(group, ground)
 
-    def column(reads: Reads, moved: int) -> Column:
-        tally = tally_reads(reads, ground.masks)[0]
+    def column(reads: Reads, moved: int) -> tuple[Column, Tally]:
+        tally, read = tally_reads(reads, ground.masks)
         in_bytes = None
-        if rate_of is not None and all(p in rate_of for _, partitions in reads for p in partitions):
+        known = rate_of is not None and all(p in rate_of for _, partitions in reads for p in partitions)
+        if rate_of is not None and known and not read.unknown:
             weighed = weigh(reads, ground.masks, rate_of)[1]
             in_bytes = None if weighed.unknown else weighed.total - weighed.local
-        return Column(tally.crossing, tally.unknown, in_bytes, moved)
+        return Column(tally.crossing, tally.unknown, in_bytes, moved), tally
 
-    best = optimal_reads(group, ground, assessment.result) if assessment.result is not None else now
+    first, now_tally = column(now, 0)
+    own, gained = None, 0
+    if given is not None:
+        own, own_tally = column(given_reads(group, ground, given), moved_by(group, given))
+        gained = min(now_tally.crossing - own_tally.crossing, gain(now_tally, own_tally))
+    best = now if assessment.result is None else optimal_reads(group, ground, assessment.result)
     return Columns(
         group_id=group.id,
         kind=group.kind,
-        now=column(now, 0),
-        own=None if given is None else column(given_reads(group, ground, given), moved_by(group, given)),
-        optimum=column(best, assessment.moved),
-        worth=_worth(assessment, prediction, _gained(group, given, ground), limits),
+        now=first,
+        own=own,
+        optimum=column(best, assessment.moved)[0],
+        worth=_worth(assessment, prediction, gained, limits),
         prediction=prediction,
     )
 
@@ -140,15 +145,6 @@ def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> d
         process: tuple([source for task in tasks for source in sources.get(task, ())])
         for process, tasks in active.items()
     }
-
-
-def _gained(group: ReaderGroup, given: Given | None, ground: Ground) -> int:
-    """Reads that its own assignor brings home; negative where more of them would cross than now."""
-    if given is None:
-        return 0
-    now = tally_reads(current_reads(group, ground), ground.masks)[0].crossing
-    then = tally_reads(given_reads(group, ground, given), ground.masks)[0].crossing
-    return min(now - then, own_gain(group, given, ground))
 
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
