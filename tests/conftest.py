@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -92,7 +93,7 @@ def cluster_factory() -> Iterator[ClusterFactory]:
 @pytest.hookimpl(tryfirst=True)  # before `-m` is looked at, also in a worker process
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())):
+        if CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())) or "integration" in item.path.parts:
             item.add_marker(pytest.mark.integration)
     # The workload takes its part of the machine: what needs no workload runs before there is one.
     items.sort(key=lambda item: "demo_cluster" in getattr(item, "fixturenames", ()))
@@ -102,6 +103,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if harmful:
         config.hook.pytest_deselected(items=harmful)
         items[:] = [item for item in items if item not in set(harmful)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """No cluster of ours starts in a test that is not marked: it would run in the lane of those without brokers."""
+    marked = any(item.get_closest_marker(name) for name in ("integration", "drill"))
+    _start.allowed = marked
+
+
+class _Start:
+    """`EmbeddedCluster.start`, for tests that are marked."""
+
+    def __init__(self) -> None:
+        self.allowed = True
+        self._start = EmbeddedCluster.start
+
+    def __call__(self, *arguments: Any, **named: Any) -> EmbeddedCluster:
+        started = self._start(*arguments, **named)
+        if not self.allowed:
+            started.stop()
+            pytest.fail("mark this test `integration`: it starts a cluster")
+        return started
+
+
+_start = _Start()
+EmbeddedCluster.start = _start  # type: ignore[method-assign, assignment]
 
 
 def pytest_report_header() -> list[str]:

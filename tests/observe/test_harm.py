@@ -21,7 +21,7 @@ from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, gaps, produce, wait_for
 from tests.raw_member import RawMember
 
-pytestmark = pytest.mark.harm
+pytestmark = [pytest.mark.harm, pytest.mark.integration]
 
 CALL_MS = 1_500
 SCOPE = Scope(call_timeout_ms=CALL_MS, refresh_ms={})

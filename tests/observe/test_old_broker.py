@@ -16,6 +16,8 @@ from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, kinds, produce, topics
 from tests.raw_member import RawMember
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def old() -> Iterator[EmbeddedCluster]:

@@ -27,6 +27,8 @@ from agent.observe import Clients, Recall, Scope, observe
 from config.kafka_client import KafkaClientConfig
 from tests.observe.live import commit, gaps, kinds, topics, wait_for
 
+pytestmark = pytest.mark.integration
+
 RIGHTS = (
     (ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE),
     (ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE_CONFIGS),
