@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from agent.act import Hands, NoHands, Outcome, act
+from agent.collector import CYCLES_BETWEEN_WALKS, no_walks, walk_all
 from agent.cycle import Cycle, changes
 from agent.decode import decode_members
 from agent.detect import detect
@@ -71,6 +72,7 @@ class Line:
         self._hands = hands or NoHands()
         self._memos = {stage: Memo() for stage in ("decode", "model", "detect", "plan", "propose")}
         self._took_ms: dict[str, int] = {}
+        self._turns = 0
 
     def look(self, look: Look) -> Observation:
         """The cluster once more."""
@@ -79,24 +81,24 @@ class Line:
 
     def snapshot(self, observation: Observation, memory: Memory) -> Snapshot:
         """What the observation shows."""
-        with self._timed("decode"):
+        with self._timed("decode"), no_walks():
             decoded = decode_members(observation, self._memos["decode"])
-        with self._timed("model"):
+        with self._timed("model"), no_walks():
             return take_snapshot(observation, decoded, memory, self.limits, self._memos["model"])
 
     def detect(self, snapshot: Snapshot, memory: Memory) -> Detection:
         """What is wrong."""
-        with self._timed("detect"):
+        with self._timed("detect"), no_walks():
             return detect(snapshot, memory, self.limits, self._memos["detect"])
 
     def plan(self, snapshot: Snapshot, detection: Detection) -> Plan:
         """What would mend it."""
-        with self._timed("plan"):
+        with self._timed("plan"), no_walks():
             return make_plan(snapshot, detection, self.limits, self._memos["plan"])
 
     def propose(self, snapshot: Snapshot, plan: Plan, detection: Detection) -> tuple[Proposal, ...]:
         """The plan as proposals."""
-        with self._timed("propose"):
+        with self._timed("propose"), no_walks():
             return propose(snapshot, plan, detection, self.limits, self._memos["propose"])
 
     def guard(self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory) -> tuple[Verdict, ...]:
@@ -120,6 +122,9 @@ class Line:
             if stage in self._took_ms:  # a stage that did not run keeps what it has
                 memo.turn()
         took, self._took_ms = self._took_ms, {}
+        self._turns += 1
+        if self._turns % CYCLES_BETWEEN_WALKS == 0:
+            walk_all()
         return took
 
     @contextmanager
