@@ -134,6 +134,7 @@ def test_mode_propose_changes_nothing_but_its_own_topics(proposing: Ran) -> None
 
 
 @pytest.mark.parametrize("mode", ["proposing", "observing"])
+@pytest.mark.usefixtures("demo_cluster", "work")  # said aloud, so that these run with the others of this module
 def test_sigterm_ends_it_within_five_seconds_and_loses_nothing(mode: str, request: pytest.FixtureRequest) -> None:
     ran: Ran = request.getfixturevalue(mode)
     assert (ran.exit_code, ran.log[-1]["event"]) == (0, "stopped")

@@ -147,6 +147,7 @@ def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: Eye, strateg
 
 
 @pytest.mark.parametrize("protocol", [Protocol.RANGE, Protocol.COOPERATIVE_STICKY])
+@pytest.mark.drill
 def test_a_librdkafka_leader_balances_at_the_cost_that_was_predicted(
     lab: Lab, watching: Eye, protocol: Protocol
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_librdkafka_leader_balances_at_the_cost_that_was_predicted(
 
 
 @pytest.mark.parametrize(("client", "assignor"), [("kafka-python", KafkaPythonRange), ("aiokafka", AiokafkaRange)])
+@pytest.mark.drill
 def test_a_python_leader_balances_at_the_cost_that_was_predicted(
     lab: Lab, watching: Eye, client: str, assignor: Any
 ) -> None:
@@ -185,6 +187,7 @@ def _balanced_at_the_cost(lab: Lab, eye: Eye, client: str, strategy: Any, softwa
     assert costs[0] == costs[1]
 
 
+@pytest.mark.drill
 def test_a_brokers_uniform_assignor_gives_what_was_predicted(lab: Lab, watching: Eye) -> None:
     name = lab.name("foretold-uniform")
     plan = LibrdkafkaGroupPlan(group=name, topic=topic_of(lab), racks=RACKS, protocol=Protocol.CONSUMER)
@@ -326,6 +329,7 @@ def test_an_application_gets_what_was_predicted(
     assert_got(predicted, got)
 
 
+@pytest.mark.drill
 def test_a_streams_group_gets_what_was_predicted(lab: Lab, java: JavaHost, watching: Eye) -> None:
     name = lab.name("streams")
     java.set_group_configs(name, {"streams.num.standby.replicas": "1"})

@@ -43,6 +43,7 @@ def group(demo_cluster: EmbeddedCluster, topic: str) -> Iterator[Group]:
         made.close()
 
 
+@pytest.mark.drill
 def test_what_is_simulated_is_what_then_happens(demo_cluster: EmbeddedCluster, group: Group) -> None:
     servers, name = demo_cluster.bootstrap_servers, group.plan.group
     with Eye(settings_for(servers)) as eye:

@@ -19,7 +19,7 @@ from tests.command import rackwise
 from tests.conftest import ClusterFactory
 from tests.eye import Eye, settings_for
 
-pytestmark = pytest.mark.harm
+pytestmark = [pytest.mark.harm, pytest.mark.drill]
 RACKS = ("a", "a", "b", "c", "c")
 """Brokers 1 and 2 are in rack a; three of five controllers are left without it."""
 PLACED = {
