@@ -96,7 +96,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if CLUSTER_FIXTURES & set(getattr(item, "fixturenames", ())) or "integration" in item.path.parts:
             item.add_marker(pytest.mark.integration)
     # The workload takes its part of the machine: what needs no workload runs before there is one.
-    items.sort(key=lambda item: "demo_cluster" in getattr(item, "fixturenames", ()))
+    # Instances that come and go are missed only when their sessions end, so applications are scaled out last of all.
+    items.sort(
+        key=lambda item: (
+            "demo_cluster" in getattr(item, "fixturenames", ()),
+            item.path.name == "test_scale_out.py",
+        )
+    )
     if BOOTSTRAP not in os.environ or _foreign_may_be_harmed():
         return
     harmful = [item for item in items if _harms_foreign(item)]
