@@ -6,7 +6,8 @@
     ├── Retryable                    the same call may succeed without anybody changing anything
     │   ├── ClusterUnreachable       exit 5   no broker answered in time
     │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
-    │   └── PartialAnswer            exit 5   some of what was asked for is missing
+    │   ├── PartialAnswer            exit 5   some of what was asked for is missing
+    │   └── JournalUnavailable       exit 5   the journal could not be read or written in time
     ├── GaveUp                       this attempt is over; a person, or a later cycle, may try again
     │   ├── AuthenticationFailed     exit 2   wrong user, password or mechanism
     │   ├── TlsFailed                exit 2   wrong CA, certificate, host name, or no TLS at all
@@ -15,6 +16,7 @@
         ├── ConfigError              exit 2   a setting is unknown, contradictory or out of its limits
         ├── BadInput                 exit 2   a file or an argument cannot be read
         ├── WrongCluster             exit 2   the cluster is not the one that was expected
+        ├── FencedOut                exit 6   another agent took over
         └── UnsupportedCluster       exit 1   the brokers are too old for what rackwise needs
 
 Each error is three sentences: *what* happened, *why*, and what *to do*. Nothing here knows a Kafka client.
@@ -64,6 +66,12 @@ class PartialAnswer(Retryable):
     exit_code = 5
 
 
+class JournalUnavailable(Retryable):
+    """The journal could not be read or written in time; nothing may be done without it."""
+
+    exit_code = 5
+
+
 class GaveUp(RackwiseError):  # noqa: N818 the name says what may be done next
     """This attempt is over. The daemon may try again in a later cycle: credentials and certificates get rotated."""
 
@@ -106,6 +114,12 @@ class WrongCluster(Fatal):
     """The cluster id is not the expected one."""
 
     exit_code = 2
+
+
+class FencedOut(Fatal):
+    """Another agent took over: this one must not act any more."""
+
+    exit_code = 6
 
 
 class UnsupportedCluster(Fatal):

@@ -12,7 +12,7 @@ from agent.detect.finding import Evidence, Finding
 from agent.model.snapshot import TaskCopy
 from agent.record.events import Event, Kind
 from agent.record.telemetry import limits_digest
-from agent.record.typed_json import to_json
+from agent.typed_json import to_json
 
 
 class ReportData(NamedTuple):

@@ -27,7 +27,7 @@ from agent.observation import (
     RawTopic,
     Rights,
 )
-from agent.record.typed_json import UnreadableError
+from agent.typed_json import UnreadableError
 
 VERSION = 1
 MAX_RECORD_CHARS = 900_000

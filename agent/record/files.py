@@ -15,7 +15,7 @@ from typing import Protocol, TextIO, TypeVar
 
 from agent.errors import BadInput
 from agent.record.events import Event, from_lines
-from agent.record.typed_json import UnreadableError
+from agent.typed_json import UnreadableError
 
 
 class HasText(Protocol):

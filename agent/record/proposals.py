@@ -16,7 +16,7 @@ from agent.propose.proposal import SCHEMA_VERSION, Proposal
 from agent.record.cloud_events import headers, source
 from agent.record.publisher import Record
 from agent.record.reader import Read
-from agent.record.typed_json import UnreadableError, from_json, to_json
+from agent.typed_json import UnreadableError, from_json, to_json
 
 CREATED = f"rackwise.proposal.created.v{SCHEMA_VERSION}"
 VOID = "rackwise.proposal.void.v1"

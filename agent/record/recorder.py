@@ -28,7 +28,7 @@ from agent.record.publisher import Counts, Publisher, Record
 from agent.record.reader import open_reader
 from agent.record.restart import MEMORY_PARTITION, Restored, restore
 from agent.record.telemetry import observation_to_events
-from agent.record.typed_json import UnreadableError
+from agent.typed_json import UnreadableError
 
 RESTORE_MS = 10_000
 

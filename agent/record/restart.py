@@ -16,7 +16,7 @@ from agent.clock import Instant
 from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json
 from agent.record.events import Kind, from_lines
 from agent.record.reader import Span, TopicReader, open_reader
-from agent.record.typed_json import UnreadableError
+from agent.typed_json import UnreadableError
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500

@@ -37,7 +37,7 @@ from agent.record.events import (
     ReplicaBytes,
     TopicData,
 )
-from agent.record.typed_json import UnreadableError, from_json, to_json
+from agent.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 
 

@@ -17,7 +17,7 @@ from agent.record.proposals import CREATED, VOID, Life, Published, Update, propo
 from agent.record.publisher import Record
 from agent.record.reader import Read
 from agent.record.schema import life_schema
-from agent.record.typed_json import UnreadableError
+from agent.typed_json import UnreadableError
 
 NOW = 1_760_000_000_123
 TTL = 900_000

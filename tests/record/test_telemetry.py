@@ -19,7 +19,7 @@ from agent.record.telemetry import (
     observation_from_events,
     observation_to_events,
 )
-from agent.record.typed_json import UnreadableError
+from agent.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 from tests.record.observations import LIMITS, MEMORIES, OBSERVATIONS
 
