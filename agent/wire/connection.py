@@ -8,6 +8,7 @@ closed and never used again, as a late answer would be taken for the next one's.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 import struct
@@ -33,6 +34,7 @@ from agent.wire.settings import Address, WireSettings
 
 _TLS_ALERT = b"\x15\x03"
 _REAUTHENTICATE_AT = 0.85
+_IDLE_S = 1.0
 
 
 class Connection:
@@ -61,10 +63,26 @@ class Connection:
         return best
 
     def call(self, api: Api, message: Any, deadline: Deadline, *, version: int) -> Any:
-        """The decoded answer. Raises CallFailed, after which the connection is closed unless the answer was whole."""
+        """The decoded answer. Raises CallFailed, after which the connection is closed unless the answer was whole.
+
+        The failure of a call that changes something tells by ``sent`` whether the request may have reached the broker.
+        """
         self._correlation_id = (self._correlation_id + 1) % 2**31
+        request = encode(message, version, self._correlation_id, self._settings.client_id)
+        may_have_left = False
         try:
-            self._send(encode(message, version, self._correlation_id, self._settings.client_id), deadline)
+            if api.changes and time.monotonic() - self.last_used > _IDLE_S:
+                self._check_quiet()
+            self._await_start(deadline)
+            may_have_left = api.changes
+            self._send(request, deadline)
+            return self._answer(api, version, deadline)
+        except CallFailed as failure:
+            failure.sent = may_have_left
+            raise
+
+    def _answer(self, api: Api, version: int, deadline: Deadline) -> Any:
+        try:
             frame = self._receive_frame(api, deadline)
         except CallFailed:
             self.close()
@@ -75,6 +93,19 @@ class Connection:
             self.close()
             raise CallFailed(GapCause.ERROR, f"{self.address} answered another request than {api.name}")
         return decode(api, version, memoryview(frame))
+
+    def _check_quiet(self) -> None:
+        """Whatever can be read before anything was asked is the broker's farewell: nothing was sent yet, so say so."""
+        readable = select.poll()
+        readable.register(self._sock, select.POLLIN | select.POLLHUP | select.POLLERR)
+        if readable.poll(0):
+            self.close()
+            raise self._closed_by_peer(stale=True)
+
+    def _await_start(self, deadline: Deadline) -> None:
+        if deadline.over:
+            self.close()
+            raise self._timed_out("to take the request")
 
     @property
     def closed(self) -> bool:
@@ -149,8 +180,10 @@ class Connection:
             self._await_until(deadline)
             self._sock.sendall(data)
         except TimeoutError as error:
+            self.close()
             raise self._timed_out("to take the request") from error
         except OSError as error:
+            self.close()
             raise self._broken(error, stale=True) from error
 
     def _receive_frame(self, api: Api, deadline: Deadline) -> bytearray:
@@ -217,8 +250,9 @@ def open_connection(address: Address, settings: WireSettings, deadline: Deadline
     connection = Connection(address, settings, dial(address, settings.tls, within))
     try:
         connection.set_up(within)
-    except CallFailed:
+    except CallFailed as failure:
         connection.close()
+        failure.sent = False
         raise
     return connection
 

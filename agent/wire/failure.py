@@ -32,6 +32,8 @@ class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tr
         """True when the broker only passes the question on to the controller: a silence is then not its own."""
         self.stale = stale
         """True when the connection broke before a byte of the answer came: the broker may just have closed it."""
+        self.sent = False
+        """True when a request that changes something may have left: what became of it is to be looked up."""
 
 
 class UnusableAnswer(CallFailed):

@@ -5,7 +5,8 @@ A broker that let a deadline pass, and answered nothing else meanwhile, is not a
 again at once, as that costs nothing; so is one that only passes a question on to the controller, and so are all when
 nobody else is left. Each address has at most ``LANES`` connections, so that a large answer does not hold up a small
 one. A connection that broke before a byte of the answer came was most likely closed by the broker while it was idle:
-the call is repeated once on a new one. Every call made here only reads.
+the call is repeated once on a new one. A call that changes something is never repeated, neither here nor at another
+broker, once its request may have left (`CallFailed.sent`).
 """
 
 from __future__ import annotations
@@ -93,6 +94,8 @@ class Pool:
                 return broker, self._ask_at(address, ask, deadline.part(share), last_resort=last_resort)
             except CallFailed as failure:
                 failures.append(failure)
+                if failure.sent:
+                    raise
                 if deadline.over or failure.cause is GapCause.NOT_ALLOWED:
                     break
         if not failures:
@@ -130,9 +133,9 @@ class Pool:
         try:
             return self._use(connection, ask, deadline)
         except CallFailed as failure:
-            if not failure.stale or fresh:
+            if not failure.stale or fresh or failure.sent:
                 raise
-        # The idle connection had been closed by the broker; only reads come here, so asking twice is harmless.
+        # The idle connection had been closed by the broker; what only reads may be asked twice.
         connection = self._open(address, deadline)
         return self._use(connection, ask, deadline)
 

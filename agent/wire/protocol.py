@@ -76,6 +76,8 @@ class Api(NamedTuple):
 
     request: Any
     response: Any
+    changes: bool = False
+    """True for a call that changes the cluster: no layer below its caller ever makes it twice."""
 
     @property
     def key(self) -> int:

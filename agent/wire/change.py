@@ -1,0 +1,66 @@
+"""What became of a call that changes something: an answer is a value, and "nobody knows" is one of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.observation import GapCause
+from agent.wire.failure import CallFailed, from_error_name
+from agent.wire.protocol import error_name
+
+
+class Fate(StrEnum):
+    """What is known of a change that was asked for."""
+
+    DONE = "done"
+    """The broker said that it took it."""
+    REFUSED = "refused"
+    """The broker said that it did not."""
+    NOT_SENT = "not sent"
+    """The request never left: nothing changed, and it may be tried again."""
+    UNKNOWN = "unknown"
+    """It may have been done or may still be done; look before anything else."""
+
+
+class Answered(NamedTuple):
+    """What became of one change."""
+
+    fate: Fate
+    error: str | None = None
+    """Kafka's name of the error when it was refused or its fate is unknown; None without one."""
+    detail: str = ""
+    """For people."""
+
+    @property
+    def done(self) -> bool:
+        """True when the broker took it."""
+        return self.fate is Fate.DONE
+
+
+DONE = Answered(Fate.DONE)
+
+_UNDECIDED = frozenset({"REQUEST_TIMED_OUT", "ERROR_-1", "NETWORK_EXCEPTION", "NOT_CONTROLLER"})
+"""What a broker says that passed the request on and did not hear what became of it.
+
+NOT_CONTROLLER among them: the controller that loses its office says so of a write that it had begun already.
+ERROR_-1 is Kafka's UNKNOWN_SERVER_ERROR.
+"""
+
+
+def answered(code: int, message: str | None) -> Answered:
+    """The answer that an error code of Kafka stands for; 0 is done."""
+    name = error_name(code)
+    if name is None:
+        return DONE
+    failure = from_error_name(name, message)
+    return Answered(Fate.UNKNOWN if name in _UNDECIDED else Fate.REFUSED, name, failure.detail)
+
+
+def unanswered(failure: CallFailed) -> Answered:
+    """The answer when none came, or none that could be read."""
+    if failure.sent:
+        return Answered(Fate.UNKNOWN, None, failure.detail)
+    if failure.cause in (GapCause.NOT_ALLOWED, GapCause.UNSUPPORTED):
+        return Answered(Fate.REFUSED, failure.cause.name, failure.detail)
+    return Answered(Fate.NOT_SENT, None, failure.detail)
