@@ -13,6 +13,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
 
+from agent.limits_execute import ExecuteLimits
+
 
 class Mode(StrEnum):
     """How far the agent may go. Only the guard asks."""
@@ -139,6 +141,8 @@ class Limits:
     """A throttle with no reassignment running counts as left behind after this long."""
     no_longer_shown_share: float = 0.2
     """Part of topics or groups that may vanish between two looks before the new world is doubted."""
+    execute: ExecuteLimits = field(default_factory=ExecuteLimits)
+    """What holds in mode ``execute`` besides."""
 
     def group(self, group_id: str) -> GroupLimits:
         """The settings of that group, or the defaults."""

@@ -1,0 +1,182 @@
+"""Limits of acting: everything that guard, executor, trigger and probing may know of the settings.
+
+Cut from the settings once at start, as `agent.limits` is; the defaults are the settings' own, so pure code and tests
+build it without settings. None is "no bound" or "not set", never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from agent.windows import Windows
+
+
+class Told(StrEnum):
+    """What the user says about a group; unknown leaves it to what is seen."""
+
+    UNKNOWN = "unknown"
+    YES = "yes"
+    NO = "no"
+
+
+class JournalKind(StrEnum):
+    """Where the journal is kept."""
+
+    KAFKA = "kafka"
+    """A compacted topic with a fenced writer; several agents may stand by."""
+    FILE = "file"
+    """A locked file of one host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerLimits:
+    """Which groups may be triggered; each group may have its own."""
+
+    allow_eager: bool = False
+    """Eager groups give up every partition in a rebalance."""
+    allow_static: bool = False
+    """Groups with static members (``group.instance.id``)."""
+    allow_long_poll: bool = False
+    """Groups that may take long to come back to a poll."""
+    allow_rolling: bool = False
+    """Groups whose members are being restarted one after the other."""
+    allow_transactional: bool = False
+    """Groups whose members write in transactions."""
+    transactional: Told = Told.UNKNOWN
+    """Unknown counts as yes for plain consumers and as no for Streams."""
+    long_poll: Told = Told.UNKNOWN
+    """Unknown is learned from earlier rebalances."""
+    rolling: Told = Told.UNKNOWN
+    """Unknown is told by the members that came and went lately."""
+    long_poll_ms: int = 10_000
+    """A group whose last rebalances took longer than this counts as one with long polls."""
+    rolling_window_ms: int = 300_000
+    """Members that came or went within this time count as a rolling restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRule:
+    """Approves a proposal without a person when every bound that is set holds; at least one bound is."""
+
+    name: str
+    kinds: frozenset[str] = frozenset(("reassign", "leaders", "trigger"))
+    """Values of `ProposalKind`."""
+    reasons: frozenset[str] = frozenset()
+    """Names of `ProposalReason` in lower case with dashes; empty: any."""
+    max_bytes: int | None = None
+    """Bytes copied or restored, at most; a proposal whose bytes are unknown is above every bound."""
+    max_moves: int | None = None
+    keep_leaders: bool = False
+    """Only what changes no preferred leader."""
+    min_gain_usd_per_day: float | None = None
+    min_gain_bytes_per_s: float | None = None
+    """Cross-rack bytes per second that it saves, at least; unknown is below every bound."""
+    topics: tuple[str, ...] = ()
+    """Shell-style patterns; empty: any. Asked of proposals about topics."""
+    groups: tuple[str, ...] = ()
+    """Shell-style patterns; empty: any. Asked of proposals about groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecuteLimits:
+    """Budgets, paces, windows and approvals of mode ``execute``."""
+
+    cluster_id: str | None = None
+    """The only cluster that may be acted upon; None: whichever the observer looks at."""
+    journal: JournalKind = JournalKind.KAFKA
+    request_timeout_ms: int = 10_000
+    """Hard deadline of one mutating request."""
+    tick_ms: int = 1_000
+    """Time between two steps of the executor while a plan is open."""
+    intent_valid_ms: int = 2_000
+    """How old a durable intent may be when its request is sent; an older one is written anew."""
+
+    # --- what may be touched
+    include_topics: tuple[str, ...] = ()
+    """Shell-style patterns of topics that may be acted upon; empty: all that are proposed."""
+    exclude_topics: tuple[str, ...] = ()
+    include_groups: tuple[str, ...] = ()
+    exclude_groups: tuple[str, ...] = ()
+    windows: Windows = field(default_factory=Windows)
+
+    # --- pace of reassignments
+    max_moves_per_broker: int = 5
+    """Partitions that a broker may receive or give away at once."""
+    max_moves_per_cluster: int = 250
+    """Partitions that move at once."""
+    max_bytes_in_flight: int | None = 100_000_000_000
+    """Bytes still to be copied at once; a single partition above it moves alone. None: no bound."""
+    batch_partitions: int = 50
+    """Partitions of one request."""
+    throttle_bytes_per_s: int | None = None
+    """Replication rate per broker; None: worked out from headroom."""
+    throttle_floor_bytes_per_s: int = 1_000_000
+    throttle_ceiling_bytes_per_s: int = 100_000_000
+    throttle_headroom_share: float = 0.5
+    """Part of a broker's unused network rate that moves may take."""
+    broker_bytes_per_s: int = 125_000_000
+    """What a broker's network carries each way, from which headroom is worked out."""
+    min_isr_guard: bool = True
+    """Stop and undo when a partition in the plan is at or under its min ISR."""
+    stuck_after_ms: int = 300_000
+    """A move without progress for this long is re-paced once, then cancelled."""
+    grace_after_broker_loss_ms: int = 60_000
+    """How long a lost broker is waited for before its moves are cancelled."""
+
+    # --- triggers
+    trigger: TriggerLimits = field(default_factory=TriggerLimits)
+    """For all groups that have none of their own."""
+    group_triggers: Mapping[str, TriggerLimits] = field(default_factory=lambda: MappingProxyType({}))
+    own_rebalance_wait_ms: int = 300_000
+    """``metadata.max.age.ms``: how long a group's own rebalance after a rack change is waited for."""
+    trigger_budget_per_group_per_hour: int = 6
+    trigger_budget_per_cycle: int = 5
+    trigger_budget_per_hour: int = 100
+    trigger_budget_per_day: int = 500
+    batch_budget_per_hour: int = 120
+    """Reassignment requests per hour."""
+    batch_budget_per_day: int = 1_000
+    move_budget_bytes_per_day: int | None = None
+    """Bytes whose copying may begin within a day; None: no bound."""
+
+    # --- probing, as KIP-441 has it
+    probing: bool = True
+    """Whether warm-ups that have caught up may be promoted by a trigger."""
+    probing_floor_ms: int = 10_000
+    """Least time between two triggers for warm-ups of one group."""
+    probing_backoff_factor: float = 2.0
+    """By what the floor grows each time that nothing was promoted."""
+    probing_backoff_max_ms: int = 300_000
+    probing_near_deadline_ms: int = 15_000
+    """No trigger when the application asks by itself within this time (``nextRebalanceMs``)."""
+    probing_share_ms: int = 5_000
+    """Warm-ups that will be caught up within this time of each other share one trigger."""
+    probing_budget_per_group_per_hour: int = 60
+    probing_standbys: bool = False
+    """Whether a standby whose lag grows without bound may be answered by a trigger."""
+
+    # --- what is worth it
+    payback_max_days: float | None = 30.0
+    """What is saved must pay for the bytes that are copied within this time; None: not asked."""
+    hysteresis_share: float = 0.2
+    """What was acted upon lately must gain this much more than the least gain..."""
+    hysteresis_window_ms: int = 86_400_000
+    """...where lately is this long."""
+    move_cooldown_ms: int = 600_000
+    """Least time between the end of a reassignment of a topic and the next of the same topic."""
+
+    # --- approvals
+    approve_triggers: bool = True
+    """Default rule: triggers within budget need no person."""
+    approval_rules: tuple[ApprovalRule, ...] = ()
+    approval_valid_ms: int = 3_600_000
+    """An approval expires when nothing was begun for this long."""
+    second_person: bool = False
+    """Whoever asked for a reassignment or leader change may not be the one who approves it."""
+
+    def for_group(self, group_id: str) -> TriggerLimits:
+        """What holds for that group."""
+        return self.group_triggers.get(group_id, self.trigger)

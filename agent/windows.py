@@ -1,0 +1,149 @@
+"""When may be acted? Maintenance windows and blackouts, as predicates on the clock.
+
+A window is a stretch of wall-clock time in an IANA zone: "from 22:00 to 06:00, beginning on Monday to Friday, in
+Europe/Berlin". An instant is within it when a clock on the wall there would say so: an hour that comes twice when
+clocks are set back is within it twice, and minutes that are left out when they are set forward never are. So nothing is
+scheduled that a change of clocks could skip or double; whoever acts asks again right before each act.
+
+Open: within some allowed window (or none is given), and within no blackout. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+DAY_MINUTES = 1_440
+HORIZON_DAYS = 400
+"""How far ahead the next opening is looked for."""
+EVERY_DAY = frozenset(range(7))
+
+
+class Window(NamedTuple):
+    """One stretch of wall-clock time, on some days of the week."""
+
+    name: str
+    zone: str
+    """IANA name, such as ``Europe/Berlin``."""
+    start_minute: int = 0
+    """Minutes after midnight at which it begins."""
+    end_minute: int = 0
+    """Minutes after midnight at which it ends; not after the start means on the next day, equal is a whole day."""
+    days: frozenset[int] = EVERY_DAY
+    """Days on which it begins; Monday is 0."""
+    first: date | None = None
+    """First and last day on which it begins, in its zone."""
+    last: date | None = None
+    kinds: frozenset[str] = frozenset()
+    """Kinds of proposals that it is about; empty: all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """All windows; without any, everything may be done at any time."""
+
+    allow: tuple[Window, ...] = ()
+    blackout: tuple[Window, ...] = ()
+
+
+class Closed(NamedTuple):
+    """Not now, and why."""
+
+    sentence: str
+    until_ms: int | None
+    """The next opening in epoch milliseconds; None when there is none within `HORIZON_DAYS`."""
+
+
+def closed(windows: Windows, kind: str, now_ms: int) -> Closed | None:
+    """Why nothing of that kind may be done at this instant; None when it may."""
+    now = datetime.fromtimestamp(now_ms / 1_000, UTC)
+    dark = next((window for window in _of(windows.blackout, kind) if within(window, now)), None)
+    if dark is None and is_open(windows, kind, now):
+        return None
+    opens = next_opening(windows, kind, now)
+    why = f"blackout {dark.name} is on" if dark is not None else _outside(windows, kind)
+    when = f"until {_shown(opens)}" if opens is not None else f"and opens not within {HORIZON_DAYS} days"
+    return Closed(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
+
+
+def is_open(windows: Windows, kind: str, now: datetime) -> bool:
+    """Whether something of that kind may be done at this instant (a datetime in UTC)."""
+    allowing = _of(windows.allow, kind)
+    if allowing and not any(within(window, now) for window in allowing):
+        return False
+    return not any(within(window, now) for window in _of(windows.blackout, kind))
+
+
+def within(window: Window, now: datetime) -> bool:
+    """Whether a clock on the wall of the window's zone shows a time of the window."""
+    local = now.astimezone(_zone(window.zone))
+    minute, today = local.hour * 60 + local.minute, local.date()
+    if window.end_minute > window.start_minute:
+        return window.start_minute <= minute < window.end_minute and _begins_on(window, today)
+    if minute >= window.start_minute and _begins_on(window, today):
+        return True
+    return minute < window.end_minute and _begins_on(window, today - timedelta(days=1))
+
+
+def next_opening(windows: Windows, kind: str, now: datetime) -> datetime | None:
+    """The first instant after now at which it is open; None when there is none within `HORIZON_DAYS`."""
+    every = (*_of(windows.allow, kind), *_of(windows.blackout, kind))
+    for day in range(-1, HORIZON_DAYS):
+        edges = {edge for window in every for edge in _edges(window, now.date() + timedelta(days=day))}
+        for edge in sorted(edges):
+            if edge > now and is_open(windows, kind, edge):
+                return edge
+    return None
+
+
+def _of(windows: Iterable[Window], kind: str) -> tuple[Window, ...]:
+    return tuple(window for window in windows if not window.kinds or kind in window.kinds)
+
+
+def _begins_on(window: Window, day: date) -> bool:
+    after = window.first is None or day >= window.first
+    return after and (window.last is None or day <= window.last) and day.weekday() in window.days
+
+
+def _edges(window: Window, day: date) -> Iterator[datetime]:
+    """Instants of that day in the zone at which the answer may change: its two times, midnight, a change of clocks."""
+    zone = _zone(window.zone)
+    for minute in {0, window.start_minute, window.end_minute % DAY_MINUTES}:
+        wall = datetime.combine(day, time(minute // 60, minute % 60), zone)
+        for fold in (0, 1):
+            yield wall.replace(fold=fold).astimezone(UTC)
+    begin = datetime.combine(day, time(), zone).astimezone(UTC)
+    end = datetime.combine(day + timedelta(days=1), time(), zone).astimezone(UTC)
+    if begin.astimezone(zone).utcoffset() != end.astimezone(zone).utcoffset():
+        yield _change(zone, begin, end)
+
+
+def _change(zone: ZoneInfo, begin: datetime, end: datetime) -> datetime:
+    """The first instant after ``begin`` at which the zone's clocks are set as at ``end``."""
+    low, high = int(begin.timestamp()), int(end.timestamp())
+    offset = begin.astimezone(zone).utcoffset()
+    while high - low > 1:
+        middle = (low + high) // 2
+        if datetime.fromtimestamp(middle, zone).utcoffset() == offset:
+            low = middle
+        else:
+            high = middle
+    return datetime.fromtimestamp(high, UTC)
+
+
+def _outside(windows: Windows, kind: str) -> str:
+    named = ", ".join(window.name for window in _of(windows.allow, kind))
+    return f"outside of the windows that allow it ({named})"
+
+
+def _shown(instant: datetime) -> str:
+    return instant.strftime("%Y-%m-%d %H:%M UTC")
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
