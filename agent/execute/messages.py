@@ -1,0 +1,264 @@
+"""What an executor is told and what it asks for.
+
+The shell carries out one asking command at a time (`Append`, `Look`, `Alter`, `Cancel`, `Configure`, `Elect`), gives
+its answer back as an event and only then gets the next one; `Say` and `Finish` need no answer. Before each event it
+tells the time that passed (`Tick`), on the monotonic clock.
+
+A request that changes the cluster is begun within ``policy.fresh_ms`` of the *begin* of the append before it, or not at
+all (`Kind.NOT_SENT`): so a process that was frozen in between finds out before it acts.
+
+``agent.execute.machine``: ``resume(records) -> (state, commands)`` and
+``step(state, event, policy) -> (state, commands)``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.execute.values import Change, Plan, PlanState, Resource
+from assignors.problem import TopicPartition
+
+# --- what is seen ---------------------------------------------------------------------------------------
+
+
+class SeenPartition(NamedTuple):
+    """A partition in topic metadata."""
+
+    id: TopicPartition
+    topic_id: str
+    leader: int | None
+    replicas: tuple[int, ...]
+    """While it moves: the union, targets first."""
+    isr: frozenset[int]
+    min_isr: int | None = None
+    """``min.insync.replicas`` in force; None when it did not answer."""
+
+
+class SeenMove(NamedTuple):
+    """A row of the controller's list of reassignments."""
+
+    id: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas that it is to end with, in order."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+class SeenThrottle(NamedTuple):
+    """A throttle setting with its layers."""
+
+    resource: Resource
+    key: str
+    own: str | None
+    """What is set for this broker or topic itself."""
+    default: str | None = None
+    """What holds without that: the cluster-wide default or the broker's own file."""
+
+
+class Seen(NamedTuple):
+    """One look, everything sorted.
+
+    The list of reassignments is read before topic metadata, so that what no longer moves has its end there; where two
+    brokers tell different replicas the look has failed.
+    """
+
+    brokers: frozenset[int]
+    """Brokers that are up."""
+    partitions: tuple[SeenPartition, ...]
+    """Of the topics that were asked for; one that is missing could not be seen."""
+    moves: tuple[SeenMove, ...] = ()
+    """All reassignments of the cluster."""
+    gone: frozenset[str] = frozenset()
+    """Topics of which two brokers say that there is none."""
+    throttles: tuple[SeenThrottle, ...] = ()
+    """Of the resources asked for; a key without any value is left out."""
+    unread: frozenset[Resource] = frozenset()
+    """Resources whose settings did not answer."""
+    traffic: tuple[tuple[int, float], ...] = ()
+    """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
+    bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
+    """(partition, broker, bytes on its disk), where log dirs answered."""
+
+
+# --- events ---------------------------------------------------------------------------------------------
+
+
+class Tick(NamedTuple):
+    """Time passed."""
+
+    elapsed_ms: int
+
+
+class Looked(NamedTuple):
+    """The answer to `Look`; None: it failed."""
+
+    seen: Seen | None
+
+
+class Appended(NamedTuple):
+    """The answer to `Append`: it is durable. When that is not certain, forget the state and `resume`."""
+
+
+class Kind(StrEnum):
+    """What became of one line of a request."""
+
+    OK = "done"
+    NOT_NEEDED = "nothing to do"
+    """NO_REASSIGNMENT_IN_PROGRESS, ELECTION_NOT_NEEDED."""
+    REFUSED = "refused"
+    """For good: the same request would be refused again."""
+    RETRY = "not now"
+    """For certain not done (NOT_CONTROLLER and the like)."""
+    UNCLEAN = "needs an unclean election"
+    """A cancel that would leave no replica in sync."""
+    GONE = "no such topic"
+    UNKNOWN = "unknown"
+    """No answer: it may have been done, or be done later."""
+    NOT_SENT = "not sent"
+    """Too long after the append."""
+
+
+class Result(NamedTuple):
+    """The answer for one partition or one resource."""
+
+    subject: TopicPartition | Resource
+    kind: Kind
+    sentence: str = ""
+
+
+class Answered(NamedTuple):
+    """The answer to `Alter`, `Cancel`, `Configure` or `Elect`; a subject that is missing is `Kind.UNKNOWN`."""
+
+    results: tuple[Result, ...]
+
+
+class Word(StrEnum):
+    """What an operator may say."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    ROLLBACK = "rollback"
+
+
+class Said(NamedTuple):
+    """An operator's word about a plan."""
+
+    word: Word
+    proposal_id: str
+    who: str = ""
+
+
+class Accepted(NamedTuple):
+    """A proposal was approved and the guard lets it begin."""
+
+    plan: Plan
+
+
+class May(NamedTuple):
+    """Whether a new batch may begin now (windows, blackouts, budgets, the global pause). At first: no."""
+
+    begin: bool
+    sentence: str = ""
+
+
+class Fenced(NamedTuple):
+    """Another agent leads: do nothing more, ever."""
+
+
+Event = Tick | Looked | Appended | Answered | Said | Accepted | May | Fenced
+
+# --- commands -------------------------------------------------------------------------------------------
+
+
+class Look(NamedTuple):
+    """Look at these topics and at the settings of these brokers and topics; the list of reassignments is whole."""
+
+    topics: tuple[str, ...]
+    resources: tuple[Resource, ...]
+
+
+class Move(NamedTuple):
+    """One line of a reassignment. Refused by ourselves when the partition differs from ``expected`` right before."""
+
+    id: TopicPartition
+    topic_id: str
+    expected: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+class Alter(NamedTuple):
+    """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first."""
+
+    moves: tuple[Move, ...]
+
+
+class Cancel(NamedTuple):
+    """Cancel reassignments of ours."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+class Op(StrEnum):
+    """Operations of IncrementalAlterConfigs."""
+
+    SET = "set"
+    DELETE = "delete"
+    APPEND = "append"
+    SUBTRACT = "subtract"
+
+
+class Setting(NamedTuple):
+    """One change of a throttle setting."""
+
+    resource: Resource
+    key: str
+    op: Op
+    value: str | None = None
+
+
+class Configure(NamedTuple):
+    """Change throttle settings; the answer is per resource."""
+
+    settings: tuple[Setting, ...]
+
+
+class Elect(NamedTuple):
+    """Elect preferred leaders."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+Act = Alter | Cancel | Configure | Elect
+
+
+class Append(NamedTuple):
+    """Write all of it in one transaction."""
+
+    changes: tuple[Change, ...]
+    then: Act | None = None
+    """What comes next when it is durable; the shell leaves it to the machine."""
+
+
+class Say(NamedTuple):
+    """Tell people."""
+
+    alarm: bool
+    sentence: str
+
+
+class Finish(NamedTuple):
+    """A plan has ended."""
+
+    proposal_id: str
+    state: PlanState
+    sentence: str
+
+
+Ask = Append | Look | Alter | Cancel | Configure | Elect
+Command = Ask | Say | Finish

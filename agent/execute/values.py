@@ -1,0 +1,240 @@
+"""What an executor remembers: plans, batches and throttle debts, and the policy that it keeps to.
+
+Invariant: these values are all of its memory. They are written to the journal before anything is done about them, and
+whoever reads them back and looks at the cluster knows as much as the agent that wrote them. All of them are hashable,
+so that the same machine runs live and in a model checker.
+
+A target goes through one batch for each direction. The states of a batch::
+
+    INTENT ──> SENT ──> ACKED ──> CLOSED
+       │        │  └───────────────^         all ends are known without an answer
+       │        └─> SENT                      the controller took no notice: asked again
+       └───────────────────────────^         nothing was sent
+
+and of a plan::
+
+    OPEN ──> ELECTING ──> DONE | FAILED
+      │  └─> CANCELLING ──> CANCELLED
+      └────> ROLLING_BACK ──> ROLLED_BACK
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from assignors.problem import TopicPartition
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+THROTTLE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
+"""The only settings that an executor ever writes."""
+
+
+class Target(NamedTuple):
+    """A partition with its replicas before and after, both in order: the first is the preferred leader."""
+
+    id: TopicPartition
+    topic_id: str
+    """As the proposal saw it: a topic of the same name with another id is another topic."""
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    bytes: int | None = None
+    """Size of one replica; None when unknown."""
+    bytes_per_s: float | None = None
+    """What producers write; None when unknown."""
+    gain: float = 0.0
+    """What the proposal says it brings, in bytes per second that stay in their rack; only compared."""
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        """Brokers that get a copy."""
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def moves_data(self) -> bool:
+        """False for a pure change of order."""
+        return bool(self.adding)
+
+    def back(self) -> Target:
+        """The way back."""
+        return self._replace(before=self.after, after=self.before, gain=0.0)
+
+
+class End(StrEnum):
+    """How it ended for one partition."""
+
+    DONE = "it has the planned replicas"
+    BACK = "it has its former replicas"
+    GONE = "its topic was deleted"
+    REPLACED = "its topic was deleted and made anew"
+    CHANGED = "someone else changed its replicas"
+    REFUSED = "the controller refused"
+    SKIPPED = "a broker that it needs is down"
+
+
+class PartitionEnd(NamedTuple):
+    """The end of one partition."""
+
+    id: TopicPartition
+    end: End
+
+
+class PlanState(StrEnum):
+    """Where a plan is; see the drawing above."""
+
+    OPEN = "open"
+    ELECTING = "electing"
+    CANCELLING = "cancelling"
+    ROLLING_BACK = "rolling back"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    ROLLED_BACK = "rolled back"
+    FAILED = "failed"
+
+
+ENDED = frozenset({PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, PlanState.FAILED})
+
+
+class Plan(NamedTuple):
+    """An accepted proposal, as it is carried out."""
+
+    proposal_id: str
+    targets: tuple[Target, ...]
+    """Sorted by partition."""
+    state: PlanState = PlanState.OPEN
+    paused: bool = False
+    """No new batch begins; what moves goes on."""
+    elections: int = 0
+    """How often preferred leaders were asked for."""
+    approved_by: str = ""
+    reason: str = ""
+    throttle_bytes_per_s: int | None = None
+    """The operator's own; None: as the policy says."""
+    max_moves: int | None = None
+    """At most so many partitions at a time; None: as the policy says."""
+    order: int = 0
+    """Plans are carried out one after the other, in the order in which they were accepted."""
+    sentence: str = ""
+    """How it came to this state."""
+
+    @property
+    def ended(self) -> bool:
+        """True when nothing is left to do."""
+        return self.state in ENDED
+
+
+class BatchState(StrEnum):
+    """Where a batch is; see the drawing above."""
+
+    INTENT = "intent"
+    SENT = "sent"
+    """Written right before the request: it may have been sent."""
+    ACKED = "acked"
+    CLOSED = "closed"
+
+
+class Batch(NamedTuple):
+    """Partitions that move together. Its entry is rewritten as it goes on."""
+
+    proposal_id: str
+    number: int
+    """Counts the batches of a plan from 1."""
+    targets: tuple[Target, ...]
+    """``before`` is what the partition must have right before the request."""
+    state: BatchState = BatchState.INTENT
+    back: bool = False
+    """True for a batch that takes finished partitions back."""
+    rate_bytes_per_s: int | None = None
+    """None: not throttled by us."""
+    repaced: bool = False
+    """A stuck batch gets more room once."""
+    sendings: int = 0
+    """How often the request may have been sent."""
+    cancelling: tuple[TopicPartition, ...] = ()
+    """Partitions whose move is to be cancelled; it never leaves this list."""
+    ends: tuple[PartitionEnd, ...] = ()
+    sentence: str = ""
+
+
+class Resource(NamedTuple):
+    """What a setting belongs to."""
+
+    kind: str
+    """``broker`` or ``topic``."""
+    name: str
+
+
+class Debt(NamedTuple):
+    """A throttle setting that we have set, or are about to set, and shall take away."""
+
+    resource: Resource
+    key: str
+    ours: str
+    """A rate, or the entries that we add to a list."""
+    before: str | None
+    """The resource's own value before ours; None when it had none."""
+    proposal_id: str
+    number: int
+    """The batch it was made for."""
+    formerly: str | None = None
+    """A rate of ours that may still stand there."""
+    topic_id: str | None = None
+    tries: int = 0
+
+
+class Paid(NamedTuple):
+    """A debt that is no more."""
+
+    resource: Resource
+    key: str
+
+
+Change = Plan | Batch | Debt | Paid
+"""What one line of an append says."""
+
+
+class Records(NamedTuple):
+    """What the journal says, typed."""
+
+    plans: tuple[Plan, ...] = ()
+    """Plans that have not ended, in the order in which they were accepted."""
+    batches: tuple[Batch, ...] = ()
+    """The batches of those plans, by plan and number."""
+    debts: tuple[Debt, ...] = ()
+    """Sorted by resource and key; also those that ended plans left because a broker is down."""
+    known: frozenset[str] = frozenset()
+    """Proposals that were accepted once: none of them is accepted again."""
+
+
+class Policy(NamedTuple):
+    """How an executor acts; cut from the settings once."""
+
+    max_moves_per_broker: int = 5
+    max_moves_per_cluster: int = 250
+    max_bytes_in_flight: int | None = None
+    batch_partitions: int = 50
+    throttle_bytes_per_s: int | None = None
+    """None: from headroom."""
+    throttle_floor_bytes_per_s: int = 1_000_000
+    throttle_ceiling_bytes_per_s: int = 100_000_000
+    headroom_share: float = 0.5
+    min_isr_guard: bool = True
+    stuck_after_ms: int = 300_000
+    grace_ms: int = 60_000
+    """How long a broker may be down, or a partition under its min ISR, before moves are taken back."""
+    request_timeout_ms: int = 10_000
+    fresh_ms: int = 2_000
+    """A request is begun within this time of the begin of the append that announced it, or not at all."""
+    look_ms: int = 2_000
+    idle_look_ms: int = 30_000
+    """How often to look when only debts of brokers that are down are left."""
+    max_sendings: int = 5
+    max_elections: int = 3
+
+    @property
+    def settle_ms(self) -> int:
+        """No request of a former leader, and none without an answer, takes effect later than this."""
+        return 2 * self.request_timeout_ms

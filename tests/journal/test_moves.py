@@ -1,0 +1,107 @@
+"""What is read back of plans, batches and throttle debts is what was written, and the journal stays small."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.execute.values import (
+    Batch,
+    BatchState,
+    Debt,
+    End,
+    Paid,
+    PartitionEnd,
+    Plan,
+    PlanState,
+    Resource,
+    Target,
+)
+from agent.journal.entry import Entry, Write
+from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, debts, plans, read, tidy, write
+from agent.typed_json import UnreadableError
+from assignors.problem import TopicPartition
+
+BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True).map(tuple)
+PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b-1", "c.d"]), st.integers(0, 3))
+TARGETS = st.builds(
+    Target, PARTITIONS, st.text(max_size=3), BROKERS, BROKERS, st.none() | st.integers(0), st.none() | st.just(1.5)
+)
+PLANS = st.builds(Plan, st.sampled_from(["p-1", "p-2"]), st.lists(TARGETS, max_size=3).map(tuple), order=st.integers())
+BATCHES = st.builds(
+    Batch,
+    st.sampled_from(["p-1", "p-2"]),
+    st.integers(1, 12),
+    st.lists(TARGETS, max_size=3).map(tuple),
+    st.sampled_from(BatchState),
+    cancelling=st.lists(PARTITIONS, max_size=3).map(tuple),
+    ends=st.lists(st.builds(PartitionEnd, PARTITIONS, st.sampled_from(End)), max_size=3).map(tuple),
+)
+DEBTS = st.builds(
+    Debt,
+    st.builds(Resource, st.sampled_from(["broker", "topic"]), st.sampled_from(["1", "a/b"])),
+    st.sampled_from(["k", "l"]),
+    st.text(max_size=3),
+    st.none() | st.text(max_size=3),
+    st.just("p-1"),
+    st.just(1),
+)
+
+
+def told(*writes: Write) -> dict[str, Entry]:
+    """The journal after these lines."""
+    view: dict[str, Entry] = {}
+    for seq, line in enumerate(writes):
+        view.pop(line.key, None)
+        if line.value is not None:
+            view[line.key] = Entry(line.key, line.kind, json.loads(json.dumps(line.value)), 0, 1, seq)
+    return view
+
+
+@given(st.lists(PLANS | BATCHES | DEBTS, max_size=8))
+def test_the_newest_of_each_key_is_read_back(changes):
+    view = told(*(write(change) for change in changes))
+    newest = {write(change).key: change for change in changes}
+    assert set(plans(view)) == {change for change in newest.values() if isinstance(change, Plan)}
+    assert set(batches(view)) == {change for change in newest.values() if isinstance(change, Batch)}
+    assert set(debts(view)) == {change for change in newest.values() if isinstance(change, Debt)}
+
+
+def test_a_paid_debt_is_gone():
+    debt = Debt(Resource("broker", "1"), "k", "5", None, "p-1", 1)
+    assert debts(told(write(debt), write(Paid(debt.resource, debt.key)))) == ()
+
+
+def test_open_plans_come_in_the_order_of_their_acceptance_with_their_batches_alone():
+    open_late = Plan("p-3", (), order=3)
+    open_early = Plan("p-2", (), order=2)
+    ended = Plan("p-1", (), PlanState.DONE, order=1)
+    mine, other = Batch("p-2", 1, ()), Batch("p-1", 1, ())
+    records = read(told(*map(write, [open_late, ended, open_early, mine, other])))
+    assert records.plans == (open_early, open_late)
+    assert records.batches == (mine,)
+    assert records.known == {"p-1", "p-2", "p-3"}
+
+
+def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_always():
+    ended = [Plan(f"p-{n}", (), PlanState.DONE, order=n) for n in range(KEEP_PLANS + 5)]
+    closed = [Batch(f"p-{n}", 1, ()) for n in range(KEEP_PLANS + 5)] + [Batch("p-204", 2, ())]
+    unended = Plan("p-open", ())
+    theirs = [Batch("p-open", n, ()) for n in range(1, 300)]
+    view = told(*map(write, [*theirs, unended, *ended, *closed]))
+    for line in tidy(view):
+        del view[line.key]
+    assert len(plans(view)) == KEEP_PLANS + 1
+    assert batches(view, "p-open") == tuple(theirs)
+    assert len(batches(view)) == len(theirs) + KEEP_BATCHES
+    assert batches(view, "p-4") == ()
+    assert tidy(view) == ()
+
+
+def test_an_entry_that_cannot_be_read_is_an_error():
+    view = told(Write("plan/p-1", "open", {"proposal_id": 5}))
+    with pytest.raises(UnreadableError):
+        read(view)
