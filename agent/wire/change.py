@@ -57,6 +57,11 @@ def answered(code: int, message: str | None) -> Answered:
     return Answered(Fate.UNKNOWN if name in _UNDECIDED else Fate.REFUSED, name, failure.detail)
 
 
+def counted_as_done(one: Answered, *names: str) -> Answered:
+    """DONE where the refusal only says that it is so already."""
+    return DONE if one.error in names else one
+
+
 def unanswered(failure: CallFailed) -> Answered:
     """The answer when none came, or none that could be read."""
     if failure.sent:

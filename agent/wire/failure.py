@@ -6,6 +6,9 @@ document raising it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from agent.errors import RackwiseError
 from agent.observation import GapCause
 
@@ -38,6 +41,16 @@ class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tr
 
 class UnusableAnswer(CallFailed):
     """The broker answered, but the answer cannot be read or is too large; a smaller question may be answered."""
+
+
+@contextmanager
+def passed_on() -> Iterator[None]:
+    """Whatever fails in here is not the fault of the broker that was asked: it passes the question on."""
+    try:
+        yield
+    except CallFailed as failure:
+        failure.passed_on = True
+        raise
 
 
 def from_error_name(name: str, message: str | None = None) -> CallFailed:

@@ -7,15 +7,18 @@ is unknown is looked up by the caller, never sent again blindly. Every call is b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from agent.observation import RawReassignment
-from agent.wire import cluster_calls
+from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes
+from agent.wire.change import Answered
 from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
 from agent.wire.pool import Pool
 from agent.wire.settings import wire_settings
+from assignors.problem import TopicPartition
 
 DEFAULT_BREAKER_MS = 5_000
 
@@ -28,7 +31,8 @@ class WireHand:
     """
 
     def __init__(self, arguments: Mapping[str, Any], *, breaker_ms: int = DEFAULT_BREAKER_MS) -> None:
-        self._pool = Pool(wire_settings(arguments), breaker_ms=breaker_ms)
+        self._settings = wire_settings(arguments)
+        self._pool = Pool(self._settings, breaker_ms=breaker_ms)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
@@ -52,6 +56,43 @@ class WireHand:
     def describe_log_dirs(self, deadline_ms: int) -> cluster_calls.LogDirs:
         """Bytes of each replica, and which brokers are cordoned."""
         return cluster_calls.describe_log_dirs(self._pool, Deadline.after_ms(deadline_ms))
+
+    def alter_placements(self, targets: placement_changes.Targets, deadline_ms: int) -> placement_changes.Answers:
+        """Start or cancel reassignments; one answer for each partition."""
+        return placement_changes.alter_placements(self._pool, targets, Deadline.after_ms(deadline_ms))
+
+    def elect_preferred(self, partitions: Iterable[TopicPartition], deadline_ms: int) -> placement_changes.Answers:
+        """Let the first replica of each partition lead it; one answer for each partition."""
+        return placement_changes.elect_preferred(self._pool, partitions, Deadline.after_ms(deadline_ms))
+
+    def describe_throttles(
+        self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int
+    ) -> config_changes.Throttles:
+        """What is set of the four throttle keys, layer by layer."""
+        return config_changes.describe_throttles(self._pool, topics, brokers, Deadline.after_ms(deadline_ms))
+
+    def change_throttles(
+        self, changes: Iterable[config_changes.ThrottleChange], deadline_ms: int
+    ) -> dict[config_changes.Setting, Answered]:
+        """One answer for each key. Raises ForbiddenChangeError for any other key than the four."""
+        return config_changes.change_throttles(self._pool, changes, Deadline.after_ms(deadline_ms))
+
+    def group_line(self, group_id: str, deadline_ms: int) -> membership_calls.GroupLine:
+        """A connection of its own to the group's coordinator; the caller closes it. Raises CallFailed."""
+        deadline = Deadline.after_ms(deadline_ms)
+        return membership_calls.open_group_line(self._pool, self._settings, group_id, deadline)
+
+    def list_transactions(
+        self, deadline_ms: int
+    ) -> tuple[tuple[membership_calls.RawTransaction, ...], dict[int, CallFailed]]:
+        """Every transactional id that may be seen, and the brokers that did not answer."""
+        return membership_calls.list_transactions(self._pool, Deadline.after_ms(deadline_ms))
+
+    def describe_transactions(
+        self, transactions: Sequence[membership_calls.RawTransaction], deadline_ms: int
+    ) -> dict[str, tuple[TopicPartition, ...]]:
+        """Transactional id -> partitions of its ongoing transaction."""
+        return membership_calls.describe_transactions(self._pool, transactions, Deadline.after_ms(deadline_ms))
 
     def close(self) -> None:
         """Close all connections."""

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from kafka import errors as kafka_errors
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeConfigsRequest,
@@ -22,13 +24,25 @@ from kafka.protocol.admin import (
     DescribeGroupsResponse,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
 )
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetFetchRequest,
@@ -108,6 +122,15 @@ STREAMS_GROUP_DESCRIBE = Api(StreamsGroupDescribeRequest, StreamsGroupDescribeRe
 FIND_COORDINATOR = Api(FindCoordinatorRequest, FindCoordinatorResponse)
 OFFSET_FETCH = Api(OffsetFetchRequest, OffsetFetchResponse)
 LIST_OFFSETS = Api(ListOffsetsRequest, ListOffsetsResponse)
+LIST_TRANSACTIONS = Api(ListTransactionsRequest, ListTransactionsResponse)
+DESCRIBE_TRANSACTIONS = Api(DescribeTransactionsRequest, DescribeTransactionsResponse)
+JOIN_GROUP = Api(JoinGroupRequest, JoinGroupResponse, changes=True)
+LEAVE_GROUP = Api(LeaveGroupRequest, LeaveGroupResponse, changes=True)
+ALTER_PARTITION_REASSIGNMENTS = Api(
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, changes=True
+)
+ELECT_LEADERS = Api(ElectLeadersRequest, ElectLeadersResponse, changes=True)
+INCREMENTAL_ALTER_CONFIGS = Api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, changes=True)
 SASL_HANDSHAKE = Api(SaslHandshakeRequest, SaslHandshakeResponse)
 SASL_AUTHENTICATE = Api(SaslAuthenticateRequest, SaslAuthenticateResponse)
 

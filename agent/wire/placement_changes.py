@@ -1,0 +1,181 @@
+"""Calls that move replicas and leadership: start or cancel reassignments, elect preferred leaders.
+
+Invariants: the number of replicas of a partition never changes. Brokers since Kafka 4.1 refuse that themselves
+(KIP-860); for older ones it is compared here, on the same connection right before the request. A call names partitions
+one by one and has one answer for each: Kafka takes some and refuses others of the same request. Any broker passes these
+calls on to the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+
+from agent.observation import GapCause
+from agent.wire.change import Answered, Fate, answered, counted_as_done, unanswered
+from agent.wire.connection import Connection
+from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed, passed_on
+from agent.wire.pool import Ask, Pool
+from agent.wire.protocol import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ELECT_LEADERS,
+    LIST_PARTITION_REASSIGNMENTS,
+    METADATA,
+)
+from assignors.problem import TopicPartition
+
+Targets = Mapping[TopicPartition, tuple[int, ...] | None]
+"""Partition -> the replicas it shall have, preferred leader first; None cancels what is in flight."""
+Answers = dict[TopicPartition, Answered]
+
+_REFUSES_OTHER_NUMBERS = 1
+_PREFERRED = 0
+_SILENT = Answered(Fate.UNKNOWN, None, "the broker did not say what became of this partition")
+
+
+def alter_placements(pool: Pool, targets: Targets, deadline: Deadline) -> Answers:
+    """Start or cancel reassignments; one answer for each partition. Never raises CallFailed.
+
+    Cancelling what is not in flight is refused with NO_REASSIGNMENT_IN_PROGRESS; so is, with
+    INVALID_REPLICA_ASSIGNMENT, cancelling where no replica of before is in sync.
+    """
+
+    def ask(connection: Connection, _share: Deadline) -> Answers:
+        # One broker alone is asked, so it may take all the time there is.
+        version = connection.version(ALTER_PARTITION_REASSIGNMENTS)
+        refused = {} if version >= _REFUSES_OTHER_NUMBERS else _other_numbers(connection, targets, deadline)
+        wanted = {partition: target for partition, target in targets.items() if partition not in refused}
+        with passed_on():
+            return refused | (_alter(connection, wanted, version, deadline) if wanted else {})
+
+    return _ask(pool, ask, targets, deadline)
+
+
+def elect_preferred(pool: Pool, partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:
+    """Give each partition's leadership to its first replica; DONE as well where it leads already.
+
+    Refused with PREFERRED_LEADER_NOT_AVAILABLE where that replica is not in sync. Never raises CallFailed.
+    """
+    wanted = sorted(partitions)
+
+    def ask(connection: Connection, _share: Deadline) -> Answers:
+        # v0 has no way to say that only the preferred replica will do.
+        version = connection.version(ELECT_LEADERS, oldest=1)
+        row = ELECT_LEADERS.request.TopicPartitions
+        message = ELECT_LEADERS.request(
+            election_type=_PREFERRED,
+            topic_partitions=[row(topic=topic, partitions=numbers) for topic, numbers in _by_topic(wanted)],
+            timeout_ms=_left_ms(deadline),
+        )
+        with passed_on():
+            answer = connection.call(ELECT_LEADERS, message, deadline, version=version)
+        whole = answered(answer.error_code, None)
+        told = {
+            TopicPartition(topic.topic, row.partition_id): counted_as_done(
+                answered(row.error_code, row.error_message), "ELECTION_NOT_NEEDED"
+            )
+            for topic in answer.replica_election_results
+            for row in topic.partition_result
+        }
+        return {partition: told.get(partition, _SILENT if whole.done else whole) for partition in wanted}
+
+    return _ask(pool, ask, wanted, deadline)
+
+
+def _alter(connection: Connection, targets: Targets, version: int, deadline: Deadline) -> Answers:
+    api = ALTER_PARTITION_REASSIGNMENTS
+    topic_row = api.request.ReassignableTopic
+    row = topic_row.ReassignablePartition
+    topics = [
+        topic_row(
+            name=topic,
+            partitions=[
+                row(partition_index=number, replicas=_listed(targets[TopicPartition(topic, number)]))
+                for number in numbers
+            ],
+        )
+        for topic, numbers in _by_topic(sorted(targets))
+    ]
+    message = api.request(timeout_ms=_left_ms(deadline), allow_replication_factor_change=False, topics=topics)
+    answer = connection.call(api, message, deadline, version=version)
+    whole = answered(answer.error_code, answer.error_message)
+    if not whole.done:
+        return dict.fromkeys(targets, whole)
+    told = {
+        TopicPartition(topic.name, row.partition_index): answered(row.error_code, row.error_message)
+        for topic in answer.responses
+        for row in topic.partitions
+    }
+    return {partition: told.get(partition, _SILENT) for partition in targets}
+
+
+def _other_numbers(connection: Connection, targets: Targets, deadline: Deadline) -> Answers:
+    """Refusals of those targets whose number of replicas is not the partition's own."""
+    wanted = {partition: target for partition, target in targets.items() if target is not None}
+    if not wanted:
+        return {}
+    adding = _adding(connection, deadline)
+    names = sorted({partition.topic for partition in wanted})
+    message = METADATA.request(
+        topics=[METADATA.request.MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+    )
+    answer = connection.call(METADATA, message, deadline, version=connection.version(METADATA, oldest=8))
+    numbers = {
+        TopicPartition(topic.name, row.partition_index): len(
+            set(row.replica_nodes) - adding.get(TopicPartition(topic.name, row.partition_index), frozenset())
+        )
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+    return {
+        partition: _refused_number(len(target), numbers.get(partition))
+        for partition, target in wanted.items()
+        if len(target) != numbers.get(partition)
+    }
+
+
+def _adding(connection: Connection, deadline: Deadline) -> dict[TopicPartition, frozenset[int]]:
+    api = LIST_PARTITION_REASSIGNMENTS
+    message = api.request(timeout_ms=_left_ms(deadline), topics=None)
+    answer = connection.call(api, message, deadline, version=connection.version(api))
+    whole = answered(answer.error_code, answer.error_message)
+    if not whole.done:
+        raise _cannot_compare(whole)
+    return {
+        TopicPartition(topic.name, row.partition_index): frozenset(row.adding_replicas)
+        for topic in answer.topics
+        for row in topic.partitions
+    }
+
+
+def _refused_number(wanted: int, present: int | None) -> Answered:
+    if present is None:
+        return Answered(Fate.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION", "the broker does not know this partition")
+    return Answered(
+        Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {present} replicas, and {wanted} were asked for"
+    )
+
+
+def _cannot_compare(whole: Answered) -> CallFailed:
+    return CallFailed(GapCause.ERROR, f"the number of replicas could not be compared before the move: {whole.detail}")
+
+
+def _ask(pool: Pool, ask: Ask[Answers], partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:
+    try:
+        return pool.ask_any(ask, deadline)[1]
+    except CallFailed as failure:
+        return dict.fromkeys(partitions, unanswered(failure))
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[int]]]:
+    for topic, rows in groupby(partitions, key=lambda partition: partition.topic):
+        yield topic, [row.partition for row in rows]
+
+
+def _listed(target: tuple[int, ...] | None) -> list[int] | None:
+    return None if target is None else list(target)
+
+
+def _left_ms(deadline: Deadline) -> int:
+    return max(1, int(deadline.left_s * 1000))

@@ -1,0 +1,188 @@
+"""Calls that change something: each is sent once at most, and its answer says what is known of it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent.wire import protocol
+from agent.wire.change import DONE, Answered, Fate
+from agent.wire.config_changes import ForbiddenChangeError, Holder, Operation, Setting, ThrottleChange
+from agent.wire.hand import WireHand
+from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS, Api
+from assignors.problem import TopicPartition
+from tests.wire.fake_broker import Answer, FakeBroker, encode_body
+
+MOVED = TopicPartition("moved", 0)
+RATE = Setting(Holder.BROKER, "1", "leader.replication.throttled.rate")
+REPLICAS = Setting(Holder.TOPIC, "moved", "leader.replication.throttled.replicas")
+
+Ask = Callable[[WireHand, int], Answered]
+
+CHANGES: dict[Api, Ask] = {
+    ALTER_PARTITION_REASSIGNMENTS: lambda hand, ms: hand.alter_placements({MOVED: (1, 2)}, ms)[MOVED],
+    ELECT_LEADERS: lambda hand, ms: hand.elect_preferred([MOVED], ms)[MOVED],
+    INCREMENTAL_ALTER_CONFIGS: lambda hand, ms: hand.change_throttles(
+        [ThrottleChange(REPLICAS, Operation.SET, "0:1")], ms
+    )[REPLICAS],
+}
+EACH = pytest.mark.parametrize(("api", "ask"), CHANGES.items(), ids=[api.name for api in CHANGES])
+
+
+def error(api: Api, code: int) -> Answer:
+    """The answer that refuses the one partition or topic with that code."""
+
+    def answer(version: int, _body: memoryview) -> bytes:
+        return encode_body(api, _refusal(api, code), version)
+
+    return answer
+
+
+def _refusal(api: Api, code: int) -> Any:
+    kind = api.response
+    if api is ALTER_PARTITION_REASSIGNMENTS:
+        topic = kind.ReassignableTopicResponse
+        row = topic.ReassignablePartitionResponse(partition_index=0, error_code=code, error_message="so it is")
+        return kind(responses=[topic(name="moved", partitions=[row])])
+    if api is ELECT_LEADERS:
+        result = kind.ReplicaElectionResult
+        row = result.PartitionResult(partition_id=0, error_code=code, error_message="so it is")
+        return kind(error_code=0, replica_election_results=[result(topic="moved", partition_result=[row])])
+    row = kind.AlterConfigsResourceResponse(
+        error_code=code, error_message="so it is", resource_type=2, resource_name="moved"
+    )
+    return kind(responses=[row])
+
+
+def asked(broker: FakeBroker, api: Api) -> int:
+    return sum(key == api.key for key, _ in broker.asked)
+
+
+def never(_version: int, _body: memoryview) -> bytes:
+    raise OSError
+
+
+def test_what_changes_a_cluster_is_marked_so_and_nothing_else_is() -> None:
+    apis = {name: value for name, value in vars(protocol).items() if isinstance(value, Api)}
+    reading = {"API_VERSIONS", "METADATA", "SASL_HANDSHAKE", "SASL_AUTHENTICATE", "OFFSET_FETCH"}
+    words = ("DESCRIBE", "LIST", "FIND")
+    assert {name for name, api in apis.items() if not api.changes} == {
+        name for name in apis if name in reading or any(word in name for word in words)
+    }
+
+
+@EACH
+def test_a_broker_that_hangs_up_over_a_change_is_not_asked_again(api: Api, ask: Ask) -> None:
+    with FakeBroker({api.key: never}) as broker, FakeBroker({api.key: never}) as other:
+        servers = [f"127.0.0.1:{one.port}" for one in (broker, other)]
+        with WireHand({"bootstrap_servers": servers}) as hand:
+            hand.describe_brokers(2_000)
+            answer = ask(hand, 2_000)
+        assert (answer.fate, asked(broker, api) + asked(other, api)) == (Fate.UNKNOWN, 1)
+        assert "closed the connection" in answer.detail
+
+
+@EACH
+def test_a_change_that_is_not_answered_in_time_has_an_unknown_fate(api: Api, ask: Ask) -> None:
+    silent = FakeBroker({api.key: lambda _version, _body: _wait_for_ever()})
+    with silent as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        answer = ask(hand, 300)
+        assert (answer.fate, asked(broker, api)) == (Fate.UNKNOWN, 1)
+        assert "in time" in answer.detail
+
+
+def _wait_for_ever() -> bytes:
+    left, _right = socket.socketpair()
+    left.settimeout(5)
+    return left.recv(1)
+
+
+@EACH
+def test_a_change_for_which_no_broker_was_there_was_not_sent(api: Api, ask: Ask) -> None:
+    with FakeBroker({api.key: error(api, 0)}) as broker:
+        hand = WireHand(broker.arguments)
+        hand.describe_brokers(2_000)
+        broker._listener.shutdown(socket.SHUT_RDWR)
+    hand._pool._idle.clear()  # as after a restart of the broker
+    with hand:
+        assert ask(hand, 1_000).fate is Fate.NOT_SENT
+
+
+@EACH
+def test_an_idle_connection_that_broke_is_replaced_before_a_change_is_sent(
+    api: Api, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.wire.connection._IDLE_S", 0.0)
+    with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        for connections in hand._pool._idle.values():
+            connections[0]._sock.shutdown(socket.SHUT_RDWR)
+        assert ask(hand, 2_000) == DONE
+        assert asked(broker, api) == 1
+        assert broker.connections == 2
+
+
+FATES = [
+    ("taken is done", 0, Fate.DONE, None),
+    ("an invalid request is refused", 42, Fate.REFUSED, "INVALID_REQUEST"),
+    ("a missing right is refused", 31, Fate.REFUSED, "CLUSTER_AUTHORIZATION_FAILED"),
+    ("a controller that did not answer in time leaves the fate unknown", 7, Fate.UNKNOWN, "REQUEST_TIMED_OUT"),
+    ("a server error of no known kind leaves the fate unknown", -1, Fate.UNKNOWN, "ERROR_-1"),
+    ("a controller that lost its office leaves the fate unknown", 41, Fate.UNKNOWN, "NOT_CONTROLLER"),
+]
+
+
+@EACH
+@pytest.mark.parametrize(("code", "fate", "name"), [row[1:] for row in FATES], ids=[row[0] for row in FATES])
+def test_what_the_broker_says_decides(api: Api, ask: Ask, code: int, fate: Fate, name: str | None) -> None:
+    with FakeBroker({api.key: error(api, code)}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        answer = ask(hand, 2_000)
+        assert (answer.fate, answer.error) == (fate, name)
+
+
+def test_a_partition_that_leads_where_it_should_needs_no_election() -> None:
+    with FakeBroker({ELECT_LEADERS.key: error(ELECT_LEADERS, 84)}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        assert hand.elect_preferred([MOVED], 2_000) == {MOVED: DONE}
+
+
+def test_a_partition_that_the_broker_passes_over_has_an_unknown_fate() -> None:
+    api = ALTER_PARTITION_REASSIGNMENTS
+    other = TopicPartition("moved", 7)
+    with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        answers = hand.alter_placements({MOVED: None, other: (1,)}, 2_000)
+        assert {partition: answer.fate for partition, answer in answers.items()} == {
+            MOVED: Fate.DONE,
+            other: Fate.UNKNOWN,
+        }
+
+
+FORBIDDEN = [
+    ("another key of a topic", Setting(Holder.TOPIC, "moved", "retention.ms"), Operation.SET, "1"),
+    ("another key of a broker", Setting(Holder.BROKER, "1", "log.retention.ms"), Operation.SET, "1"),
+    ("a broker's key on a topic", Setting(Holder.TOPIC, "moved", RATE.key), Operation.SET, "1"),
+    ("the default of all brokers", RATE._replace(name=""), Operation.SET, "1"),
+    ("a broker that is no number", RATE._replace(name="<default>"), Operation.SET, "1"),
+    ("a value for a deletion", RATE, Operation.DELETE, "1"),
+    ("no value for a setting", RATE, Operation.SET, None),
+    ("adding to a number", RATE, Operation.APPEND, "1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("setting", "operation", "value"), [row[1:] for row in FORBIDDEN], ids=[row[0] for row in FORBIDDEN]
+)
+def test_nothing_but_a_throttle_can_be_set(setting: Setting, operation: Operation, value: str | None) -> None:
+    api = INCREMENTAL_ALTER_CONFIGS
+    fine = ThrottleChange(REPLICAS, Operation.SET, "0:1")
+    with FakeBroker({api.key: error(api, 0)}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        with pytest.raises(ForbiddenChangeError):
+            hand.change_throttles([fine, ThrottleChange(setting, operation, value)], 2_000)
+        assert asked(broker, api) == 0, "not even the other one was sent"
