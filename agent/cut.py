@@ -5,6 +5,7 @@ The only place that knows both sides. Pure: the same settings give the same limi
 
 from __future__ import annotations
 
+from agent.cut_acting import to_execute_limits
 from agent.limits import GroupLimits, Limits, LocatorKind, Mode, RackLocator, RackPattern, TopologyHint
 from agent.observation import Part
 from agent.observe.locators.question import (
@@ -61,6 +62,7 @@ def to_limits(settings: Settings) -> Limits:
         trigger_cooldown_ms=settings.proposals.trigger_cooldown_ms,
         throttle_grace_ms=settings.detect.throttle_grace_ms,
         no_longer_shown_share=settings.detect.shrink_share,
+        execute=to_execute_limits(settings),
     )
 
 

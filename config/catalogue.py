@@ -29,6 +29,9 @@ _CHOSEN = {
     "between": "<from->to>",
     "changelogs": "<subtopology>",
     "properties": "<property>",
+    "rules": "<rule>",
+    "allow": "<window>",
+    "blackout": "<window>",
 }
 
 
@@ -113,13 +116,13 @@ def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Pa
     section = section_model(field)
     if section is not None and (isinstance(value, Mapping) or value is None):
         yield from _leaves(section, value or {}, path)
-    elif field.annotation is KafkaClientConfig and isinstance(value, Mapping):
-        yield from (((*path, ALIASES.get(name, name)), leaf) for name, leaf in _joined(value, ""))
+    elif is_client(field) and (isinstance(value, Mapping) or value is None):
+        yield from (((*path, ALIASES.get(name, name)), leaf) for name, leaf in _joined(value or {}, ""))
     elif (item := mapped_model(field)) is not None and (isinstance(value, Mapping) or value is None):
         yield from _item_leaves(item, value or {}, path)
     elif is_mapping(field) and isinstance(value, Mapping):
         yield from (((*path, name), leaf) for name, leaf in _joined(value, ""))
-    elif is_mapping(field) and field.annotation is not KafkaClientConfig and (pairs := _pairs(value)):
+    elif is_mapping(field) and not is_client(field) and (pairs := _pairs(value)):
         yield from (((*path, name), leaf) for name, leaf in pairs.items())
     elif section is not None or is_mapping(field):
         raise SettingMistake(public(path), "it is a section: write its settings below it")
@@ -196,13 +199,19 @@ def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
 def section_model(field: FieldInfo) -> type[BaseModel] | None:
     """The model of a field that is a section, else None."""
     kind: Any = field.annotation
-    is_section = inspect.isclass(kind) and issubclass(kind, BaseModel) and kind is not KafkaClientConfig
+    is_section = inspect.isclass(kind) and issubclass(kind, BaseModel) and not is_client(field)
     return kind if is_section else None
 
 
 def is_mapping(field: FieldInfo) -> bool:
     """Whether its keys are the user's."""
-    return typing.get_origin(field.annotation) is dict or field.annotation is KafkaClientConfig
+    return typing.get_origin(field.annotation) is dict or is_client(field)
+
+
+def is_client(field: FieldInfo) -> bool:
+    """Whether it holds a Kafka client's settings, in that client's names."""
+    kind: Any = field.annotation
+    return inspect.isclass(kind) and issubclass(kind, KafkaClientConfig)
 
 
 def mapped_model(field: FieldInfo) -> type[BaseModel] | None:
@@ -221,7 +230,7 @@ def _entries(model: type[BaseModel], above: str) -> Iterator[Entry]:
             yield from _entries(section, f"{path}.")
         elif item is not None:
             yield from _entries(item, f"{path}.{_CHOSEN[name]}.")
-        elif field.annotation is not KafkaClientConfig:
+        elif not is_client(field):
             shown = f"{path}.{_CHOSEN[name]}" if is_mapping(field) else path
             yield Entry(shown, _default(model, name), " ".join((field.description or "").split()))
 
@@ -230,6 +239,8 @@ def _kafka_entries() -> Iterator[Entry]:
     for name, key in KEYS.items():
         extra = f" ({', '.join(key.choices)})" if key.choices else ""
         yield Entry(f"kafka.{name}", "", f"As in a Kafka client's properties{extra}.")
+    for name in KEYS:
+        yield Entry(f"execute.kafka.{name}", "", f"The executor's own, where it differs from kafka.{name}.")
 
 
 def _default(model: type[BaseModel], name: str) -> str:

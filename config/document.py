@@ -6,13 +6,12 @@ All three are written from the models, and tests hold that the committed files a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 
-from config.catalogue import by_name, catalogue, mapped_model, section_model
-from config.kafka_client import KafkaClientConfig
+from config.catalogue import by_name, catalogue, is_client, mapped_model, section_model
 from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.settings import Settings
 from config.sources import environment_name, whole_mapping
@@ -35,6 +34,18 @@ _KAFKA_EXAMPLE = (
     "  # sasl.password: ${file:/etc/rackwise/kafka.secret}",
     "  # ssl.ca.location: /etc/rackwise/ca.pem",
 )
+_EXECUTOR_EXAMPLE = (
+    "  kafka:",
+    "    # sasl.username: rackwise-executor",
+    "    # sasl.password: ${file:/etc/rackwise/executor.secret}",
+)
+_ITEM_EXAMPLES: dict[str, tuple[str, dict[str, str]]] = {
+    "groups": ("orders-app", {}),
+    "rules": ("small", {"max_bytes": "10GB"}),
+    "allow": ("nights", {"days": "mon-fri", "start": '"22:00"', "end": '"06:00"', "zone": "Europe/Berlin"}),
+    "blackout": ("year-end", {"first": "2026-12-20", "last": "2027-01-05"}),
+}
+"""What the user names in a map, and values of it where the default alone would make no sense."""
 _MAP_EXAMPLES = {
     "changelogs": '"0": [orders-app-store-changelog]',
     "between": '"a->b": 0.01',
@@ -75,22 +86,23 @@ def settings_schema() -> dict[str, Any]:
         _write_defaults(model, place["properties"])
     schema["patternProperties"] = {r"\.": {"description": "A dotted name, checked when the file is read."}}
     names = (*KEYS, *ALIASES, *FOLDED)
-    schema["$defs"]["KafkaClientConfig"] = {
-        "description": "The connection, in the names of a Kafka client's properties file.",
-        "type": "object",
-        "properties": {name: _kafka_name(name) for name in names},
-        "additionalProperties": False,
-    }
+    for client in ("KafkaClientConfig", "KafkaClientOverrides"):
+        schema["$defs"][client] = {
+            "description": "The connection, in the names of a Kafka client's properties file.",
+            "type": "object",
+            "properties": {name: _kafka_name(name) for name in names},
+            "additionalProperties": False,
+        }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "rackwise settings", **schema}
 
 
-def _example_lines(model: type[BaseModel], depth: int) -> Iterator[str]:
+def _example_lines(model: type[BaseModel], depth: int, given: Mapping[str, str] | None = None) -> Iterator[str]:
     defaults = model.model_construct().model_dump(mode="json", by_alias=True)
     pad = "  " * depth
     for name, field in by_name(model).items():
         section, item = section_model(field), mapped_model(field)
-        if field.annotation is KafkaClientConfig:
-            yield from _KAFKA_EXAMPLE
+        if is_client(field):
+            yield from _KAFKA_EXAMPLE if depth == 0 else (f"{pad}# {_one_line(field.description)}", *_EXECUTOR_EXAMPLE)
         elif section is not None:
             yield from (
                 "",
@@ -99,11 +111,13 @@ def _example_lines(model: type[BaseModel], depth: int) -> Iterator[str]:
                 *_example_lines(section, depth + 1),
             )
         elif item is not None:
-            yield from ("", f"{pad}# {_one_line(field.description)}", f"{pad}{name}:", f"{pad}  orders-app:")
-            yield from _example_lines(item, depth + 2)
+            chosen, given_below = _ITEM_EXAMPLES[name]
+            yield from ("", f"{pad}# {_one_line(field.description)}", f"{pad}{name}:", f"{pad}  {chosen}:")
+            yield from _example_lines(item, depth + 2, given_below)
         else:
             yield f"{pad}# {_one_line(field.description)}"
-            yield f"{pad}# {name}: {_example_value(name, defaults[name])}"
+            value = (given or {}).get(name) or _example_value(name, defaults[name])
+            yield f"{pad}# {name}: {value}"
 
 
 def _example_value(name: str, default: object) -> str:

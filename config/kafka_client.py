@@ -58,7 +58,7 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         if not isinstance(raw, Mapping):
             raise SettingMistake("", "the kafka section holds dotted names, such as bootstrap.servers: host:9092")
         written = {str(key): _as_text(str(key), value) for key, value in raw.items()}
-        return _checked_all(_folded(written, os.environ))
+        return cls._checked(_folded(written, os.environ))
 
     @classmethod
     def from_properties(cls, path: Path) -> Self:
@@ -73,6 +73,11 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
     def with_overrides(self, values: Mapping[str, str]) -> KafkaClientConfig:
         """These settings with others put over them, checked as one."""
         return self._of_folded({**self._plain(), **_folded(values, os.environ)})
+
+    def under(self, over: KafkaClientOverrides) -> KafkaClientConfig:
+        """The same with overrides that were checked already one by one; what is replaced goes as a whole."""
+        values = {name: value for name, value in self._plain().items() if _rivals(name).isdisjoint(over.root)}
+        return self._of_folded({**values, **over._plain()})  # noqa: SLF001 the same class
 
     def confluent(self) -> dict[str, str | int]:
         """Configuration for confluent-kafka. Holds secrets in clear text: hand it to the client, keep it nowhere."""
@@ -109,13 +114,28 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
 
     @classmethod
     def _of_folded(cls, values: Mapping[str, str]) -> Self:
-        return cls.model_construct(root=_checked_all(values))
+        return cls.model_construct(root=cls._checked(values))
+
+    @classmethod
+    def _checked(cls, folded: Mapping[str, str]) -> dict[str, str | SecretStr]:
+        """Each value checked on its own, then together; secrets wrapped."""
+        checked = _checked_each(folded)
+        refuse_contradictions(checked)
+        return _wrapped(checked)
 
     def _keys(self) -> list[tuple[Key, str]]:
         return [(KEYS[name], value) for name, value in self._plain().items()]
 
     def _plain(self) -> dict[str, str]:
         return {k: v.get_secret_value() if isinstance(v, SecretStr) else v for k, v in self.root.items()}
+
+
+class KafkaClientOverrides(KafkaClientConfig):
+    """What another principal's connection differs in; whether it is whole is told when it is put over another."""
+
+    @classmethod
+    def _checked(cls, folded: Mapping[str, str]) -> dict[str, str | SecretStr]:
+        return _wrapped(_checked_each(folded))
 
 
 def notes_on(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -133,11 +153,18 @@ def _folded(raw: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str
     return _with_stores(_with_jaas(_renamed(values)))
 
 
-def _checked_all(folded: Mapping[str, str]) -> dict[str, str | SecretStr]:
-    """Each value checked on its own, then together; secrets wrapped; in the table's order."""
-    checked = {name: checked_value(KEYS[name], folded[name]) for name in KEYS if folded.get(name)}
-    refuse_contradictions(checked)
+def _checked_each(folded: Mapping[str, str]) -> dict[str, str]:
+    """Each value checked on its own, in the table's order."""
+    return {name: checked_value(KEYS[name], folded[name]) for name in KEYS if folded.get(name)}
+
+
+def _wrapped(checked: Mapping[str, str]) -> dict[str, str | SecretStr]:
     return {name: SecretStr(value) if KEYS[name].secret else value for name, value in checked.items()}
+
+
+def _rivals(name: str) -> set[str]:
+    """Names that cannot stand beside it: the same thing given as a file and inline."""
+    return {name.replace(".location", ".pem"), name.replace(".pem", ".location")} - {name}
 
 
 def _as_text(key: str, value: object) -> str:

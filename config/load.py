@@ -55,7 +55,8 @@ class Loaded:
 
     def secrets(self) -> tuple[str, ...]:
         """Secret values in clear text, for the log's redaction only."""
-        return (*self.settings.kafka.secrets(), *self.settings.rack_locator.secrets())
+        settings = self.settings
+        return (*settings.kafka.secrets(), *settings.execute.kafka.secrets(), *settings.rack_locator.secrets())
 
 
 def load_settings(
@@ -101,6 +102,7 @@ def effective(loaded: Loaded) -> tuple[tuple[str, Any, Origin], ...]:
     """Every setting in force by name: value for a person's eyes (secrets are stars) and origin."""
     document = loaded.settings.model_dump(mode="json", by_alias=True)
     document["kafka"] = loaded.settings.kafka.masked()
+    document["execute"]["kafka"] = loaded.settings.execute.kafka.masked()
     rows: list[tuple[str, Any, Origin]] = []
     for path, value in normalise(document).items():
         name = public(path)
@@ -205,7 +207,7 @@ def _exposed(merged: Mapping[SettingPath, Value]) -> tuple[str, ...]:
         public(path)
         for path, value in merged.items()
         if value.origin.kind == "flag"
-        and path[0] == "kafka"
+        and "kafka" in path[:2]
         and path[-1].endswith((".password", ".jaas.config", ".pem"))
         and "${" not in str(value.raw)
     ]

@@ -183,6 +183,15 @@ class TopicSettings(BaseModel):
     """How long records are kept."""
 
 
+class StateTopicSettings(BaseModel):
+    """One of the topics by which agents that act agree; they exist only in mode execute."""
+
+    model_config = _STRICT
+
+    name: Annotated[TopicName | None, NoneWord] = None
+    """Name of the topic; the prefix and the section's name when not given."""
+
+
 class TopicsSettings(BaseModel):
     """rackwise's own topics."""
 
@@ -198,6 +207,12 @@ class TopicsSettings(BaseModel):
     """What was seen, one event per subject and look."""
     proposals: TopicSettings = Field(default_factory=TopicSettings)
     """What rackwise would do, and the life of each proposal."""
+    journal: StateTopicSettings = Field(default_factory=StateTopicSettings)
+    """What is being done and was done; mode execute only."""
+    leader: StateTopicSettings = Field(default_factory=StateTopicSettings)
+    """Whoever is assigned its one partition leads; it holds no records."""
+    commands: StateTopicSettings = Field(default_factory=StateTopicSettings)
+    """What operators ask of the agent that leads: whoever may write it may command."""
 
 
 class RecordSettings(BaseModel):

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from config.acting import ApproveSettings, ExecuteSettings, ProbingSettings, TriggerSettings
 from config.kafka_client import KafkaClientConfig
 from config.kinds import NoneWord, Text
 from config.mistake import SettingMistake
@@ -35,6 +36,7 @@ from config.sections import (
     TopicsSettings,
 )
 from config.streams_names import GroupSettings, StreamsSettings
+from config.windows import WindowsSettings
 
 DEFAULT_PLAN_INTERVAL_MS = 60_000
 
@@ -65,6 +67,11 @@ class Settings(StreamsSettings, BaseSettings):
     gain: GainSettings = Field(default_factory=GainSettings)
     price: PriceSettings = Field(default_factory=PriceSettings)
     proposals: ProposalSettings = Field(default_factory=ProposalSettings)
+    execute: ExecuteSettings = Field(default_factory=ExecuteSettings)
+    trigger: TriggerSettings = Field(default_factory=TriggerSettings)
+    probing: ProbingSettings = Field(default_factory=ProbingSettings)
+    approve: ApproveSettings = Field(default_factory=ApproveSettings)
+    windows: WindowsSettings = Field(default_factory=WindowsSettings)
     topics: TopicsSettings = Field(default_factory=TopicsSettings)
     record: RecordSettings = Field(default_factory=RecordSettings)
     http: HttpSettings = Field(default_factory=HttpSettings)
@@ -90,6 +97,7 @@ class Settings(StreamsSettings, BaseSettings):
         _check_schedule(self)
         _check_topics(self)
         _check_locators(self)
+        _check_executor(self)
         return self
 
     @property
@@ -106,6 +114,26 @@ class Settings(StreamsSettings, BaseSettings):
     def proposals_topic(self) -> str:
         """Name of the topic for proposals."""
         return self.topics.proposals.name or f"{self.topics.prefix}.proposals"
+
+    @property
+    def journal_topic(self) -> str:
+        """Name of the topic of the journal."""
+        return self.topics.journal.name or f"{self.topics.prefix}.journal"
+
+    @property
+    def leader_topic(self) -> str:
+        """Name of the topic whose assignee leads."""
+        return self.topics.leader.name or f"{self.topics.prefix}.leader"
+
+    @property
+    def commands_topic(self) -> str:
+        """Name of the topic for what operators ask."""
+        return self.topics.commands.name or f"{self.topics.prefix}.commands"
+
+    @property
+    def executor_kafka(self) -> KafkaClientConfig:
+        """The connection of whoever acts: the observer's with the executor's own put over it."""
+        return self.kafka.under(self.execute.kafka) if self.execute.kafka.root else self.kafka
 
     def publishes(self, topic: TopicSettings) -> bool:
         """Whether that topic of rackwise's own is created and written."""
@@ -146,11 +174,28 @@ def _check_topics(settings: Settings) -> None:
         raise SettingMistake(
             "topics.min.insync.replicas", "it is larger than topics.replication.factor, so nothing could be written"
         )
-    names = {"telemetry": settings.telemetry_topic, "proposals": settings.proposals_topic}
+    names = {
+        "telemetry": settings.telemetry_topic,
+        "proposals": settings.proposals_topic,
+        "journal": settings.journal_topic,
+        "leader": settings.leader_topic,
+        "commands": settings.commands_topic,
+    }
     for section, name in names.items():
         if not name.startswith(topics.prefix):
             raise SettingMistake(
                 f"topics.{section}.name", f"it must begin with topics.prefix ({topics.prefix}): one ACL prefix for all"
             )
-    if len(set(names.values())) < len(names):
-        raise SettingMistake("topics.proposals.name", "it is the same as topics.telemetry.name")
+    taken: dict[str, str] = {}
+    for section, name in names.items():
+        if name in taken:
+            raise SettingMistake(f"topics.{section}.name", f"it is the same as topics.{taken[name]}.name")
+        taken[name] = section
+
+
+def _check_executor(settings: Settings) -> None:
+    """The executor's connection is whole once it is put over the observer's."""
+    try:
+        _ = settings.executor_kafka
+    except SettingMistake as mistake:
+        raise SettingMistake(f"execute.kafka.{mistake.key}", mistake.sentence) from None

@@ -117,7 +117,7 @@ def environment_names() -> Mapping[str, str]:
     """
     names = [entry.name for entry in catalogue() if "<" not in entry.name]
     names += [whole for entry in catalogue() if (whole := whole_mapping(entry.name)) is not None]
-    names += [f"kafka.{name}" for name in (*ALIASES, *FOLDED)]
+    names += [f"{client}.{name}" for client in ("kafka", "execute.kafka") for name in (*ALIASES, *FOLDED)]
     return {environment_name(name): name for name in names}
 
 

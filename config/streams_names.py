@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from config.acting import GroupTriggerSettings
 from config.kinds import Names, NoneWord, Text
 
 Strategy = Literal["none", "min_traffic", "balance_subtopology"]
@@ -121,6 +122,8 @@ class GroupSettings(StreamsSettings):
     """URLs at which the application's instances tell the lags of their tasks."""
     client_software_name: Annotated[Text | None, NoneWord] = Field(default=None, alias="client.software.name")
     """Client that a consumer group's members run, such as apache-kafka-java or librdkafka (KIP-511)."""
+    trigger: GroupTriggerSettings = Field(default_factory=GroupTriggerSettings)
+    """What differs for this group from what is said for all below trigger."""
 
     @field_validator("application_endpoints")
     @classmethod

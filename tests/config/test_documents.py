@@ -42,12 +42,20 @@ def test_the_example_file_sets_nothing_but_the_bootstrap_servers_and_uncommented
     found = load_settings(files=[whole], environ={})
     defaults = {name: value for name, value, _ in effective(load_settings(environ={}))}
     changed = {name: value for name, value, _ in effective(found) if defaults.get(name) != value}
-    beside = {name for name in changed if not name.startswith("groups.orders-app.")}
+    chosen = ("groups.orders-app.", "approve.rules.small.", "windows.allow.nights.", "windows.blackout.year-end.")
+    beside = {name for name in changed if not name.startswith(chosen)}
     examples = {"price.between.<from->to>": "price.between.a->b"}
     examples["rack.locator.properties.<property>"] = "rack.locator.properties.file.path"
     assert beside == {"kafka.bootstrap.servers", *examples.values()}
-    named = {examples.get(name, name) for name in (e.name for e in catalogue()) if "<app" not in name}
-    assert {name for name in named if not name.startswith("kafka.")} <= set(found.origins)
+    for pattern, name in zip(
+        ("groups.<application.id>.", "approve.rules.<rule>.", "windows.allow.<window>.", "windows.blackout.<window>."),
+        chosen,
+        strict=True,
+    ):
+        examples |= {e.name: e.name.replace(pattern, name) for e in catalogue() if e.name.startswith(pattern)}
+    examples = {name: whole.replace("<subtopology>", "0") for name, whole in examples.items()}
+    named = {examples.get(name, name) for name in (e.name for e in catalogue())}
+    assert {name for name in named if not name.startswith(("kafka.", "execute.kafka."))} <= set(found.origins)
 
 
 @pytest.mark.parametrize(
