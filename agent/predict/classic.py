@@ -8,8 +8,6 @@ decides nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import replace
-from typing import NamedTuple
 
 from agent.limits import GroupLimits
 from agent.model.snapshot import ConsumerGroup, Member
@@ -17,36 +15,27 @@ from agent.predict.leader import Leader, leader_of
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
 from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
 from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
-from assignors.kafka.cooperative_sticky import cooperative_sticky_assign
+from assignors.kafka.cooperative_sticky import MOST_FOLLOW_UPS, Settled, cooperative_sticky_settled
 from assignors.kafka.range import range_assign
 from assignors.kafka.roundrobin import roundrobin_assign
 from assignors.kafka.sticky import sticky_assign
 
 COOPERATIVE = "cooperative-sticky"
-ASSIGNORS: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
+EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
     "range": range_assign,
     "roundrobin": roundrobin_assign,
     "sticky": sticky_assign,
-    COOPERATIVE: cooperative_sticky_assign,
 }
-"""Protocol name -> Kafka's assignor."""
+"""Protocol name -> Kafka's assignor, where one rebalance does it all."""
 ORDERED = frozenset({"sticky", COOPERATIVE})
 """Assignors that depend on the order of the members, unless all subscribe to the same."""
 GENERATION = 1
-MOST_FOLLOW_UPS = 8
-
-
-class _Settled(NamedTuple):
-    first: GroupAssignment
-    last: GroupAssignment
-    rebalances: int
-    still_moving: bool
 
 
 def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits) -> Prediction:
     """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
-    assign = ASSIGNORS.get(group.assignor or "")
-    if assign is None:
+    assignor = group.assignor or ""
+    if assignor not in EAGER and assignor != COOPERATIVE:
         return Prediction(
             group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR,
             notes=(f"its protocol name is {group.assignor or 'not shown'}",),
@@ -64,7 +53,7 @@ def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits)
     if group.assignor in ORDERED and len({member.topics for member in members}) > 1:
         members = leader_order(members)
     unordered = leader is Leader.JAVA and _order_counts(group, racks) and share_a_bucket([m.id for m in members])
-    settled = _settled(ClassicProblem(members=members, racks=racks), assign, again=group.assignor == COOPERATIVE)
+    settled = _settled(ClassicProblem(members=members, racks=racks), assignor)
     notes = [*_about(leader), *settled.first.warnings, *([SHARED_BUCKET] if unordered else [])]
     if settled.still_moving:
         notes.append(f"it would not come to rest within {MOST_FOLLOW_UPS} rebalances")
@@ -73,8 +62,8 @@ def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits)
         assignor=group.assignor,
         basis=Basis.READ,
         certainty=Certainty.EXACT if leader is Leader.JAVA and not unordered else Certainty.COST_EQUAL,
-        first=_given(settled.first),
-        settled=_given(settled.last),
+        first=(first := _given(settled.first)),
+        settled=first if settled.last is settled.first else _given(settled.last),
         rebalances=settled.rebalances,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -99,40 +88,21 @@ def _member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
     )
 
 
-def _settled(problem: ClassicProblem, assign: Callable[[ClassicProblem], GroupAssignment], *, again: bool) -> _Settled:
-    """A cooperative leader holds back what somebody has to give up first, so another rebalance follows."""
-    first = result = assign(problem)
-    rebalances = 1
-    while again and _given_up(problem, result):
-        if rebalances > MOST_FOLLOW_UPS:
-            return _Settled(first, result, rebalances, still_moving=True)
-        problem = ClassicProblem(
-            members=tuple([_joining(member, result) for member in problem.members]), racks=problem.racks
-        )
-        result = assign(problem)
-        rebalances += 1
-    return _Settled(first, result, rebalances, still_moving=False)
-
-
-def _given_up(problem: ClassicProblem, result: GroupAssignment) -> bool:
-    """True when somebody gives something up: a member that loses a partition joins again."""
-    sizes = {topic: len(racks) for topic, racks in problem.racks.items()}
-    for member in problem.members:
-        kept = set(result.assignment.get(member.id, ()))
-        for partition in member.owned:
-            if partition not in kept and partition.partition < sizes.get(partition.topic, 0):
-                return True
-    return False
-
-
-def _joining(member: ClassicMember, result: GroupAssignment) -> ClassicMember:
-    """A member as it joins once more."""
-    owned = result.assignment.get(member.id, ())
-    return member if owned == member.owned else replace(member, owned=owned)
+def _settled(problem: ClassicProblem, assignor: str) -> Settled:
+    """A cooperative leader holds back what somebody has to give up first, so that another rebalance follows."""
+    if assignor == COOPERATIVE:
+        return cooperative_sticky_settled(problem)
+    result = EAGER[assignor](problem)
+    return Settled(result, result, 1, still_moving=False)
 
 
 def _given(result: GroupAssignment) -> Given:
-    return Given({member: tuple(sorted(partitions)) for member, partitions in sorted(result.assignment.items())})
+    return Given(
+        {
+            member: partitions if len(partitions) < 2 else tuple(sorted(partitions))
+            for member, partitions in sorted(result.assignment.items())
+        }
+    )
 
 
 def _about(leader: Leader) -> list[str]:

@@ -24,7 +24,7 @@ from agent.predict.applications import Lags, Way, assignor_of, lags_of, predict_
 from agent.predict.broker_groups import BrokerFacts, broker_facts, predict_consumer, predict_streams
 from agent.predict.classic import predict_classic
 from agent.predict.prediction import NotPredicted, Prediction
-from agent.predict.seen import Ground, told_racks
+from agent.predict.seen import Ground, RackSets, told_racks
 from agent.reuse import each
 
 _ID = itemgetter(0)
@@ -52,7 +52,8 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     names = each(memo, "predict topics", groups, _ID, _topics)
     rows = [_row(group, topics, snapshot, limits) for group, topics in zip(groups, names, strict=True)]
     racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: told_racks(snapshot.brokers))
-    predict_one = partial(_predict, racks, limits.predict_limit)
+    sets = memo.of(("predict rack sets",), (racks,), lambda: RackSets(racks))
+    predict_one = partial(_predict, racks, sets, limits.predict_limit)
     made = each(memo, "predict", rows, _row_id, predict_one, context=(racks, limits.predict_limit))
     return {
         row.group.id: _finished(row, prediction, way, snapshot)
@@ -76,14 +77,14 @@ def _row_id(row: _Row) -> str:
     return row.group.id
 
 
-def _predict(racks: Mapping[int, str], most: int, row: _Row) -> tuple[Prediction, Way | None]:
+def _predict(racks: Mapping[int, str], sets: RackSets, most: int, row: _Row) -> tuple[Prediction, Way | None]:
     group = row.group
     why = _why_not(group)
     if why is None and _size(group, row.topics) > most:
         why = NotPredicted.TOO_LARGE
     if why is not None:
         return Prediction(group_id=group.id, assignor=_assignor(row), why_not=why), None
-    ground = Ground({topic.name: topic for topic in row.topics if topic is not None}, racks)
+    ground = Ground({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
     try:
         return _asked(row, ground)
     except ValueError as refused:  # BadProblem is one, and so is an id that is none of Kafka's

@@ -12,33 +12,47 @@ Replicas = tuple[str | None, ...]
 """The rack of each replica of a partition; None is a broker without one."""
 
 
+class RackSets(dict[tuple[int, ...], frozenset[str]]):
+    """List of replicas -> their racks, without those that have none; few lists serve all partitions of a cluster."""
+
+    __slots__ = ("_racks",)
+
+    def __init__(self, racks: Mapping[int, str]) -> None:
+        super().__init__()
+        self._racks = racks
+
+    def __missing__(self, replicas: tuple[int, ...]) -> frozenset[str]:
+        racks = self[replicas] = frozenset([self._racks[broker] for broker in replicas if broker in self._racks])
+        return racks
+
+
 class Ground(NamedTuple):
     """A group's topics and the racks of the brokers."""
 
     topics: Mapping[str, TopicState]
     racks: Mapping[int, str]
     """Broker -> the rack that it tells; clients are told nothing of a broker that is away."""
+    sets: RackSets
+    """The same for lists of replicas."""
 
     def replicas(self, topic: str) -> tuple[Replicas, ...] | None:
         """For each partition by number the racks of its replicas; None where a partition is missing."""
         state = self.topics.get(topic)
-        if state is None or any(number != one.id.partition for number, one in enumerate(state.partitions)):
+        if state is None or _has_holes(state):
             return None
         return tuple([tuple(map(self.racks.get, one.replicas)) for one in state.partitions])
 
     def rack_sets(self, topic: str) -> tuple[frozenset[str], ...] | None:
         """The same as sets, without the replicas that have no rack."""
         state = self.topics.get(topic)
-        if state is None or any(number != one.id.partition for number, one in enumerate(state.partitions)):
+        if state is None or _has_holes(state):
             return None
-        known: dict[tuple[int, ...], frozenset[str]] = {}  # few replica lists serve many partitions
-        sets = []
-        for one in state.partitions:
-            racks = known.get(one.replicas)
-            if racks is None:
-                racks = known[one.replicas] = frozenset([self.racks[b] for b in one.replicas if b in self.racks])
-            sets.append(racks)
-        return tuple(sets)
+        return tuple([self.sets[one.replicas] for one in state.partitions])
+
+
+def _has_holes(topic: TopicState) -> bool:
+    """Whether the number of some partition is missing; they are sorted and differ."""
+    return bool(topic.partitions) and topic.partitions[-1].id.partition != len(topic.partitions) - 1
 
 
 def told_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:

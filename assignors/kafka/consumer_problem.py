@@ -7,7 +7,7 @@ words. Sticky assignors also depend on the order in which they visit the members
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -84,12 +84,14 @@ def leader_order(members: Iterable[ClassicMember]) -> tuple[ClassicMember, ...]:
 
 def check_problem(problem: ClassicProblem) -> None:
     """Raise ``BadProblem`` for what no group can be: ids or instance ids twice, an id that is empty."""
-    _all_different((member.id for member in problem.members), "the id")
-    instances = (member.instance_id for member in problem.members)
-    _all_different((name for name in instances if name is not None), "the instance id")
-    for member in problem.members:
+    members = problem.members
+    _all_different([member.id for member in members], "the id")
+    _all_different([member.instance_id for member in members if member.instance_id is not None], "the instance id")
+    told = {member.generation for member in members} | {member.subscription_generation for member in members}
+    wrong = {generation for generation in told if generation is not None and not -(2**31) <= generation < 2**31}
+    for member in members if wrong else ():
         for generation in (member.generation, member.subscription_generation):
-            if generation is not None and not -(2**31) <= generation < 2**31:
+            if generation in wrong:
                 raise BadProblem(f"member {member.id} has generation {generation}, which is no 32-bit number")
 
 
@@ -126,7 +128,9 @@ def partitions_of(topic: str, count: int) -> Iterator[TopicPartition]:
     return map(partial(tuple.__new__, TopicPartition), zip(repeat(topic), range(count)))
 
 
-def _all_different(names: Iterable[str], what: str) -> None:
+def _all_different(names: Sequence[str], what: str) -> None:
+    if len(set(names)) == len(names):
+        return
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -13,7 +13,8 @@ from assignors.kafka.consumer_problem import ClassicProblem, GroupAssignment
 from assignors.kafka.sticky_claims import Claims, believed
 from assignors.kafka.sticky_constrained import assign_constrained
 from assignors.kafka.sticky_general import assign_general
-from assignors.kafka.sticky_group import Numbered, group_racks, numbered
+from assignors.kafka.sticky_group import Numbered, Racks, group_racks, numbered
+from assignors.problem import TopicPartition
 
 
 def sticky_assign(problem: ClassicProblem) -> GroupAssignment:
@@ -30,17 +31,18 @@ class Placed(NamedTuple):
 
     group: Numbered
     claims: Claims
+    racks: Racks
     given: list[list[int]]
     transferring: Mapping[int, int] | None
     """Partitions that another member has to give up first -> who gets them; None in the general branch."""
     warnings: tuple[str, ...]
 
-    def result(self) -> GroupAssignment:
-        """Return it by names."""
+    def result(self, names: Sequence[TopicPartition] | None = None) -> GroupAssignment:
+        """Return it by names, which a caller who asks more than once has at hand."""
         group = self.group
         transferring = self.transferring
         return GroupAssignment(
-            assignment=group.named(self.given),
+            assignment=group.named(self.given, group.all_names() if names is None else names),
             branch="general" if transferring is None else "constrained",
             transferring=None
             if transferring is None
@@ -53,23 +55,37 @@ class Placed(NamedTuple):
 def place(problem: ClassicProblem, generations: Sequence[int | None]) -> Placed:
     """Return what both sticky assignors have in common; ``generations`` are those in the members' data."""
     group = numbered(problem, generations)
-    claims = believed(group, problem)
-    racks = group_racks(problem, group)
+    return _placed(group, believed(group, problem), group_racks(problem, group))
+
+
+def place_again(placed: Placed, claims: list[list[int]]) -> Placed:
+    """Return the same for the same members once they have joined anew; no partition is claimed twice."""
+    believed_all = Claims(claims, frozenset(), placed.claims.max_generation, ())
+    return _placed(placed.group._replace(claims=claims), believed_all, placed.racks)
+
+
+def _placed(group: Numbered, claims: Claims, racks: Racks) -> Placed:
     if not group.ids:
-        return Placed(group, claims, [], {}, ())
+        return Placed(group, claims, racks, [], {}, ())
     if not _alike(group.subscriptions):
-        return Placed(group, claims, assign_general(group, claims, racks), None, ())
+        return Placed(group, claims, racks, assign_general(group, claims, racks), None, ())
     given, transferring = assign_constrained(group, claims, racks)
-    warnings = tuple(
+    warnings = () if all(group.subscriptions) else _given_unasked(group, given)
+    return Placed(group, claims, racks, given, transferring, warnings)
+
+
+def _given_unasked(group: Numbered, given: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    return tuple(
         f"{member} subscribes to nothing, yet Kafka gives it partitions because the first members do not either"
         for member, topics, mine in zip(group.ids, group.subscriptions, given, strict=True)
         if mine and not topics
     )
-    return Placed(group, claims, given, transferring, warnings)
 
 
 def _alike(subscriptions: Sequence[tuple[str, ...]]) -> bool:
     """Whether all members count as subscribed to the same topics; leading ones without any are not looked at."""
+    if subscriptions.count(subscriptions[0]) == len(subscriptions):
+        return True
     first: frozenset[str] = frozenset()
     for topics in subscriptions:
         if not first:

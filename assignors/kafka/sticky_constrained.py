@@ -24,9 +24,10 @@ def assign_constrained(group: Numbered, claims: Claims, racks: Racks) -> tuple[l
     builder.keep_owned()
     kept = list(map(len, builder.given))
     left = builder.unassigned()
-    if racks.followed:
+    if left and racks.followed:
         left = builder.fill_in_racks(left)
-    builder.fill(left)
+    if left:
+        builder.fill(left)
     return builder.given, builder.transferring(kept)
 
 
@@ -45,43 +46,64 @@ class _Builder:
 
     def keep_owned(self) -> None:
         """Let every member keep what is local to it, up to its quota."""
-        for member in self._visited():
-            own = self._local(member)
-            if len(own) < self._least:
-                self._under.append(member)
-                self.given[member] = own
-                continue
-            more = len(own) >= self._most and self._filled < self._with_more
-            if more:
-                self._count_filled()
-            elif self._filled < self._with_more:
-                self._exact.append(member)
-            self._keep(member, own, self._most if more else self._least)
+        self.given = self._local()
+        if self._with_more:
+            self._keep_uneven()
+        else:
+            self._keep_even()
         rank = self._group.rank.__getitem__
         self._under.sort(key=rank)
         self._exact.sort(key=rank)
 
+    def _local(self) -> list[list[int]]:
+        """Member -> what it alone claims, without what is not local to it."""
+        owned, contested, racks = self._claims.owned, self._claims.contested, self._racks
+        if not racks.followed:
+            given = list(map(list, owned))
+        else:
+            set_of = racks.set_of
+            local = [racks.local[rack] for rack in racks.of_member]
+            given = [[each for each in own if near[set_of[each]]] for own, near in zip(owned, local, strict=True)]
+            for member, (own, near) in enumerate(zip(owned, local, strict=True)):
+                if len(given[member]) < len(own):
+                    self._revoked.update([(each, member) for each in own if not near[set_of[each]]])
+        if contested:
+            given = [[each for each in own if each not in contested] for own in given]
+        return given
+
+    def _keep_even(self) -> None:
+        """Everybody's quota is the same."""
+        for member, own in enumerate(self.given):
+            if len(own) < self._least:
+                self._under.append(member)
+            else:
+                self._cut(member, self._least)
+
+    def _keep_uneven(self) -> None:
+        """Some may have one more than the others: the first who have as much."""
+        for member in self._visited():
+            count = len(self.given[member])
+            if count < self._least:
+                self._under.append(member)
+                continue
+            more = count >= self._most and self._filled < self._with_more
+            if more:
+                self._count_filled()
+            elif self._filled < self._with_more:
+                self._exact.append(member)
+            self._cut(member, self._most if more else self._least)
+
     def _visited(self) -> Iterable[int]:
-        """The members as a hash map has them. Only who may have one more than the least is decided by that."""
-        if not self._with_more:
-            return range(len(self._group.ids))
+        """The members as a hash map has them."""
         ids = {name: member for member, name in enumerate(self._group.ids)}
         return map(ids.__getitem__, hash_order(ids, string_hash, order=utf16_key))
 
-    def _local(self, member: int) -> list[int]:
-        own, rack, contested = self._claims.owned[member], self._racks.of_member[member], self._claims.contested
-        if rack is not None:
-            local, set_of = self._racks.local[rack], self._racks.set_of
-            self._revoked.update((partition, member) for partition in own if not local[set_of[partition]])
-            own = [partition for partition in own if local[set_of[partition]]]
-        return [partition for partition in own if partition not in contested]
-
-    def _keep(self, member: int, own: list[int], quota: int) -> None:
+    def _cut(self, member: int, quota: int) -> None:
+        own = self.given[member]
         if len(own) > quota:
             own.sort(key=self._group.by_number)
             self._revoked.update(dict.fromkeys(own[quota:], member))
             del own[quota:]
-        self.given[member] = own
 
     def _count_filled(self) -> None:
         self._filled += 1
@@ -104,7 +126,8 @@ class _Builder:
         """Give partitions to members in their racks, in turn; return those that found none."""
         racks = self._racks
         circle = _Circle(racks.sets, [racks.of_member[member] for member in self._under])
-        queue = _Queue(racks.sets, racks.of_member, self._exact)
+        # Without larger shares nobody ever queues.
+        queue = _Queue(racks.sets if self._with_more else (), racks.of_member, self._exact)
         nowhere = []
         for partition in left:
             place = circle.next(racks.set_of[partition])

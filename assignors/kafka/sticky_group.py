@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import itemgetter
 from typing import NamedTuple
@@ -24,8 +23,7 @@ from assignors.kafka.java import utf16_key
 from assignors.problem import BadProblem, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(NamedTuple):
     """A problem in dense numbers, and the way back."""
 
     ids: tuple[str, ...]
@@ -44,10 +42,14 @@ class Numbered:
     generations: list[int | None]
     total: int
 
-    def named(self, given: Sequence[Sequence[int]]) -> dict[str, tuple[TopicPartition, ...]]:
-        """Member id -> its partitions by name, sorted."""
-        sizes = map(len, self.sets)
-        names = list(chain.from_iterable(map(partitions_of, self.names, sizes)))
+    def all_names(self) -> list[TopicPartition]:
+        """All partitions by name."""
+        return list(chain.from_iterable(map(partitions_of, self.names, map(len, self.sets))))
+
+    def named(
+        self, given: Sequence[Sequence[int]], names: Sequence[TopicPartition]
+    ) -> dict[str, tuple[TopicPartition, ...]]:
+        """Member id -> its partitions by name, sorted; ``names`` are `all_names`."""
         return {
             member: tuple(map(names.__getitem__, sorted(mine))) for member, mine in zip(self.ids, given, strict=True)
         }
@@ -80,35 +82,50 @@ def numbered(problem: ClassicProblem, generations: Sequence[int | None]) -> Numb
     numbers = list(range(total))
     known = {topic: numbers[start : start + len(topics[topic])] for topic, start in zip(names, starts, strict=True)}
     ids = tuple(member.id for member in problem.members)
-    rank = [0] * len(ids)
-    for place, number in enumerate(sorted(range(len(ids)), key=lambda number: utf16_key(ids[number]))):
-        rank[number] = place
     return Numbered(
         ids=ids,
-        rank=rank,
+        rank=_ranks(ids),
         names=names,
         starts=starts,
         sets=sets,
         subscriptions=[member.topics for member in problem.members],
-        claims=[_claims(member.id, member.owned, known) for member in problem.members],
+        claims=_claims(problem, known),
         generations=list(generations),
         total=total,
     )
 
 
-def _claims(member: str, owned: Sequence[TopicPartition], known: Mapping[str, Sequence[int]]) -> list[int]:
-    try:
-        if min(map(itemgetter(1), owned), default=0) >= 0:
-            if known.keys() >= set(map(itemgetter(0), owned)):
-                return [known[topic][number] for topic, number in owned]
-            return [known[topic][number] for topic, number in owned if topic in known]
-    except IndexError:
-        pass  # named below
-    topic, number = next((t, n) for t, n in owned if t in known and not 0 <= n < len(known[t]))
-    raise BadProblem(
-        f"member {member} claims partition {number} of topic {topic}, which has {len(known[topic])}; "
-        "Kafka would give partitions to several members, so leave the claim out"
-    )
+def _ranks(ids: Sequence[str]) -> list[int]:
+    """Member -> its place among the ids as Java sorts them, which is by UTF-16."""
+    names = ids if "".join(ids).isascii() else [utf16_key(name) for name in ids]
+    rank = [0] * len(ids)
+    for place, number in enumerate(sorted(range(len(ids)), key=names.__getitem__)):
+        rank[number] = place
+    return rank
+
+
+def _claims(problem: ClassicProblem, known: Mapping[str, Sequence[int]]) -> list[list[int]]:
+    """Member -> the partitions that it claims; mostly all of them exist, and one look at all of them will do."""
+    owned = [member.owned for member in problem.members]
+    if min(map(itemgetter(1), chain.from_iterable(owned)), default=0) >= 0:
+        try:
+            return [[known[topic][number] for topic, number in mine] for mine in owned]
+        except LookupError:
+            pass  # left out or named below
+    return [_claims_of(member.id, member.owned, known) for member in problem.members]
+
+
+def _claims_of(member: str, owned: Sequence[TopicPartition], known: Mapping[str, Sequence[int]]) -> list[int]:
+    claims = []
+    for topic, number in owned:
+        if topic in known:
+            if not 0 <= number < len(known[topic]):
+                raise BadProblem(
+                    f"member {member} claims partition {number} of topic {topic}, which has {len(known[topic])}; "
+                    "Kafka would give partitions to several members, so leave the claim out"
+                )
+            claims.append(known[topic][number])
+    return claims
 
 
 class Racks(NamedTuple):
@@ -123,8 +140,8 @@ class Racks(NamedTuple):
     nearby: Sequence[int]
     """Rack set -> members in one of its racks, counted also when racks are not followed."""
     followed: bool
-    local: Mapping[str, Sequence[bool]]
-    """Rack of a member, where racks are followed -> for each rack set whether it is in there."""
+    local: Mapping[str | None, Sequence[bool]]
+    """Rack of a member, where racks are followed -> for each rack set whether it is in there; without one always."""
 
 
 def group_racks(problem: ClassicProblem, group: Numbered) -> Racks:
@@ -138,13 +155,9 @@ def group_racks(problem: ClassicProblem, group: Numbered) -> Racks:
         return Racks([None] * len(racks), (), (), (), followed=False, local={})
     sets: dict[frozenset[str], int] = {}
     set_of = [sets.setdefault(each, len(sets)) for partitions in group.sets for each in partitions]
-    followed = racks_matter(of_members.keys(), sets, prefer=problem.prefer_rack_aware_logic)
-    nearby = [sum(of_members.get(rack, 0) for rack in each) for each in sets]
-    return Racks(
-        of_member=racks if followed else [None] * len(racks),
-        sets=list(sets),
-        set_of=set_of,
-        nearby=nearby,
-        followed=followed,
-        local={rack: [rack in each for each in sets] for rack in of_members} if followed else {},
-    )
+    nearby = [sum([of_members.get(rack, 0) for rack in each]) for each in sets]
+    if not racks_matter(of_members.keys(), sets, prefer=problem.prefer_rack_aware_logic):
+        return Racks([None] * len(racks), list(sets), set_of, nearby, followed=False, local={})
+    local: dict[str | None, list[bool]] = {rack: [rack in each for each in sets] for rack in of_members}
+    local[None] = [True] * len(sets)
+    return Racks(racks, list(sets), set_of, nearby, followed=True, local=local)

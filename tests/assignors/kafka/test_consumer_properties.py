@@ -26,6 +26,7 @@ from assignors import (
     sticky_assign,
 )
 from assignors.kafka.consumer_problem import leader_order, subscribed_topics
+from assignors.kafka.cooperative_sticky import MOST_FOLLOW_UPS, cooperative_sticky_settled
 from tests.assignors.strategies import examples
 
 Assign = Callable[[ClassicProblem], GroupAssignment]
@@ -203,6 +204,32 @@ def test_sticky_is_never_less_balanced_than_doing_nothing(problem: ClassicProble
 def differences(assignment: Mapping[str, tuple[TopicPartition, ...]]) -> int:
     loads = [len(mine) for mine in assignment.values()]
     return sum(abs(one - other) for one in loads for other in loads)
+
+
+@many
+@given(groups())
+def test_a_group_is_settled_when_rebalance_after_rebalance_nobody_has_to_let_go(problem: ClassicProblem) -> None:
+    settled = cooperative_sticky_settled(problem)
+    result = first = cooperative_sticky_assign(problem)
+    rebalances, let_go = 1, lets_go(problem, result)
+    while let_go and rebalances <= MOST_FOLLOW_UPS:
+        members = [replace(member, owned=result.assignment[member.id]) for member in problem.members]
+        problem = ClassicProblem(members=tuple(members), racks=problem.racks)
+        result = cooperative_sticky_assign(problem)
+        rebalances, let_go = rebalances + 1, lets_go(problem, result)
+    assert settled.first == first
+    assert settled.last.assignment == result.assignment
+    assert (settled.rebalances, settled.still_moving) == (rebalances, let_go)
+
+
+def lets_go(problem: ClassicProblem, result: GroupAssignment) -> bool:
+    """Whether somebody has an existing partition that it is not given again."""
+    return any(
+        partition not in result.assignment[member.id]
+        and partition.partition < len(problem.racks.get(partition.topic, ()))
+        for member in problem.members
+        for partition in member.owned
+    )
 
 
 @pytest.mark.parametrize(
