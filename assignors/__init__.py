@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from assignors.kafka.range import range_assign
     from assignors.kafka.roundrobin import roundrobin_assign
     from assignors.kafka.sticky import sticky_assign
-    from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
+    from assignors.optimal import TaskMapping, optimal_consumer, optimal_mapping, optimal_replicas, optimal_tasks
 
 __all__ = [
     "BadProblem",
@@ -71,6 +71,7 @@ __all__ = [
     "StandbyQuality",
     "Task",
     "TaskId",
+    "TaskMapping",
     "TaskMeasure",
     "TaskProblem",
     "TaskResult",
@@ -81,6 +82,7 @@ __all__ = [
     "measure_replicas",
     "measure_tasks",
     "optimal_consumer",
+    "optimal_mapping",
     "optimal_replicas",
     "optimal_tasks",
     "range_assign",
@@ -94,8 +96,10 @@ _WHERE = {
     "ClassicMember": "assignors.kafka.consumer_problem",
     "ClassicProblem": "assignors.kafka.consumer_problem",
     "GroupAssignment": "assignors.kafka.consumer_problem",
+    "TaskMapping": "assignors.optimal",
     "cooperative_sticky_assign": "assignors.kafka.cooperative_sticky",
     "optimal_consumer": "assignors.optimal",
+    "optimal_mapping": "assignors.optimal",
     "optimal_replicas": "assignors.optimal",
     "optimal_tasks": "assignors.optimal",
     "range_assign": "assignors.kafka.range",

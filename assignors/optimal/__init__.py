@@ -2,6 +2,6 @@
 
 from assignors.optimal.consumer import optimal_consumer
 from assignors.optimal.replicas import optimal_replicas
-from assignors.optimal.tasks import optimal_tasks
+from assignors.optimal.tasks import TaskMapping, optimal_mapping, optimal_tasks
 
-__all__ = ["optimal_consumer", "optimal_replicas", "optimal_tasks"]
+__all__ = ["TaskMapping", "optimal_consumer", "optimal_mapping", "optimal_replicas", "optimal_tasks"]

@@ -9,16 +9,15 @@ has a replica. Whatever contradicts itself is ``BadProblem`` with a sentence tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from assignors.optimal.items import ranked
-from assignors.optimal.kinds import kinds_of
+from assignors.optimal.items import rank_table, ranked
+from assignors.optimal.kinds import Numbers, kinds_of
 from assignors.optimal.network import Ints
-from assignors.optimal.task_model import TaskModel
+from assignors.optimal.task_model import TaskModel, costs_of
 from assignors.optimal.tasks import solve_tasks
 from assignors.problem import BadProblem
 
@@ -186,9 +185,8 @@ def column_model(columns: TaskColumns) -> TaskModel:
     """The dense model of a problem: tasks whose sources miss the same racks are of one kind."""
     racks, rack = np.unique(columns.client_rack, return_inverse=True)
     kind, misses = _kinds(columns.sources, racks)
-    _, subtopology = ranked(columns.subtopology, int(columns.subtopology.max(initial=-1)) + 1)
     return TaskModel(
-        subtopology=subtopology,
+        subtopology=columns.subtopology,
         owner=columns.owner,
         kind=kind,
         misses=misses,
@@ -217,25 +215,30 @@ def optimal_columns(
     if not len(model.kind):
         return ColumnResult(np.zeros(0, np.int64), 0, 0, 0, 0)
     placed = solve_tasks(model, counts, balance, traffic_cost, non_overlap_cost)
-    cross_rack = int(model.misses[model.kind, model.rack[placed.client]].sum())
-    moved = int((placed.client != model.owner).sum())
+    cross_rack, moved = costs_of(model, placed.client)
     cost = traffic_cost * cross_rack + non_overlap_cost * moved
     return ColumnResult(placed.client, cost, cross_rack, moved, placed.bound)
 
 
 def _kinds(sources: Partitions, racks: Ints) -> tuple[Ints, Ints]:
-    number, here = _masks(sources.mask, racks)
-    return kinds_of(number, np.diff(sources.ptr), here)
+    ptr, mask = sources
+    if mask.dtype != np.int64:
+        number, here = _wide_masks(mask.tolist(), racks)
+        return kinds_of(number, np.diff(ptr), here)
+    mask = np.asarray(mask, np.int64)
+    size = int(mask.max(initial=0)) + 1
+    if size > len(mask) or len(mask) != len(ptr) - 1 or (ptr[1:] == ptr[:-1]).any():
+        distinct, number = ranked(mask, size)
+        return kinds_of(number, np.diff(ptr), distinct[:, None] >> racks & 1)
+    # One source for every task: what is told apart are masks, and one look-up per task is all.
+    distinct, rank_of = rank_table(mask, size)
+    kind, misses = kinds_of(np.arange(len(distinct)), np.ones_like(distinct), distinct[:, None] >> racks & 1)
+    return kind[rank_of][mask], misses
 
 
-def _masks(mask: Ints | NDArray[np.object_], racks: Ints) -> tuple[Ints, Ints]:
+def _wide_masks(masks: list[int], racks: Ints) -> tuple[Ints, Ints]:
     """Number of each mask among the distinct ones, and (mask, rack) whether that rack has a replica."""
-    if mask.dtype == np.int64:
-        distinct, number = ranked(mask.astype(np.int64), int(mask.max(initial=0)) + 1)
-        return number, distinct[:, None] >> racks & 1
-    numbers = dict(zip(dict.fromkeys(mask.tolist()), count(), strict=False))
-    here = [[each >> rack & 1 for rack in racks.tolist()] for each in numbers]
-    return (
-        np.fromiter(map(numbers.__getitem__, mask.tolist()), np.int64, len(mask)),
-        np.array(here, np.int64).reshape(len(numbers), len(racks)),
-    )
+    numbers: Numbers[int] = Numbers()
+    number = np.fromiter(map(numbers.__getitem__, masks), np.int64, len(masks))
+    here = [[mask >> rack & 1 for rack in racks.tolist()] for mask in numbers]
+    return number, np.array(here, np.int64).reshape(len(numbers), len(racks))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from assignors.optimal.kinds import Numbers
 from assignors.optimal.network import Ints
 from assignors.problem import BadProblem, ConsumerMember, ConsumerProblem, TopicPartition
 
@@ -103,16 +104,8 @@ def _subscriptions(
     return topics, np.array(topic_class, np.int64), by_subscription[:, subscription]
 
 
-class _Numbers(dict[frozenset[str], int]):
-    """Set of racks -> its number, in the order of first appearance."""
-
-    def __missing__(self, names: frozenset[str]) -> int:
-        number = self[names] = len(self)
-        return number
-
-
 def _locality(problem: ConsumerProblem, topics: list[str], racks: dict[str, int]) -> tuple[Ints, Ints]:
-    numbers = _Numbers()
+    numbers: Numbers[frozenset[str]] = Numbers()
     sets = chain.from_iterable(problem.racks[topic] for topic in topics)
     mask = np.fromiter(map(numbers.__getitem__, sets), np.int64)
     unknown = _dearest(problem)

@@ -131,12 +131,18 @@ def ranked(keys: Ints, size: int) -> tuple[Ints, Ints]:
     if size > 16 * len(keys) + 1024:
         distinct, rank = np.unique(keys, return_inverse=True)
         return distinct, rank
+    distinct, rank_of = rank_table(keys, size)
+    return distinct, rank_of[keys]
+
+
+def rank_table(keys: Ints, size: int) -> tuple[Ints, Ints]:
+    """Distinct keys ascending and a table of ``size`` entries that has the rank of each of them."""
     present = np.zeros(size, np.bool_)
     present[keys] = True
     distinct = np.flatnonzero(present)
     rank_of = np.zeros(size, np.int64)
     rank_of[distinct] = np.arange(len(distinct))
-    return distinct, rank_of[keys]
+    return distinct, rank_of
 
 
 def stable_order(keys: Ints, size: int) -> Ints:

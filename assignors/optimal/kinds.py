@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count, pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,17 @@ _FOLDED = 16
 """Partitions per item up to which items are told apart column by column."""
 _MERGE_BELOW = 4096
 """Below this number of kinds, kinds that miss the same racks are made one."""
+
+Key = TypeVar("Key")
+
+
+class Numbers(dict[Key, int]):
+    """Key -> its number, in the order of first appearance."""
+
+    def __missing__(self, key: Key) -> int:
+        """Give a new key the next number."""
+        number = self[key] = len(self)
+        return number
 
 
 def kinds_of(number: Ints, sizes: Ints, here: Ints) -> tuple[Ints, Ints]:
@@ -39,6 +51,17 @@ def kinds_of(number: Ints, sizes: Ints, here: Ints) -> tuple[Ints, Ints]:
     return kind, misses
 
 
+def first_come(kind: Ints, misses: Ints) -> tuple[Ints, Ints]:
+    """Number kinds by the first item of each where many of them are numbered as the input listed them."""
+    if len(misses) < _MERGE_BELOW:
+        return kind, misses
+    first = _first_of_each(kind, len(misses))
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[kind], misses[order]
+
+
 def _fold(number: Ints, sizes: Ints, widest: int, none: int) -> tuple[Ints, Ints]:
     """Tell items apart by their partitions in any order: one kind more per column and new combination."""
     starts = np.cumsum(sizes) - sizes
@@ -50,9 +73,13 @@ def _fold(number: Ints, sizes: Ints, widest: int, none: int) -> tuple[Ints, Ints
     kind = np.zeros(len(sizes), np.int64)
     for masks in grid.T:
         _, kind = ranked(kind * (none + 1) + masks, (int(kind.max(initial=0)) + 1) * (none + 1))
-    first = np.zeros(int(kind.max(initial=-1)) + 1, np.int64)
+    return kind, grid[_first_of_each(kind, int(kind.max(initial=-1)) + 1)]
+
+
+def _first_of_each(kind: Ints, kinds: int) -> Ints:
+    first = np.zeros(kinds, np.int64)
     first[kind[::-1]] = np.arange(len(kind))[::-1]
-    return kind, grid[first]
+    return first
 
 
 def _tell_apart(number: Ints, sizes: Ints, none: int) -> tuple[Ints, Ints]:

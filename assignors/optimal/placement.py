@@ -54,11 +54,12 @@ def expand(problem: Placement, classes: Classes, wiring: Wiring, units: Ints) ->
     direct = goal >= any_hubs
     client[movers[direct]] = goal[direct] - any_hubs
     anywhere = np.flatnonzero((goal >= wiring.hubs) & ~direct)
-    anywhere = anywhere[np.lexsort((movers[anywhere], goal[anywhere]))]
+    anywhere = anywhere[np.argsort(goal[anywhere] * len(client) + movers[anywhere])]
     goal[anywhere] = np.repeat(np.arange(wiring.hubs), units[wiring.any_to_rack])
 
     arriving, hub = movers[~direct], goal[~direct]
-    arriving = arriving[np.lexsort((arriving, hub))]
+    # By hub, then by position: as one number, because sorting plain numbers is several times faster than by two keys.
+    arriving = np.sort(hub * len(client) + arriving) % max(1, len(client))
     out = wiring.hub_exit
     client[arriving] = np.repeat(out.client, units[out.arcs] + out.low)
     return client

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from assignors.optimal.network import Ints
 from assignors.optimal.spread import Spread
 from assignors.optimal.task_model import NamedTasks, count_misses
-from assignors.problem import TaskProblem
+from assignors.problem import Task, TaskId, TaskProblem
 
 Standbys = list[tuple[int, ...]]
 """Per stateful task the processes of its standbys."""
@@ -18,7 +18,7 @@ class Case(NamedTuple):
     """Stateful tasks in order; processes by number."""
 
     spread: Spread
-    stateful: list[int]
+    stateful: list[TaskId]
     copies: int
     active: list[int]
     """Process of the active task."""
@@ -41,21 +41,21 @@ class Case(NamedTuple):
         ]
 
 
-def read_case(problem: TaskProblem, named: NamedTasks, client: Ints, stateful: list[int], copies: int) -> Case:
-    """Collect the facts: ``client`` is the process of each task; ``stateful`` tasks get ``copies`` standbys each."""
-    index = {named.tasks[number].id: position for position, number in enumerate(stateful)}
+def read_case(problem: TaskProblem, named: NamedTasks, client: Ints, stateful: dict[int, Task], copies: int) -> Case:
+    """Collect the facts: ``client`` is the process of each task, ``stateful`` ones get ``copies`` standbys each."""
+    index = {task.id: position for position, task in enumerate(stateful.values())}
     holders: list[set[int]] = [set() for _ in stateful]
     for number, process in enumerate(named.processes):
         for task in (*process.active, *process.standby):
             if task in index:
                 holders[index[task]].add(number)
-    kind, misses = count_misses([named.tasks[number].changelogs for number in stateful], named.racks)
+    kind, misses = count_misses([task.changelogs for task in stateful.values()], named.racks)
     prices = (misses * problem.traffic_cost).tolist()
     return Case(
         spread=Spread(named.processes, problem.rack_aware_tags),
-        stateful=stateful,
+        stateful=[task.id for task in stateful.values()],
         copies=copies,
-        active=client[stateful].tolist(),
+        active=client[list(stateful)].tolist(),
         holders=[tuple(sorted(each)) for each in holders],
         price=[prices[each] for each in kind.tolist()],
         rack=named.model.rack.tolist(),
@@ -92,7 +92,7 @@ def off_share(count: int, low: int, high: int) -> int:
 
 def present(named: NamedTasks, case: Case) -> Standbys | None:
     """The standbys that exist now, when every task has as many as it should have, none beside its active."""
-    index = {named.tasks[number].id: position for position, number in enumerate(case.stateful)}
+    index = {task: position for position, task in enumerate(case.stateful)}
     now: list[list[int]] = [[] for _ in case.stateful]
     for number, process in enumerate(named.processes):
         for task in set(process.standby):

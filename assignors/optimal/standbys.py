@@ -31,7 +31,7 @@ def optimal_standbys(
     nobody: dict[str, tuple[TaskId, ...]] = {process.id: () for process in named.processes}
     if not problem.num_standby_replicas:
         return nobody, None
-    stateful = [number for number, task in enumerate(named.tasks) if task.stateful]
+    stateful = {number: task for number, task in enumerate(named.sorted_tasks()) if task.stateful}
     missing = max(0, problem.num_standby_replicas - len(named.processes) + 1) * len(stateful)
     copies = min(problem.num_standby_replicas, len(named.processes) - 1)
     if not stateful or copies < 1:
@@ -111,7 +111,7 @@ def _round(case: Case, found: Standbys, load: Counter[int], done: int, per_round
 
 def _by_process(named: NamedTasks, case: Case, found: Standbys) -> dict[str, tuple[TaskId, ...]]:
     taken: list[list[TaskId]] = [[] for _ in named.processes]
-    for number, standbys in zip(case.stateful, found, strict=True):
+    for task, standbys in zip(case.stateful, found, strict=True):
         for process in standbys:
-            taken[process].append(named.tasks[number].id)
+            taken[process].append(task)
     return {process.id: tuple(tasks) for process, tasks in zip(named.processes, taken, strict=True)}

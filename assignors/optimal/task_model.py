@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.kinds import kinds_of
+from assignors.optimal.kinds import Numbers, first_come, kinds_of
 from assignors.optimal.network import Ints
 from assignors.optimal.task_ids import number_ids
 from assignors.problem import BadProblem, Process, Task, TaskId, TaskProblem
@@ -25,6 +25,7 @@ class TaskModel(NamedTuple):
     """Arrays over tasks (``subtopology``, ``owner``, ``kind``) and processes (``rack``, ``capacity``)."""
 
     subtopology: Ints
+    """Equal numbers for tasks of one subtopology, whatever they are."""
     owner: Ints
     """The process that runs the task now, or -1."""
     kind: Ints
@@ -34,11 +35,34 @@ class TaskModel(NamedTuple):
     capacity: Ints
 
 
-class NamedTasks(NamedTuple):
-    """The model beside the names it was made from, in its order."""
+def cells(model: TaskModel, client: Ints) -> Ints:
+    """Rack of each task's process and its kind as one number: ``rack * kinds + kind``."""
+    # One array all the way: with 100,000 tasks what a pass costs is mostly new memory.
+    cell: Ints = model.rack[client]
+    cell *= len(model.misses)
+    cell += model.kind
+    return cell
 
-    ids: list[TaskId]
+
+def costs_of(model: TaskModel, client: Ints) -> tuple[int, int]:
+    """Source partitions without a replica in the rack of their task's process, and tasks not on their owner."""
+    kinds, racks = model.misses.shape
+    moved = int(np.count_nonzero(client != model.owner))
+    if racks * kinds > len(client):
+        return int(model.misses[model.kind, model.rack[client]].sum()), moved
+    count = np.bincount(cells(model, client), minlength=racks * kinds)
+    return int((count.reshape(racks, kinds) * model.misses.T).sum()), moved
+
+
+class NamedTasks(NamedTuple):
+    """The model, whose tasks are in the order of their ids, beside the names it was made from."""
+
     tasks: tuple[Task, ...]
+    """As the problem lists them."""
+    ids: list[TaskId]
+    """Of ``tasks``."""
+    order: Ints | None
+    """Positions in ``tasks``, in the order of the model; None when it is the same order."""
     processes: list[Process]
     racks: dict[str, int]
     model: TaskModel
@@ -47,17 +71,25 @@ class NamedTasks(NamedTuple):
         """Rack number of a process; the number after the last for none."""
         return len(self.racks) if process.rack is None else self.racks[process.rack]
 
+    def sorted_tasks(self) -> list[Task]:
+        """Tasks in the order of the model."""
+        return list(self.tasks) if self.order is None else list(map(self.tasks.__getitem__, self.order.tolist()))
+
+    def places(self, numbers: Ints) -> Ints:
+        """Positions in ``tasks`` of tasks given by their number in the model."""
+        return numbers if self.order is None else self.order[numbers]
+
 
 def dense_tasks(problem: TaskProblem) -> NamedTasks:
     """Turn names into integers. Raises ``BadProblem`` naming what contradicts itself."""
     _check(problem)
     processes = sorted(problem.processes, key=attrgetter("id"))
+    # Objects are read in the order of the input, near which they lie in memory; only numbers are put in order.
     tasks, ids = problem.tasks, list(map(attrgetter("id"), problem.tasks))
     order, subtopology, owner = number_ids(ids, [process.active for process in processes])
-    if order is not None:
-        tasks, ids = tuple(map(tasks.__getitem__, order)), list(map(ids.__getitem__, order))
     racks = {name: number for number, name in enumerate(sorted({p.rack for p in processes if p.rack is not None}))}
     kind, misses = count_misses(list(map(attrgetter("sources"), tasks)), racks)
+    kind, misses = first_come(kind if order is None else kind[order], misses)
     model = TaskModel(
         subtopology=subtopology,
         owner=owner,
@@ -66,25 +98,20 @@ def dense_tasks(problem: TaskProblem) -> NamedTasks:
         rack=np.array([len(racks) if p.rack is None else racks[p.rack] for p in processes], np.int64),
         capacity=np.array([process.capacity for process in processes], np.int64),
     )
-    return NamedTasks(ids, tasks, processes, racks, model)
+    return NamedTasks(tasks, ids, order, processes, racks, model)
 
 
 def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, int]) -> tuple[Ints, Ints]:
     """Kind of each entry, and how many of a kind's partitions have no replica in each rack (last column: in none)."""
-    numbers = _Numbers()
-    number = np.fromiter(map(numbers.__getitem__, chain.from_iterable(partitions)), np.int64)
-    here = np.zeros((len(numbers), len(racks)), np.int64)
-    for names, row in numbers.items():
+    lists: Numbers[tuple[frozenset[str], ...]] = Numbers()
+    number = np.fromiter(map(lists.__getitem__, partitions), np.int64, len(partitions))
+    sets: Numbers[frozenset[str]] = Numbers()
+    set_number = np.fromiter(map(sets.__getitem__, chain.from_iterable(lists)), np.int64)
+    here = np.zeros((len(sets), len(racks)), np.int64)
+    for names, row in sets.items():
         here[row, [racks[name] for name in names if name in racks]] = 1
-    return kinds_of(number, np.fromiter(map(len, partitions), np.int64, len(partitions)), here)
-
-
-class _Numbers(dict[frozenset[str], int]):
-    """Set of racks -> its number, in the order of first appearance."""
-
-    def __missing__(self, names: frozenset[str]) -> int:
-        number = self[names] = len(self)
-        return number
+    kind, misses = kinds_of(set_number, np.fromiter(map(len, lists), np.int64, len(lists)), here)
+    return kind[number], misses
 
 
 def _check(problem: TaskProblem) -> None:

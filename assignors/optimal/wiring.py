@@ -57,7 +57,7 @@ class Wiring(NamedTuple):
 def wire(problem: Placement, classes: Classes) -> Wiring:
     """Build the network of a placement."""
     groups, clients, racks = problem.groups, len(problem.rack), problem.racks
-    network = Network(_spans(problem))
+    network = Network(_spans(problem, int(classes.size.sum()) + len(classes.loose)))
     client_node, pool_node = network.nodes(clients), network.nodes(len(classes.pool_kind))
     hub_node, any_node = network.nodes(groups * racks), network.nodes(groups)
     start = _start_nodes(problem, classes, network, client_node)
@@ -80,8 +80,7 @@ def wire(problem: Placement, classes: Classes) -> Wiring:
     return Wiring(network, leave, exits, any_to_rack, hub_exit, len(hubs), total(stay[0], classes.size))
 
 
-def _spans(problem: Placement) -> list[int]:
-    items = len(problem.kind)
+def _spans(problem: Placement, items: int) -> list[int]:
     spans = [items * int((price.rack.max(axis=1, initial=0) + price.move).max(initial=0)) for price in problem.prices]
     return spans[1:] if problem.bounds is not None else [*spans[1:], items * (items + 1)]
 

@@ -10,8 +10,19 @@ import networkx as nx
 import pytest
 from hypothesis import given
 
-from assignors import BadProblem, Process, Task, TaskId, TaskProblem, TaskResult, optimal_tasks, task_defects
+from assignors import (
+    BadProblem,
+    Process,
+    Task,
+    TaskId,
+    TaskProblem,
+    TaskResult,
+    optimal_mapping,
+    optimal_tasks,
+    task_defects,
+)
 from assignors.flow import least_cost, task_graph
+from assignors.optimal import kinds
 from tests.assignors.strategies import examples, task_problems
 
 T = TypeVar("T")
@@ -171,10 +182,32 @@ def test_the_answer_to_the_answer_is_the_same_answer(problem: TaskProblem) -> No
 
 
 @some
+@given(task_problems())
+def test_a_mapping_says_the_same_as_the_result(problem: TaskProblem) -> None:
+    result, mapping = optimal_tasks(problem), optimal_mapping(problem)
+    assert mapping.process == {task: name for name, tasks in result.active.items() for task in tasks}
+    assert mapping[1:] == (result.cost, result.crossing, result.moved, result.lower_bound)
+    assert mapping.optimal
+
+
+@some
 @given(task_problems(standbys=2))
 def test_the_order_of_the_input_leaves_no_trace(problem: TaskProblem) -> None:
+    assert repr(optimal_tasks(mixed(problem))) == repr(optimal_tasks(problem))
+
+
+@some
+@given(task_problems())
+def test_nor_does_it_where_there_are_too_many_kinds_to_compare(problem: TaskProblem) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kinds, "_MERGE_BELOW", 0)
+        assert repr(optimal_tasks(mixed(problem))) == repr(optimal_tasks(problem))
+        assert optimal_tasks(problem).cost == least_cost(task_graph(problem))
+
+
+def mixed(problem: TaskProblem) -> TaskProblem:
     rng = random.Random(11)
-    mixed = replace(
+    return replace(
         problem,
         tasks=shuffled(rng, problem.tasks),
         processes=tuple(
@@ -182,7 +215,6 @@ def test_the_order_of_the_input_leaves_no_trace(problem: TaskProblem) -> None:
             for each in shuffled(rng, problem.processes)
         ),
     )
-    assert repr(optimal_tasks(mixed)) == repr(optimal_tasks(problem))
 
 
 def shuffled(rng: random.Random, values: tuple[T, ...]) -> tuple[T, ...]:

@@ -24,7 +24,7 @@ def test_integers_and_names_agree(ids: list[TaskId], claims: list[list[TaskId]],
     quick = _by_number(ids, claims)
     assert quick is not None
     named = _by_name(ids, claims)
-    assert sorted(ids) == [ids[place] for place in quick.order or range(len(ids))]
+    assert sorted(ids) == [ids[place] for place in (range(len(ids)) if quick.order is None else quick.order)]
     assert quick.subtopology.tolist() == named.subtopology.tolist()
     assert quick.owner.tolist() == named.owner.tolist()
     if far:

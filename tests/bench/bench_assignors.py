@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent.collector import walk_seldom
-from assignors import ConsumerProblem, optimal_consumer, optimal_replicas, optimal_tasks
+from assignors import ConsumerProblem, optimal_consumer, optimal_mapping, optimal_replicas, optimal_tasks
 from assignors.optimal.columns import TaskColumns, column_model, optimal_columns
 from tests.assignors.kafka.consumer_oracle import consumer_oracle
 from tests.assignors.kafka.streams_oracle import StreamsOracle, streams_oracle
@@ -66,9 +66,9 @@ def from_columns(counts: Any, balance: Any) -> Callable[[TaskColumns], Any]:
 
 def task_mapping(problem: Any) -> dict[Any, str]:
     """``{task: process}`` of the optimum."""
-    result = optimal_tasks(problem)
+    result = optimal_mapping(problem)
     assert result.optimal
-    return {task: name for name, tasks in result.active.items() for task in tasks}
+    return result.process
 
 
 def sticky_group(partitions: int) -> ConsumerProblem:
