@@ -77,6 +77,19 @@ def describe_groups(
     return DescribedGroups(tuple(sorted(found, key=lambda row: row.group_id)), tuple(sorted(gaps)))
 
 
+def describe_group(connection: Connection, group: str, deadline: Deadline) -> RawGroup:
+    """One classic group, asked on this very connection. Raises CallFailed, of cause VANISHED when there is none."""
+    rows = _ask_describe(connection, [group], deadline)
+    row = next((one for one in rows if one.group_id == group), None)
+    if row is None or row.value is None:
+        raise CallFailed(GapCause.ERROR, "the coordinator's answer left this group out")
+    if row.error is not None:
+        raise from_error_name(row.error, row.message)
+    if row.value.state == _DEAD:
+        raise CallFailed(GapCause.VANISHED, _GONE)
+    return row.value
+
+
 def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawListedGroup]]:
     version = connection.version(LIST_GROUPS)
     answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)

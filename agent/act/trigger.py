@@ -1,0 +1,236 @@
+"""Carries out a trigger: one clean rebalance of one classic group, written down before and after.
+
+The order: describe the group and check again all that the wire shows; ask whether its members write in transactions;
+make the probe's bytes; write the intent; describe once more; ask (`agent.act.probe`); write the outcome. Nothing is
+asked without a durable intent, and none that is older than `intent_valid_ms`: a process that was frozen in between
+finds it stale. What the rebalance brought is judged by later looks (`agent.execute.trigger_judging`), not here.
+
+One trigger at a time. Every call has its deadline; all of it takes milliseconds where nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from agent.act.hands import Outcome
+from agent.act.journal import Journal
+from agent.act.probe import CALL_MS, SESSION_TIMEOUT_MS, Line, Prober, StaleError
+from agent.clock import Clock
+from agent.errors import JournalUnavailable
+from agent.execute.probe_bytes import NoProbe, probe_bytes
+from agent.execute.refusals import by_wire
+from agent.execute.trigger_judging import expected
+from agent.execute.trigger_learning import transactional
+from agent.execute.trigger_seen import Seen, seen_in, seen_raw
+from agent.execute.trigger_transactions import offsets_partition, transactions_of
+from agent.journal.entry import Write
+from agent.journal.triggers import (
+    Effect,
+    Path,
+    TriggerEntry,
+    intent,
+    learned_of,
+    outcome,
+    path_at,
+    with_earlier,
+    worked,
+)
+from agent.limits_execute import ExecuteLimits, Told
+from agent.model.snapshot import GroupKind, Snapshot
+from agent.observation import GapCause, RawGroup
+from agent.propose.proposal import Proposal
+from agent.wire.failure import CallFailed
+from agent.wire.membership_calls import JoinAsk, RawTransaction
+from assignors.problem import TopicPartition
+
+_OFFSETS = "__consumer_offsets"
+_OFFSETS_PARTITIONS = 50
+"""``offsets.topic.num.partitions`` where the topic is not shown."""
+
+
+class GroupHand(Protocol):
+    """What a trigger needs of `agent.wire.hand.WireHand`."""
+
+    def group_line(self, group_id: str, deadline_ms: int) -> Line:
+        """A connection of its own to the group's coordinator. Raises CallFailed."""
+
+    def list_transactions(self, deadline_ms: int) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
+        """Transactional ids that may be seen."""
+
+    def describe_transactions(
+        self, transactions: Sequence[RawTransaction], deadline_ms: int
+    ) -> dict[str, tuple[TopicPartition, ...]]:
+        """Transactional id -> partitions of its ongoing transaction."""
+
+
+class _NotDoneError(Exception):
+    """The trigger is not to be carried out; nothing was asked."""
+
+
+class _Ready(NamedTuple):
+    """All that is decided before anything is asked."""
+
+    group: RawGroup
+    seen: Seen
+    metadata: bytes
+    fingerprint: str
+
+
+class Trigger:
+    """Triggers groups; safe to call from any thread, one at a time."""
+
+    def __init__(
+        self,
+        hand: GroupHand,
+        journal: Journal,
+        clock: Clock,
+        limits: ExecuteLimits,
+        *,
+        on_step: Callable[[str], None] = lambda _step: None,
+    ) -> None:
+        self._hand = hand
+        self._journal = journal
+        self._clock = clock
+        self._limits = limits
+        self._on_step = on_step
+        self._one_at_a_time = threading.Lock()
+
+    def carry_out(self, proposal: Proposal, snapshot: Snapshot) -> Outcome:
+        """Trigger the group of the proposal, which was made of that snapshot. Raises FencedOut."""
+        with self._one_at_a_time:
+            try:
+                return self._carry_out(proposal, snapshot)
+            except _NotDoneError as why:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {why}")
+
+    def _carry_out(self, proposal: Proposal, snapshot: Snapshot) -> Outcome:
+        group_id = proposal.subject.name
+        ready = self._make_ready(group_id, snapshot)
+        entry = self._write_intent(proposal, snapshot)
+        written_ms = self._clock().monotonic_ms
+        self._on_step("intended")
+        path = path_at(self._journal.view(), ready.fingerprint) or Path.PENDING_LEAVE
+        ask = JoinAsk(
+            protocol=ready.group.protocol,
+            metadata=ready.metadata,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=SESSION_TIMEOUT_MS,
+            reason=f"rackwise asks for one rebalance ({proposal.id})",
+        )
+
+        def same(now: RawGroup) -> str | None:
+            age_ms = self._clock().monotonic_ms - written_ms
+            if age_ms > self._limits.intent_valid_ms:
+                return f"the intent is {age_ms} ms old by now"
+            return self._unfit(now, ready.seen)
+
+        prober = Prober(lambda: self._line(group_id), ask, same, on_step=self._on_step)
+        entry = self._probe(prober, path, entry)
+        return self._write_outcome(entry, ready.fingerprint)
+
+    # --- before -------------------------------------------------------------------------------------------------
+
+    def _make_ready(self, group_id: str, snapshot: Snapshot) -> _Ready:
+        try:
+            line = self._line(group_id)
+            try:
+                group, fingerprint = line.describe(CALL_MS), line.fingerprint
+            finally:
+                line.close()
+        except CallFailed as failure:
+            what = "the group is gone" if failure.cause is GapCause.VANISHED else "the group could not be described"
+            raise _NotDoneError(f"{what} ({failure.detail})") from failure
+        seen = seen_raw(group)
+        why = self._unfit(group, seen_in(snapshot.groups.get(group_id)))
+        if why is not None:
+            raise _NotDoneError(why)
+        self._check_transactions(seen, snapshot)
+        metadata = probe_bytes(group)
+        if isinstance(metadata, NoProbe):
+            raise _NotDoneError(f"no harmless probe can be made for it: {metadata.sentence}")
+        return _Ready(group, seen, metadata, fingerprint)
+
+    def _unfit(self, group: RawGroup, meant: Seen | None) -> str | None:
+        """Why the group as described now is not to be asked; None when nothing stands against it."""
+        seen = seen_raw(group)
+        why = by_wire(seen, self._limits.for_group(group.group_id))
+        if why is not None:
+            return f"{why.sentence} ({why.known_by})"
+        if meant is None or seen.members != meant.members:
+            return "members came or went since it was decided"
+        if seen.generation != meant.generation:
+            return "it has rebalanced since it was decided"
+        return None
+
+    def _check_transactions(self, seen: Seen, snapshot: Snapshot) -> None:
+        """Learn whether members write in transactions, where the user leaves it to what is seen."""
+        allowed = self._limits.for_group(seen.group_id)
+        if allowed.allow_transactional or allowed.transactional is not Told.UNKNOWN:
+            return
+        listed, _ = self._hand.list_transactions(CALL_MS)
+        ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
+        touched = self._hand.describe_transactions(ongoing, CALL_MS) if ongoing else {}
+        offsets = snapshot.topics.get(_OFFSETS)
+        partition = offsets_partition(seen.group_id, len(offsets.partitions) if offsets else _OFFSETS_PARTITIONS)
+        streams = seen.kind is GroupKind.CLASSIC_STREAMS
+        ids = [row.transactional_id for row in listed]
+        how = transactions_of(seen.group_id, ids, touched, TopicPartition(_OFFSETS, partition), streams=streams)
+        if how is None:
+            return
+        view = self._journal.view()
+        self._append_late(transactional(learned_of(view, seen.group_id), seen.group_id, how))
+        raise _NotDoneError(f"{how} (learned from ListTransactions)")
+
+    # --- around the act -----------------------------------------------------------------------------------------
+
+    def _write_intent(self, proposal: Proposal, snapshot: Snapshot) -> TriggerEntry:
+        group_id = proposal.subject.name
+        entry = TriggerEntry(
+            group_id=group_id,
+            proposal_id=proposal.id,
+            reason=proposal.reason.name,
+            intended_ms=self._clock().wall_ms,
+            expected=expected(proposal, snapshot.groups.get(group_id)),
+        )
+        entry = with_earlier(entry, self._journal.view())
+        try:
+            self._journal.append(intent(entry))
+        except JournalUnavailable as error:
+            raise _NotDoneError(f"its intent could not be written ({error})") from error
+        return entry
+
+    def _probe(self, prober: Prober, path: Path, entry: TriggerEntry) -> TriggerEntry:
+        try:
+            with prober:
+                probed = prober.run(path)
+        except StaleError as stale:
+            return replace(entry, effect=Effect.NOT_SENT, sentence=str(stale))
+        except CallFailed as failure:
+            effect = Effect.UNKNOWN if prober.asked else Effect.NOT_SENT
+            return replace(entry, effect=effect, acted_ms=self._clock().wall_ms, sentence=failure.detail)
+        return replace(
+            entry, effect=probed.effect, path=probed.path, acted_ms=self._clock().wall_ms, sentence=probed.sentence
+        )
+
+    def _write_outcome(self, entry: TriggerEntry, fingerprint: str) -> Outcome:
+        writes = [outcome(entry)]
+        done = entry.effect is Effect.REBALANCING
+        if done and entry.path is not None and path_at(self._journal.view(), fingerprint) is not entry.path:
+            writes.append(worked(fingerprint, entry.path, self._clock().wall_ms))
+        unwritten = self._append_late(*writes)
+        head = "done" if done else "not done" if entry.effect is not Effect.UNKNOWN else "unknown"
+        return Outcome(entry.proposal_id, done=done, sentence=f"{head}: {entry.sentence}{unwritten}")
+
+    def _append_late(self, *writes: Write) -> str:
+        """Write what is known already; the intent says enough where that fails, and later looks close it."""
+        try:
+            self._journal.append(*writes)
+        except JournalUnavailable as error:
+            return f" (this could not be written down: {error})"
+        return ""
+
+    def _line(self, group_id: str) -> Line:
+        return self._hand.group_line(group_id, CALL_MS)

@@ -1,0 +1,254 @@
+"""What the journal says about rebalance triggers, and what was learned from them.
+
+====================================  =================================================================================
+``trigger/<group>/<proposal>``        one trigger: ``intent`` before the join, ``outcome`` after it, ``judged`` later
+``learned/trigger-path/<release>``    which way of asking that release of the broker answers with a rebalance
+``learned/group/<group>``             what earlier looks told of a group: who came and went, how long its rebalances
+                                      took, whether its members write in transactions
+====================================  =================================================================================
+
+A trigger's entry holds all that its judgement needs, and shrinks to its verdict once it is judged. Group names may
+contain anything, a slash too: what an entry is about is read from its value, never from its key. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from agent.journal.entry import Entry, View, Write, under
+from agent.typed_json import UnreadableError, from_json, to_json
+
+TRIGGERS = "trigger"
+PATHS = "learned/trigger-path"
+GROUPS = "learned/group"
+KEPT = 1_000
+"""Judged triggers that stay; more than a day's budget."""
+KEPT_TIMES = 100
+"""Earlier triggers of the same proposal that stay counted in its entry."""
+T = TypeVar("T")
+
+
+class Path(StrEnum):
+    """How a group is asked to rebalance without taking part in it."""
+
+    PENDING_LEAVE = "pending leave"
+    """Ask for a member id and give it back: the coordinator of Kafka 4 rebalances, and nobody has joined."""
+    PHANTOM_JOIN = "phantom join"
+    """Join, and leave before the group has assembled: for coordinators that ignore the former."""
+
+
+class Effect(StrEnum):
+    """What was seen right after asking."""
+
+    REBALANCING = "the group began to rebalance"
+    NOTHING = "the group stayed stable"
+    REFUSED = "the coordinator refused"
+    NOT_SENT = "nothing was asked"
+    UNKNOWN = "what became of it could not be seen"
+
+
+class TriggerVerdict(StrEnum):
+    """How a trigger turned out."""
+
+    AS_PREDICTED = "as predicted"
+    PARTLY = "some of what was predicted came"
+    OTHERWISE = "something else came"
+    NO_EFFECT = "nothing moved"
+    NO_REBALANCE = "no new generation was seen"
+    OVERTAKEN = "members came or went since, so it cannot be told"
+    CANNOT_TELL = "it could not be seen in time"
+    NOT_DONE = "it was not done"
+
+
+class ItemMove(NamedTuple):
+    """A partition or task that changes hands."""
+
+    item: str
+    """``topic-0`` of a consumer group, ``0_1`` of an application."""
+    source: str | None
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What was there before, and what is to come."""
+
+    generation: int | None
+    """The highest generation that a member told; each rebalance raises it by one. None where none is told."""
+    readers: tuple[str, ...]
+    """Members of a consumer group, processes of an application."""
+    holds: Mapping[str, tuple[str, ...]]
+    """Reader -> items; empty once judged, and for groups with too many."""
+    moves: tuple[ItemMove, ...]
+    items: int
+    """All of them."""
+    gain: str = ""
+    """What it is good for and what it costs, as the proposal says it."""
+
+
+class Judgement(NamedTuple):
+    """What came of a trigger."""
+
+    verdict: TriggerVerdict
+    at_ms: int
+    sentence: str
+    rebalances: int | None = None
+    """Generations since; None where they could not be counted."""
+    came: int = 0
+    """Predicted moves that came."""
+    beyond: tuple[str, ...] = ()
+    """Items that were taken from their reader beyond the predicted ones; the first few."""
+    beyond_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerEntry:
+    """One trigger from its intent to its judgement."""
+
+    group_id: str
+    proposal_id: str
+    reason: str
+    """Name of the `ProposalReason`."""
+    intended_ms: int
+    """Epoch milliseconds."""
+    expected: Expectation
+    earlier_ms: tuple[int, ...] = ()
+    """When the same proposal was acted upon before."""
+    path: Path | None = None
+    effect: Effect | None = None
+    acted_ms: int | None = None
+    sentence: str = ""
+    """What happened, for people."""
+    judgement: Judgement | None = None
+
+    @property
+    def open(self) -> bool:
+        """True until it is judged."""
+        return self.judgement is None
+
+    @property
+    def times_ms(self) -> tuple[int, ...]:
+        """When this proposal was acted upon, or was about to be; oldest first."""
+        return (*self.earlier_ms, self.intended_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedGroup:
+    """What looks and triggers told of a group; None is unknown."""
+
+    group_id: str
+    members: tuple[int, ...] = ()
+    """Digests of the member ids of the last look that showed them, sorted."""
+    came_ms: int | None = None
+    """Epoch milliseconds of the last look that found a member that had not been there."""
+    went_ms: int | None = None
+    """...and of the last one that missed a member."""
+    slow_rebalances_ms: tuple[int, ...] = field(default=())
+    """Lower bounds of how long rebalances lasted that looks could see, the latest last."""
+    transactional: bool | None = None
+    """True once a transaction of its members was seen. Never False: what may not be seen looks the same as none."""
+    transactional_how: str = ""
+
+
+class LearnedPath(NamedTuple):
+    """Which way worked last at a release of the broker."""
+
+    path: Path
+    at_ms: int
+
+
+# --- writing ----------------------------------------------------------------------------------------------------
+
+
+def with_earlier(entry: TriggerEntry, view: View) -> TriggerEntry:
+    """The same entry with the times of earlier ones under its key, which it is about to replace."""
+    before = _read(TriggerEntry, view.get(_key(entry)))
+    return entry if before is None else replace(entry, earlier_ms=before.times_ms[-KEPT_TIMES:])
+
+
+def intent(entry: TriggerEntry) -> Write:
+    """To be durable before the coordinator is asked for anything."""
+    return Write(_key(entry), "intent", to_json(TriggerEntry, entry))
+
+
+def outcome(entry: TriggerEntry) -> Write:
+    """What became of it."""
+    return Write(_key(entry), "outcome", to_json(TriggerEntry, entry))
+
+
+def judged(entry: TriggerEntry, judgement: Judgement) -> Write:
+    """Its verdict; what was only needed to find it is left out from now on."""
+    expected = replace(entry.expected, holds={}, moves=())
+    closed = replace(entry, judgement=judgement, expected=expected)
+    return Write(_key(entry), "judged", to_json(TriggerEntry, closed))
+
+
+def worked(release: str, path: Path, at_ms: int) -> Write:
+    """That way of asking made a group of that release rebalance."""
+    return Write(f"{PATHS}/{release}", "learned", to_json(LearnedPath, LearnedPath(path, at_ms)))
+
+
+def learned(group: LearnedGroup) -> Write:
+    """What is known of a group by now."""
+    return Write(f"{GROUPS}/{group.group_id}", "learned", to_json(LearnedGroup, group))
+
+
+def forgotten(view: View) -> tuple[Write, ...]:
+    """Deletes the oldest judged triggers beyond `KEPT`."""
+    closed = sorted(
+        (entry.intended_ms, _key(entry)) for entry in triggers(view) if not entry.open
+    )  # fmt: skip
+    return tuple(Write(key, "forgotten", None) for _, key in closed[: max(0, len(closed) - KEPT)])
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+def triggers(view: View, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
+    """All triggers, or those of one group, by the time of their intents."""
+    found = (_read(TriggerEntry, entry) for entry in under(view, TRIGGERS))
+    wanted = [one for one in found if one is not None and group_id in (None, one.group_id)]
+    return tuple(sorted(wanted, key=lambda one: one.intended_ms))
+
+
+def acted_at(view: View, group_id: str | None = None) -> tuple[int, ...]:
+    """Epoch milliseconds of everything that was or may have been asked of groups, for budgets and cooldowns."""
+    times: list[int] = []
+    for entry in triggers(view, group_id):
+        done = entry.effect not in (Effect.NOT_SENT, Effect.REFUSED)
+        times += entry.times_ms if done else entry.earlier_ms
+    return tuple(sorted(times))
+
+
+def path_at(view: View, release: str) -> Path | None:
+    """Which way worked last at that release; None when none is known."""
+    found = _read(LearnedPath, view.get(f"{PATHS}/{release}"))
+    return None if found is None else found.path
+
+
+def learned_of(view: View, group_id: str) -> LearnedGroup | None:
+    """What is known of a group; None before anything was learned."""
+    return _read(LearnedGroup, view.get(f"{GROUPS}/{group_id}"))
+
+
+def learned_groups(view: View) -> Iterable[LearnedGroup]:
+    """All groups of which something was learned."""
+    found = (_read(LearnedGroup, entry) for entry in under(view, GROUPS))
+    return [one for one in found if one is not None]
+
+
+def _read(kind: type[T], entry: Entry | None) -> T | None:
+    """None where there is nothing, and for what another release wrote in a way that cannot be read here."""
+    if entry is None:
+        return None
+    try:
+        return from_json(kind, entry.value)
+    except UnreadableError:
+        return None
+
+
+def _key(entry: TriggerEntry) -> str:
+    return f"{TRIGGERS}/{entry.group_id}/{entry.proposal_id}"

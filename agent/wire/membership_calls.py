@@ -1,0 +1,189 @@
+"""Calls of somebody who asks a classic group to rebalance: join, leave, and what may stand against it.
+
+`GroupLine` is a connection of its own to a group's coordinator. The order of what is said on it counts, so it is no
+lane of the pool, nobody else speaks on it, and nothing is said twice on it: whoever needs another opens another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from agent.observation import RawGroup
+from agent.wire.connection import Connection, open_connection
+from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed, from_error_name
+from agent.wire.fanout import gather
+from agent.wire.group_calls import describe_group
+from agent.wire.pool import Pool
+from agent.wire.protocol import (
+    DESCRIBE_TRANSACTIONS,
+    FIND_COORDINATOR,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_TRANSACTIONS,
+    error_name,
+)
+from agent.wire.settings import Address, WireSettings
+from assignors.problem import TopicPartition
+
+PROTOCOL_TYPE = "consumer"
+_KEY_TYPE_GROUP = 0
+_IDS_PER_CALL = 500
+
+
+class JoinAsk(NamedTuple):
+    """What somebody says who asks to join a group."""
+
+    protocol: str
+    metadata: bytes
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    reason: str
+
+
+class JoinAnswer(NamedTuple):
+    """What the coordinator said."""
+
+    error: str | None
+    """Kafka's name of the error; None when it let the member in."""
+    member_id: str
+    """The id that it gave; empty where it gave none."""
+
+
+class RawTransaction(NamedTuple):
+    """A transactional id that a broker coordinates."""
+
+    transactional_id: str
+    state: str
+    """In Kafka's spelling: ``Ongoing``, ``Empty``, ``CompleteCommit``…"""
+    coordinator: int
+
+
+class GroupLine:
+    """A connection to the coordinator of one group; make it with `open_group_line`. Not for two threads at once."""
+
+    def __init__(self, group_id: str, connection: Connection) -> None:
+        self.group_id = group_id
+        self._connection = connection
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells the broker's release: a digest of the calls and versions that it offers."""
+        return f"api-{crc32(repr(sorted(self._connection.versions.items())).encode()):08x}"
+
+    def describe(self, deadline_ms: int) -> RawGroup:
+        """The group as its coordinator describes it now. Raises CallFailed, of cause VANISHED when it is gone."""
+        return describe_group(self._connection, self.group_id, Deadline.after_ms(deadline_ms))
+
+    def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
+        """Ask to be let in; with an empty id the coordinator gives one and says MEMBER_ID_REQUIRED.
+
+        Raises CallFailed; with ``sent`` the coordinator may have heard it.
+        """
+        version = self._connection.version(JOIN_GROUP, oldest=5, newest=9)
+        row = JOIN_GROUP.request.JoinGroupRequestProtocol(name=ask.protocol, metadata=ask.metadata)
+        message = JOIN_GROUP.request(
+            group_id=self.group_id,
+            session_timeout_ms=ask.session_timeout_ms,
+            rebalance_timeout_ms=ask.rebalance_timeout_ms,
+            member_id=member_id,
+            group_instance_id=None,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[row],
+            reason=ask.reason,
+        )
+        answer = self._connection.call(JOIN_GROUP, message, Deadline.after_ms(deadline_ms), version=version)
+        return JoinAnswer(error_name(answer.error_code), answer.member_id or "")
+
+    def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
+        """Take a member out of the group; the name of the error, None when it went. Raises CallFailed.
+
+        Leaving twice does nothing the second time: the coordinator says UNKNOWN_MEMBER_ID.
+        """
+        version = self._connection.version(LEAVE_GROUP, oldest=3, newest=5)
+        one = LEAVE_GROUP.request.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason)
+        message = LEAVE_GROUP.request(group_id=self.group_id, members=[one])
+        answer = self._connection.call(LEAVE_GROUP, message, Deadline.after_ms(deadline_ms), version=version)
+        errors = [answer.error_code, *(row.error_code for row in answer.members)]
+        return next((error_name(code) for code in errors if code), None)
+
+    def close(self) -> None:
+        """Hang up; a join that is parked there stays in the group."""
+        self._connection.close()
+
+
+def open_group_line(pool: Pool, settings: WireSettings, group_id: str, deadline: Deadline) -> GroupLine:
+    """A line to the broker that coordinates the group now. Raises CallFailed."""
+    _, address = pool.ask_any(partial(_find_coordinator, group_id), deadline)
+    return GroupLine(group_id, open_connection(address, settings, deadline))
+
+
+def list_transactions(pool: Pool, deadline: Deadline) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
+    """Every transactional id that may be seen, and the brokers that did not answer.
+
+    Kafka leaves out the ids whose DESCRIBE is not allowed, and says nothing of it: an empty list proves nothing.
+    """
+    answers = pool.ask_each(dict.fromkeys(pool.broker_ids, _ask_list), deadline, name="list transactions")
+    failed = {broker: answer for broker, answer in answers.items() if isinstance(answer, CallFailed)}
+    rows = [
+        RawTransaction(name, state, broker)
+        for broker, answer in answers.items()
+        if not isinstance(answer, CallFailed)
+        for name, state in answer
+    ]
+    return tuple(sorted(rows)), failed
+
+
+def describe_transactions(
+    pool: Pool, transactions: Sequence[RawTransaction], deadline: Deadline
+) -> dict[str, tuple[TopicPartition, ...]]:
+    """Transactional id -> partitions of its ongoing transaction; one that could not be described is left out."""
+    by_broker: dict[int, list[str]] = {}
+    for row in transactions:
+        by_broker.setdefault(row.coordinator, []).append(row.transactional_id)
+    jobs = {
+        (broker, at): partial(pool.ask, broker, partial(_ask_describe, ids[at : at + _IDS_PER_CALL]), deadline)
+        for broker, ids in by_broker.items()
+        for at in range(0, len(ids), _IDS_PER_CALL)
+    }
+    found: dict[str, tuple[TopicPartition, ...]] = {}
+    for answer in gather(jobs, deadline, name="describe transactions").values():
+        if not isinstance(answer, CallFailed):
+            found.update(answer)
+    return found
+
+
+def _find_coordinator(group_id: str, connection: Connection, until: Deadline) -> Address:
+    version = connection.version(FIND_COORDINATOR, oldest=4)  # as agent.wire.batches
+    message = FIND_COORDINATOR.request(key_type=_KEY_TYPE_GROUP, coordinator_keys=[group_id])
+    (row,) = connection.call(FIND_COORDINATOR, message, until, version=version).coordinators
+    refusal = error_name(row.error_code)
+    if refusal is not None:
+        raise from_error_name(refusal, row.error_message)
+    return Address(row.host, row.port)
+
+
+def _ask_list(connection: Connection, until: Deadline) -> list[tuple[str, str]]:
+    version = connection.version(LIST_TRANSACTIONS)
+    message = LIST_TRANSACTIONS.request(state_filters=[], producer_id_filters=[])
+    answer = connection.call(LIST_TRANSACTIONS, message, until, version=version)
+    refusal = error_name(answer.error_code)
+    if refusal is not None:
+        raise from_error_name(refusal)
+    return [(row.transactional_id, row.transaction_state) for row in answer.transaction_states]
+
+
+def _ask_describe(
+    ids: Sequence[str], connection: Connection, until: Deadline
+) -> Mapping[str, tuple[TopicPartition, ...]]:
+    version = connection.version(DESCRIBE_TRANSACTIONS)
+    message = DESCRIBE_TRANSACTIONS.request(transactional_ids=list(ids))
+    answer = connection.call(DESCRIBE_TRANSACTIONS, message, until, version=version)
+    return {row.transactional_id: _partitions(row) for row in answer.transaction_states if row.error_code == 0}
+
+
+def _partitions(row: Any) -> tuple[TopicPartition, ...]:
+    return tuple(sorted(TopicPartition(one.topic, number) for one in row.topics for number in one.partitions))

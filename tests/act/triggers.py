@@ -1,0 +1,192 @@
+"""What tests of triggers share: a journal in memory, proposals by hand, and eyes on a group."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
+from typing import NamedTuple, Self
+
+from agent.decode.consumer_protocol import decode_subscription
+from agent.decode.values import Subscription
+from agent.detect.finding import Subject
+from agent.journal.entry import Entry, View, Write
+from agent.observation import RawGroup
+from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.wire.client import WireClient
+from agent.wire.failure import CallFailed
+from agent.wire.hand import WireHand
+from agent.wire.membership_calls import GroupLine
+
+NOW_MS = 1_760_000_000_000
+DEADLINE_MS = 10_000
+
+
+class MemoryJournal:
+    """Says what it was told, as a durable journal does; that a real one is durable is not tested here."""
+
+    def __init__(self) -> None:
+        self._view: Mapping[str, Entry] = {}
+        self._lock = threading.Lock()
+        self._seq = 0
+        self.kinds: list[str] = []
+        """Of everything that was appended, in order."""
+        self.fails: Exception | None = None
+        """Raised by the next append, instead of writing."""
+
+    @property
+    def epoch(self) -> int:
+        return 1
+
+    def view(self) -> View:
+        return self._view
+
+    def append(self, *writes: Write) -> None:
+        with self._lock:
+            if self.fails is not None:
+                failure, self.fails = self.fails, None
+                raise failure
+            view = dict(self._view)
+            for write in writes:
+                self._seq += 1
+                self.kinds.append(write.kind)
+                if write.value is None:
+                    view.pop(write.key, None)
+                else:
+                    now_ms = time.time_ns() // 1_000_000
+                    view[write.key] = Entry(write.key, write.kind, write.value, now_ms, 1, self._seq)
+            self._view = MappingProxyType(view)
+
+
+def a_proposal(
+    group: str,
+    *,
+    proposal_id: str = "p-0123456789ab",
+    reason: ProposalReason = ProposalReason.REBALANCE_IMPROVES,
+    before: tuple[Row, ...] = (),
+    after: tuple[Row, ...] = (),
+    moves: tuple[Move, ...] = (),
+) -> Proposal:
+    """A proposal to trigger that group; it moves nothing unless told otherwise."""
+    return Proposal(
+        id=proposal_id,
+        kind=ProposalKind.TRIGGER,
+        reason=reason,
+        subject=Subject("group", group),
+        sentence=f"Rebalance {group} once: it brings work home",
+        before=before,
+        after=after,
+        moves=moves,
+        predicted=Predicted(moves=len(moves)),
+        lower_bound=None,
+        optimal=None,
+        evidence=(),
+        findings=(),
+        snapshot_hash="0" * 16,
+        created_ms=NOW_MS,
+        expires_ms=NOW_MS + 900_000,
+    )
+
+
+def told(group: RawGroup) -> dict[str, int]:
+    """Member -> the generation from which it came into the last rebalance; -1 for newcomers."""
+    found = {}
+    for member in group.members:
+        subscription = decode_subscription(member.metadata)
+        assert isinstance(subscription, Subscription), subscription
+        found[member.member_id] = -1 if subscription.generation is None else subscription.generation
+    return found
+
+
+def held(group: RawGroup) -> dict[str, bytes]:
+    """Member -> its assignment, as stored."""
+    return {member.member_id: member.assignment for member in group.members}
+
+
+class Stretch(NamedTuple):
+    """A time that a group was not Stable."""
+
+    began_s: float
+    """Monotonic."""
+    lasted_s: float
+
+
+class GroupWatch:
+    """Looks at a group all the time, on a line of its own, and writes down when it is out of Stable."""
+
+    def __init__(self, hand: WireHand, group: str, *, every_s: float = 0.01) -> None:
+        self._hand = hand
+        self._group = group
+        self._every_s = every_s
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"watch of {group}")
+        self._line: GroupLine | None = None
+        self.stretches: list[Stretch] = []
+        self.generations: set[int] = set()
+        """Every generation that a member told while it was looked at."""
+        self.last: RawGroup | None = None
+        self._since: float | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.wait_stable()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def generation(self) -> int:
+        """The newest one that a member told."""
+        return max(self.generations)
+
+    def wait_stable(self, within_s: float = 60) -> RawGroup:
+        """The group once it is Stable; and stays so for a moment, as a follow-up rebalance comes at once."""
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            group = self.last
+            if group is not None and group.state == "Stable" and group.members:
+                time.sleep(0.15)
+                if self.last is not None and self.last.state == "Stable":
+                    return self.last
+            time.sleep(0.02)
+        raise AssertionError(f"group {self._group} did not become Stable within {within_s} s: {self.last}")
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_s):
+            try:
+                if self._line is None:
+                    self._line = self._hand.group_line(self._group, DEADLINE_MS)
+                group = self._line.describe(DEADLINE_MS)
+            except CallFailed:
+                self._line = None
+                continue
+            now = time.monotonic()
+            if group.state == "Stable":
+                if self._since is not None:
+                    self.stretches.append(Stretch(self._since, now - self._since))
+                    self._since = None
+                self.generations.update(told(group).values())
+            elif self._since is None:
+                self._since = now
+            self.last = group
+        if self._line is not None:
+            self._line.close()
+
+
+def hand_of(bootstrap_servers: str) -> WireHand:
+    """A hand that knows the brokers."""
+    hand = WireHand({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
+    hand.describe_brokers(DEADLINE_MS)
+    return hand
+
+
+def wire_of(bootstrap_servers: str) -> WireClient:
+    """A client that knows the brokers."""
+    wire = WireClient({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-eyes"})
+    wire.describe_brokers(DEADLINE_MS)
+    return wire
