@@ -80,10 +80,8 @@ def topics_of(group: Group) -> tuple[str, ...]:
     names: set[str] = set()
     match group:
         case ConsumerGroup():
-            for member in group.members:
-                names.update(member.topics)
-                for topic, _ in member.assigned or ():
-                    names.add(topic)
+            names.update(*{member.topics for member in group.members})
+            names.update([topic for member in group.members for topic, _ in member.assigned or ()])
         case StreamsGroup() if group.topology is not None:
             names.update(tp.topic for task in group.topology.tasks for tp in task.sources)
         case _:

@@ -53,6 +53,7 @@ def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
+        ground=ground,
     )
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.detect.finding import Finding
 from assignors.problem import ConsumerResult, TaskResult
+
+if TYPE_CHECKING:  # what it rests on is made of the model, which is made of the memory of findings
+    from agent.detect.locality import Ground
 
 
 class Measure(StrEnum):
@@ -69,6 +72,8 @@ class Assessment:
     """Partitions or tasks that the optimum moves away from their present owner."""
     result: ConsumerResult | TaskResult | None = None
     """The optimal assignment by Kafka's measure."""
+    ground: Ground | None = field(default=None, repr=False, compare=False)
+    """What all of it was judged on, for later stages; None where nothing was judged."""
 
     @property
     def gap(self) -> int:
@@ -82,3 +87,5 @@ class Detection:
 
     findings: tuple[Finding, ...] = ()
     assessments: Mapping[str, Assessment] = field(default_factory=dict)
+    topics: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """Group -> the topics that decide its assessment, sorted."""

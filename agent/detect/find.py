@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
-from agent.detect.assess import assess_groups
+from agent.detect.assess import assess_groups, topics_by_group
 from agent.detect.assessment import Assessment, Detection
 from agent.detect.brokers import broker_findings
 from agent.detect.finding import Finding, Severity
@@ -57,7 +57,7 @@ def find_all(
         *foretold_findings(view),
     ]
     aged = _aged(findings, memory, snapshot.taken_ms)
-    return Detection(findings=_gravest_first(aged), assessments=assessments)
+    return Detection(findings=_gravest_first(aged), assessments=assessments, topics=topics_by_group(snapshot, memo))
 
 
 def _aged(findings: Iterable[Finding], memory: Memory, now_ms: int) -> list[Finding]:

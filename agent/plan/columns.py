@@ -15,7 +15,7 @@ from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rate
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
-from agent.plan.worth import given_reads, group_ground, total_reads, worth
+from agent.plan.worth import given_reads, judged_ground, total_reads, worth
 from agent.predict.prediction import Given, Prediction
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -69,7 +69,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
             group_id=group.id, kind=group.kind, now=None, own=None, optimum=None, worth=f"It cannot be judged: {why}.",
             prediction=prediction,
         )  # fmt: skip
-    ground = group_ground(group, snapshot, memo if memo is not None else Memo())
+    ground = judged_ground(group, assessment, snapshot, memo if memo is not None else Memo())
     rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
     rate_of = None if rates is None else dict(rates)
     given = prediction.settled if prediction is not None else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.locality import UNKNOWN
-from agent.detect.tally import racks_by_partition
+from agent.detect.tally import gain, racks_by_partition
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
 from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.plan import Plan
 from agent.plan.triggers import COOPERATIVE, own_answer
-from agent.plan.worth import group_ground, own_gain, reading, total_reads, worth
+from agent.plan.worth import change, group_ground, total_reads, worth
 from agent.predict.prediction import Prediction
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
@@ -159,14 +159,15 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
     given = own_answer(scene.predictions.get(group.id))
     ground = group_ground(group, scene.snapshot, scene.memo)
-    if given is not None:
-        own = own_gain(group, given, ground)
+    does = change(group, assessment, ground, given)
+    if given is not None and does is not None:
+        own = gain(*does.kafka)
         sentence = f"its own assignor is predicted to bring {own} of {total:g} reads home by Kafka's measure"
         rows.append(
             Explained(about, "its own assignor brings the gain", yes_or_no(worth(own, total, limits)), sentence)
         )
-    read = reading(group, assessment, ground, given)
-    if read is not None:
+    if does is not None:
+        read = does.read
         gained = read.after.local - read.before.local
         rows.append(
             Explained(

@@ -15,10 +15,11 @@ from __future__ import annotations
 from functools import partial
 from operator import itemgetter
 
-from agent.detect.assess import topics_by_group, topics_of
+from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
+from agent.detect.tally import gain
 from agent.limits import Limits
 from agent.model.snapshot import (
     ConsumerGroup,
@@ -35,7 +36,7 @@ from agent.plan.columns import Moves, best_moves, own_moves
 from agent.plan.found import Answered, Scene, answered
 from agent.plan.placements import Skipped
 from agent.plan.plan import TriggerPlan, Unplanned
-from agent.plan.worth import crossing_bytes, group_ground, own_gain, reading, total_reads, worth
+from agent.plan.worth import change, crossing_bytes, judged_ground, total_reads, worth
 from agent.predict.prediction import Given, Prediction
 from agent.propose.proposal import ProposalReason
 from agent.reuse import each
@@ -164,7 +165,7 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
         # The owners of groups that brokers assign can be advised, but nobody can trigger them.
         if isinstance(group, ConsumerGroup | StreamsGroup) and group.kind in CLASSIC:
             wanted.append((group, assessment, answers))
-    names = topics_by_group(snapshot, scene.memo)
+    names = scene.detection.topics
     topics, copies = snapshot.topics.get, snapshot.copies.get
     rows = [
         (
@@ -172,7 +173,7 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
             assessment,
             answers,
             copies(group.id),
-            tuple(map(topics, names[group.id])),
+            tuple(map(topics, names.get(group.id) or topics_of(group))),
             scene.predictions.get(group.id),
         )
         for group, assessment, answers in wanted
@@ -198,14 +199,15 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
     # Its assignor would decide by what it is told: a rack that only a locator knows, or under another name, is none.
     if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
         return Unplanned.UNKNOWN_RACK
-    ground = group_ground(group, scene.snapshot, scene.memo)
+    ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
     given = own_answer(scene.predictions.get(group.id))
-    if given is not None and not worth(own_gain(group, given, ground), total_reads(assessment), scene.limits):
-        return Unplanned.OWN_ASSIGNOR
-    # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
-    read = reading(group, assessment, ground, given)
-    if read is not None and worth(read.after.local - read.before.local, read.after.total, scene.limits):
-        return None
+    does = change(group, assessment, ground, given)
+    if does is not None:
+        if given is not None and not worth(gain(*does.kafka), total_reads(assessment), scene.limits):
+            return Unplanned.OWN_ASSIGNOR
+        # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
+        if worth(does.read.after.local - does.read.before.local, does.read.after.total, scene.limits):
+            return None
     unsure = scene.snapshot.selector_is_rack_aware is None
     return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD
 
@@ -240,7 +242,7 @@ def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[Trig
         if isinstance(plan, TriggerPlan):
             group, assessment = scene.snapshot.groups[plan.group_id], scene.detection.assessments[plan.group_id]
             if isinstance(group, ConsumerGroup | StreamsGroup):
-                ground = group_ground(group, scene.snapshot, scene.memo)
+                ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
                 weighed = crossing_bytes(group, assessment, ground, scene.snapshot, own_answer(plan.prediction))
                 if weighed is not None and weighed[0] - weighed[1] < least:
                     kept.append([(name, Unplanned.BELOW_THRESHOLD) for name in plan.findings])

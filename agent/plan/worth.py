@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agent.detect.assess import bits_for, ground_of, topics_of
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.locality import Ground
-from agent.detect.tally import Tally, gain, tally_reads
+from agent.detect.tally import Tally, tally_reads
 from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
 from agent.memo import Memo
@@ -16,10 +16,18 @@ from agent.predict.prediction import Given
 
 
 class Reading(NamedTuple):
-    """What another assignment does to the reads as they really happen (read-local measure)."""
+    """What another assignment does to the reads by one measure."""
 
     before: Tally
     after: Tally
+
+
+class Change(NamedTuple):
+    """What another assignment does to the reads by both measures."""
+
+    kafka: Reading
+    read: Reading
+    """As they really happen."""
 
 
 def worth(gained: float, total: float, limits: Limits, bytes_per_s: float | None = None) -> bool:
@@ -33,6 +41,14 @@ def group_ground(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot, memo: 
     """Where a group's topics have their replicas."""
     names = memo.of(("group topics", group.id), (group,), lambda: topics_of(group))
     return ground_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
+
+
+def judged_ground(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment | None, snapshot: Snapshot, memo: Memo
+) -> Ground:
+    """The same, as the group's assessment has it already."""
+    ground = None if assessment is None else assessment.ground
+    return group_ground(group, snapshot, memo) if ground is None else ground
 
 
 def wanted_reads(
@@ -53,21 +69,15 @@ def given_reads(group: ConsumerGroup | StreamsGroup, ground: Ground, given: Give
     ]
 
 
-def own_gain(group: ConsumerGroup | StreamsGroup, given: Given, ground: Ground) -> int:
-    """Reads that the group's own assignor would bring home, by Kafka's measure."""
-    now, then = current_reads(group, ground), given_reads(group, ground, given)
-    return gain(tally_reads(now, ground.masks)[0], tally_reads(then, ground.masks)[0])
-
-
-def reading(
-    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, given: Given | None = None
-) -> Reading | None:
-    """Reads before and after what the group's own assignor gives, or the optimum; None when there is neither."""
+def change(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ground: Ground, given: Given | None
+) -> Change | None:
+    """What the group's own assignor gives does to its reads, else the optimum; None when there is neither."""
     then = wanted_reads(group, assessment, ground, given)
     if then is None:
         return None
-    now = current_reads(group, ground)
-    return Reading(tally_reads(now, ground.masks)[1], tally_reads(then, ground.masks)[1])
+    before, after = tally_reads(current_reads(group, ground), ground.masks), tally_reads(then, ground.masks)
+    return Change(Reading(before[0], after[0]), Reading(before[1], after[1]))
 
 
 def crossing_bytes(

@@ -27,6 +27,8 @@ EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
     "sticky": sticky_assign,
 }
 """Protocol name -> Kafka's assignor, where one rebalance does it all."""
+ASSIGNORS = frozenset({*EAGER, COOPERATIVE})
+"""Protocol names whose answer can be predicted."""
 ORDERED = frozenset({"sticky", COOPERATIVE})
 """Assignors that depend on the order of the members, unless all subscribe to the same."""
 GENERATION = 1
@@ -35,7 +37,7 @@ GENERATION = 1
 def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits) -> Prediction:
     """The first rebalance and the state in which the group comes to rest. ``BadProblem`` where Kafka's would throw."""
     assignor = group.assignor or ""
-    if assignor not in EAGER and assignor != COOPERATIVE:
+    if assignor not in ASSIGNORS:
         return Prediction(
             group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR,
             notes=(f"its protocol name is {group.assignor or 'not shown'}",),

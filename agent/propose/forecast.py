@@ -8,7 +8,7 @@ from agent.detect.assessment import Locality
 from agent.detect.locality import Ground
 from agent.detect.traffic import Rates, Reads, current_reads, topic_rates
 from agent.model.snapshot import ConsumerGroup, StreamsGroup, TopicState
-from agent.plan.worth import group_ground
+from agent.plan.worth import judged_ground
 from agent.propose.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Predicted
@@ -23,18 +23,15 @@ class Work(NamedTuple):
     topics: tuple[TopicState, ...]
     rates: Rates | None
     """None when the rate of one of its partitions is unknown."""
-
-    @property
-    def now(self) -> Reads:
-        """Who reads what now."""
-        return current_reads(self.group, self.ground)
+    now: Reads
+    """Who reads what now."""
 
 
 def work_of(group: ConsumerGroup | StreamsGroup, scene: Scene) -> Work:
     """What is known of a group's work."""
-    ground = group_ground(group, scene.snapshot, scene.memo)
+    ground = judged_ground(group, scene.detection.assessments.get(group.id), scene.snapshot, scene.memo)
     topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
-    return Work(group, ground, topics, topic_rates(topics, scene.snapshot))
+    return Work(group, ground, topics, topic_rates(topics, scene.snapshot), current_reads(group, ground))
 
 
 def forecast(work: Work, then: Reads, *, moves: int, bytes_to_move: int | None, scene: Scene) -> Predicted:

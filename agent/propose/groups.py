@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
+from typing import TypeVar
 
-from agent.detect.assess import topics_by_group
+from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.finding import Evidence, Subject
-from agent.detect.traffic import Rates, topic_rates
+from agent.detect.traffic import Rates, current_reads, topic_rates
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, StreamsGroup, TaskCopy, TopicState
 from agent.plan.columns import Columns, columns_of
 from agent.plan.plan import TriggerPlan
-from agent.plan.worth import group_ground, wanted_reads
+from agent.plan.worth import judged_ground, wanted_reads
 from agent.predict.prediction import Certainty, Given, Prediction, WarmUps
 from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
@@ -26,9 +27,10 @@ from agent.propose.scene import Draft, Rested, Scene, dated, rested
 from agent.propose.warmups import promotion
 from agent.propose.words import counted
 from agent.reuse import each
-from assignors.problem import ConsumerResult, TaskResult, TopicPartition
+from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 _ID = itemgetter(0)
+_Held = TypeVar("_Held", TopicPartition, TaskId)
 _Row = tuple[TriggerPlan, Group, Assessment | None, tuple[TaskCopy, ...], tuple[TopicState, ...], Rates | None]
 """All that a proposal depends on beside brokers and settings."""
 
@@ -36,11 +38,13 @@ _Row = tuple[TriggerPlan, Group, Assessment | None, tuple[TaskCopy, ...], tuple[
 def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
     """The proposals that carry out trigger plans, in their order."""
     snapshot = scene.snapshot
-    names = topics_by_group(snapshot, scene.memo)
+    names = scene.detection.topics
     rows: list[_Row] = []
     for plan in plans:
         group = snapshot.groups[plan.group_id]
-        topics = tuple([snapshot.topics[name] for name in names[plan.group_id] if name in snapshot.topics])
+        topics = tuple(
+            [snapshot.topics[name] for name in names.get(group.id) or topics_of(group) if name in snapshot.topics]
+        )
         assessment = scene.detection.assessments.get(plan.group_id)
         copies = snapshot.copies.get(plan.group_id, ())
         rows.append((plan, group, assessment, copies, topics, topic_rates(topics, snapshot)))
@@ -53,7 +57,8 @@ def _draft(scene: Scene, row: _Row) -> Rested:
     plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
-    work = Work(group, group_ground(group, scene.snapshot, scene.memo), topics, rates)
+    ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
+    work = Work(group, ground, topics, rates, current_reads(group, ground))
     if plan.reason is ProposalReason.WARMUP_PROMOTABLE and isinstance(group, StreamsGroup):
         draft = promotion(plan, group, work, scene)
     else:
@@ -160,18 +165,24 @@ def _rows(
     group: ConsumerGroup | StreamsGroup, assessment: Assessment, given: Given | None
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """What changes only: members with other partitions, or processes with other active tasks."""
-    now: dict[str, tuple[str, ...]] = {}
-    then: dict[str, tuple[str, ...]] = {}
     if isinstance(group, ConsumerGroup):
-        now = {member.id: tuple(map(str, sorted(member.assigned or ()))) for member in group.members}
-        reads = given.reads if given is not None else _assignment(assessment)
-        then = {member: tuple(map(str, partitions)) for member, partitions in reads.items()}
-    elif given is not None or isinstance(assessment.result, TaskResult):
-        now = {process.id: tuple(map(str, sorted(process.active, key=repr))) for process in group.processes}
-        active = given.active if given is not None else assessment.result.active  # type: ignore[union-attr]  # see above
-        then = {process: tuple(map(str, sorted(tasks, key=repr))) for process, tasks in active.items()}
+        had = {member.id: tuple(sorted(member.assigned or ())) for member in group.members}
+        return _changed(had, given.reads if given is not None else _assignment(assessment))
+    if given is None and not isinstance(assessment.result, TaskResult):
+        return (), ()
+    now = {process.id: tuple(sorted(process.active, key=repr)) for process in group.processes}
+    active = given.active if given is not None else assessment.result.active  # type: ignore[union-attr]  # see above
+    return _changed(now, {process: tuple(sorted(tasks, key=repr)) for process, tasks in active.items()})
+
+
+def _changed(
+    now: Mapping[str, tuple[_Held, ...]], then: Mapping[str, tuple[_Held, ...]]
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     changed = [key for key in sorted(now) if now[key] != then.get(key)]
-    return tuple(Row(key, now[key]) for key in changed), tuple(Row(key, then.get(key, ())) for key in changed)
+    return (
+        tuple([Row(key, tuple(map(str, now[key]))) for key in changed]),
+        tuple([Row(key, tuple(map(str, then.get(key, ())))) for key in changed]),
+    )
 
 
 def _assignment(assessment: Assessment) -> Mapping[str, tuple[TopicPartition, ...]]:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from agent.detect.assessment import Assessment
 from agent.detect.finding import Subject
 from agent.detect.locality import Ground
 from agent.memo import Memo
@@ -25,7 +26,7 @@ from agent.model.snapshot import (
     StreamsGroup,
 )
 from agent.plan.readers import ReaderGroup, groups_by_topic, readers_of
-from agent.plan.worth import group_ground
+from agent.plan.worth import judged_ground
 from agent.propose.proposal import ProposalReason, Row
 
 GONE = "gone"
@@ -44,9 +45,11 @@ def proposal_id(kind: str, subject: Subject, after: Iterable[Row], rests_on: str
 class Rests:
     """The facts of one snapshot, asked for by the proposals that rest on them."""
 
-    def __init__(self, snapshot: Snapshot, memo: Memo) -> None:
+    def __init__(self, snapshot: Snapshot, memo: Memo, assessments: Mapping[str, Assessment] | None = None) -> None:
+        """Take the snapshot, and what was judged of its groups where that has been done."""
         self.snapshot = snapshot
         self.memo = memo
+        self.assessments = assessments or {}
 
     @cached_property
     def readers(self) -> Mapping[str, list[ReaderGroup]]:
@@ -58,7 +61,7 @@ class Rests:
         group = self.snapshot.groups.get(group_id)
         if not isinstance(group, ConsumerGroup | StreamsGroup):
             return ()
-        return tuple(group_ground(group, self.snapshot, self.memo).masks)
+        return tuple(self._ground(group).masks)
 
     def hash(self, reason: ProposalReason, subject: Subject, before: Iterable[Row], after: Iterable[Row]) -> str:
         """Digest of what a proposal of that reason about that subject rests on."""
@@ -117,8 +120,10 @@ class Rests:
             if isinstance(group, ConsumerGroup)
             else [(process.id, _rack(process.rack), process.capacity, process.active) for process in group.processes]
         )
-        ground = group_ground(group, self.snapshot, self.memo)
-        return (group.kind.value, group.assignor, members, _places(ground))
+        return (group.kind.value, group.assignor, members, _places(self._ground(group)))
+
+    def _ground(self, group: ReaderGroup) -> Ground:
+        return judged_ground(group, self.assessments.get(group.id), self.snapshot, self.memo)
 
     def _warmups(self, group_id: str) -> object:
         """Which tasks run where, and which warm-ups of them have caught up."""

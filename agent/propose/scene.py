@@ -48,7 +48,7 @@ def proposing(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Me
     """The scene of one cycle."""
     memo = memo or Memo()
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
-    return Scene(snapshot, detection, limits, memo, Rests(snapshot, memo), racks)
+    return Scene(snapshot, detection, limits, memo, Rests(snapshot, memo, detection.assessments), racks)
 
 
 class Rested(NamedTuple):
