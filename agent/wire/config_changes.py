@@ -18,7 +18,7 @@ from agent.observation import Gap, Part
 from agent.wire.change import Answered, Fate, answered, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, from_error_name, passed_on
+from agent.wire.failure import CallFailed, check_in_time, from_error_name, passed_on
 from agent.wire.fanout import gather
 from agent.wire.pool import Pool
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
@@ -44,6 +44,8 @@ KEYS: Mapping[Holder, tuple[str, ...]] = {
 
 _OWN_LAYER = {Holder.TOPIC: 1, Holder.BROKER: 2}
 """Kafka's source numbers: DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
+_BUILT_IN = 5
+"""DEFAULT_CONFIG: nobody set it."""
 
 
 class Operation(IntEnum):
@@ -70,7 +72,7 @@ class Layers(NamedTuple):
     own: str | None
     """In the dynamic config of that very topic or broker; None when nothing is set there."""
     below: str | None
-    """What would be in force without it; None when the broker does not tell any."""
+    """What was set elsewhere and holds without it: the default of all brokers, or the broker's own file."""
 
 
 class ThrottleChange(NamedTuple):
@@ -87,6 +89,13 @@ class Throttles(NamedTuple):
     layers: Mapping[Setting, Layers]
     """Both keys of every holder that answered."""
     gaps: tuple[Gap, ...]
+
+
+class _Times(NamedTuple):
+    """When a change must be over, and by when it must have begun."""
+
+    deadline: Deadline
+    begin_by: Deadline
 
 
 class ForbiddenChangeError(ValueError):
@@ -118,25 +127,28 @@ def describe_throttles(pool: Pool, topics: Iterable[str], brokers: Iterable[int]
     return Throttles(layers, tuple(gaps))
 
 
-def change_throttles(pool: Pool, changes: Iterable[ThrottleChange], deadline: Deadline) -> dict[Setting, Answered]:
+def change_throttles(
+    pool: Pool, changes: Iterable[ThrottleChange], deadline: Deadline, begin_by: Deadline | None = None
+) -> dict[Setting, Answered]:
     """One answer for each key; the keys of one topic or broker are changed together or not at all.
 
     A broker's keys are changed at the broker itself, as no other takes them: those of one that is down are not sent.
-    Raises ForbiddenChangeError before anything is sent. Never raises CallFailed.
+    After ``begin_by`` nothing is sent. Raises ForbiddenChangeError before anything is sent. Never raises CallFailed.
     """
     wanted = list(changes)
+    times = _Times(deadline, begin_by or deadline)
     for change in wanted:
         _check(change)
     by_holder: dict[Holder, dict[str, list[ThrottleChange]]] = {}
     for change in sorted(wanted):
         by_holder.setdefault(change.setting.holder, {}).setdefault(change.setting.name, []).append(change)
     jobs: dict[tuple[Holder, str], Callable[[], dict[str, Answered]]] = {
-        (Holder.BROKER, name): partial(_change_at, pool, int(name), {name: rows}, deadline)
+        (Holder.BROKER, name): partial(_change_at, pool, int(name), {name: rows}, times)
         for name, rows in by_holder.get(Holder.BROKER, {}).items()
     }
     topics = by_holder.get(Holder.TOPIC, {})
     if topics:
-        jobs[Holder.TOPIC, ""] = partial(_change_any, pool, topics, deadline)
+        jobs[Holder.TOPIC, ""] = partial(_change_any, pool, topics, times)
     answers: dict[Setting, Answered] = {}
     for (holder, name), told in gather(jobs, deadline, name="throttle changes").items():
         if isinstance(told, CallFailed):
@@ -193,23 +205,23 @@ def _layers(holder: Holder, row: Any) -> dict[Setting, Layers]:
         if (entry := found.get(key)) is not None:
             stack = [(one.source, one.value) for one in entry.synonyms or ()] or [(entry.config_source, entry.value)]
             own = next((value for source, value in stack if source == _OWN_LAYER[holder]), None)
-            below = next((value for source, value in stack if source != _OWN_LAYER[holder]), None)
+            below = next((value for source, value in stack if source not in (_OWN_LAYER[holder], _BUILT_IN)), None)
         read[Setting(holder, row.resource_name, key)] = Layers(own, below)
     return read
 
 
 def _change_at(
-    pool: Pool, broker: int, changes: Mapping[str, list[ThrottleChange]], deadline: Deadline
+    pool: Pool, broker: int, changes: Mapping[str, list[ThrottleChange]], times: _Times
 ) -> dict[str, Answered]:
     try:
-        return pool.ask(broker, partial(_change, Holder.BROKER, changes, deadline), deadline)
+        return pool.ask(broker, partial(_change, Holder.BROKER, changes, times), times.deadline)
     except CallFailed as failure:
         return dict.fromkeys(changes, unanswered(failure))
 
 
-def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], deadline: Deadline) -> dict[str, Answered]:
+def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], times: _Times) -> dict[str, Answered]:
     try:
-        return pool.ask_any(partial(_change, Holder.TOPIC, changes, deadline), deadline)[1]
+        return pool.ask_any(partial(_change, Holder.TOPIC, changes, times), times.deadline)[1]
     except CallFailed as failure:
         return dict.fromkeys(changes, unanswered(failure))
 
@@ -217,7 +229,7 @@ def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], deadlin
 def _change(
     holder: Holder,
     changes: Mapping[str, list[ThrottleChange]],
-    deadline: Deadline,
+    times: _Times,
     connection: Connection,
     _share: Deadline,
 ) -> dict[str, Answered]:
@@ -238,8 +250,9 @@ def _change(
         ],
         validate_only=False,
     )
+    check_in_time(times.begin_by)
     with passed_on() if holder is Holder.TOPIC else nullcontext():
-        answer = connection.call(api, message, deadline, version=connection.version(api))
+        answer = connection.call(api, message, times.deadline, version=connection.version(api))
     told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
     silent = Answered(Fate.UNKNOWN, None, f"the broker did not say what became of this {holder.name.lower()}")
     return {name: told.get(name, silent) for name in changes}

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from agent.errors import RackwiseError
 from agent.observation import GapCause
+from agent.wire.deadline import Deadline
 
 _NOT_ALLOWED = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
 _VANISHED = {"GROUP_ID_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"}
@@ -39,8 +40,22 @@ class CallFailed(Exception):  # noqa: N818 it is what happened to a call; the tr
         """True when a request that changes something may have left: what became of it is to be looked up."""
 
 
+class TooLate(CallFailed):
+    """The change was not begun: too much time had passed since it was decided."""
+
+    def __init__(self) -> None:
+        super().__init__(GapCause.TIMED_OUT, "not begun: too much time has passed since it was decided")
+        self.passed_on = True
+
+
 class UnusableAnswer(CallFailed):
     """The broker answered, but the answer cannot be read or is too large; a smaller question may be answered."""
+
+
+def check_in_time(begin_by: Deadline | None) -> None:
+    """Raises TooLate when a change must not be begun any more; the last thing before it is sent."""
+    if begin_by is not None and begin_by.over:
+        raise TooLate
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agent.observation import RawReassignment
-from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes
+from agent.wire import cluster_calls, config_calls, config_changes, membership_calls, placement_changes, size_calls
 from agent.wire.change import Answered
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
@@ -57,13 +57,27 @@ class WireHand:
         """Bytes of each replica, and which brokers are cordoned."""
         return cluster_calls.describe_log_dirs(self._pool, Deadline.after_ms(deadline_ms))
 
-    def alter_placements(self, targets: placement_changes.Targets, deadline_ms: int) -> placement_changes.Answers:
-        """Start or cancel reassignments; one answer for each partition."""
-        return placement_changes.alter_placements(self._pool, targets, Deadline.after_ms(deadline_ms))
+    def alter_placements(
+        self, targets: placement_changes.Targets, deadline_ms: int, begin_by: Deadline | None = None
+    ) -> placement_changes.Answers:
+        """Start or cancel reassignments; one answer for each partition. After ``begin_by`` it is not sent."""
+        return placement_changes.alter_placements(self._pool, targets, Deadline.after_ms(deadline_ms), begin_by)
 
-    def elect_preferred(self, partitions: Iterable[TopicPartition], deadline_ms: int) -> placement_changes.Answers:
+    def elect_preferred(
+        self, partitions: Iterable[TopicPartition], deadline_ms: int, begin_by: Deadline | None = None
+    ) -> placement_changes.Answers:
         """Let the first replica of each partition lead it; one answer for each partition."""
-        return placement_changes.elect_preferred(self._pool, partitions, Deadline.after_ms(deadline_ms))
+        return placement_changes.elect_preferred(self._pool, partitions, Deadline.after_ms(deadline_ms), begin_by)
+
+    def describe_topic_configs(
+        self, topics: Sequence[str], keys: Sequence[str], deadline_ms: int
+    ) -> config_calls.Configs:
+        """Those configs of each topic."""
+        return config_calls.describe_topic_configs(self._pool, topics, keys, Deadline.after_ms(deadline_ms))
+
+    def replica_sizes(self, replicas: Mapping[int, Iterable[TopicPartition]], deadline_ms: int) -> size_calls.Sizes:
+        """Bytes of those replicas (broker -> partitions); what did not answer is absent."""
+        return size_calls.replica_sizes(self._pool, replicas, Deadline.after_ms(deadline_ms))
 
     def describe_throttles(
         self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int
@@ -72,10 +86,13 @@ class WireHand:
         return config_changes.describe_throttles(self._pool, topics, brokers, Deadline.after_ms(deadline_ms))
 
     def change_throttles(
-        self, changes: Iterable[config_changes.ThrottleChange], deadline_ms: int
+        self,
+        changes: Iterable[config_changes.ThrottleChange],
+        deadline_ms: int,
+        begin_by: Deadline | None = None,
     ) -> dict[config_changes.Setting, Answered]:
         """One answer for each key. Raises ForbiddenChangeError for any other key than the four."""
-        return config_changes.change_throttles(self._pool, changes, Deadline.after_ms(deadline_ms))
+        return config_changes.change_throttles(self._pool, changes, Deadline.after_ms(deadline_ms), begin_by)
 
     def group_line(self, group_id: str, deadline_ms: int) -> membership_calls.GroupLine:
         """A connection of its own to the group's coordinator; the caller closes it. Raises CallFailed."""

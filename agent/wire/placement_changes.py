@@ -15,7 +15,7 @@ from agent.observation import GapCause
 from agent.wire.change import Answered, Fate, answered, counted_as_done, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed, passed_on
+from agent.wire.failure import CallFailed, check_in_time, passed_on
 from agent.wire.pool import Ask, Pool
 from agent.wire.protocol import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -34,8 +34,10 @@ _PREFERRED = 0
 _SILENT = Answered(Fate.UNKNOWN, None, "the broker did not say what became of this partition")
 
 
-def alter_placements(pool: Pool, targets: Targets, deadline: Deadline) -> Answers:
+def alter_placements(pool: Pool, targets: Targets, deadline: Deadline, begin_by: Deadline | None = None) -> Answers:
     """Start or cancel reassignments; one answer for each partition. Never raises CallFailed.
+
+    After ``begin_by`` it is not sent.
 
     Cancelling what is not in flight is refused with NO_REASSIGNMENT_IN_PROGRESS; so is, with
     INVALID_REPLICA_ASSIGNMENT, cancelling where no replica of before is in sync.
@@ -46,13 +48,16 @@ def alter_placements(pool: Pool, targets: Targets, deadline: Deadline) -> Answer
         version = connection.version(ALTER_PARTITION_REASSIGNMENTS)
         refused = {} if version >= _REFUSES_OTHER_NUMBERS else _other_numbers(connection, targets, deadline)
         wanted = {partition: target for partition, target in targets.items() if partition not in refused}
+        check_in_time(begin_by)
         with passed_on():
             return refused | (_alter(connection, wanted, version, deadline) if wanted else {})
 
     return _ask(pool, ask, targets, deadline)
 
 
-def elect_preferred(pool: Pool, partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:
+def elect_preferred(
+    pool: Pool, partitions: Iterable[TopicPartition], deadline: Deadline, begin_by: Deadline | None = None
+) -> Answers:
     """Give each partition's leadership to its first replica; DONE as well where it leads already.
 
     Refused with PREFERRED_LEADER_NOT_AVAILABLE where that replica is not in sync. Never raises CallFailed.
@@ -68,6 +73,7 @@ def elect_preferred(pool: Pool, partitions: Iterable[TopicPartition], deadline: 
             topic_partitions=[row(topic=topic, partitions=numbers) for topic, numbers in _by_topic(wanted)],
             timeout_ms=_left_ms(deadline),
         )
+        check_in_time(begin_by)
         with passed_on():
             answer = connection.call(ELECT_LEADERS, message, deadline, version=version)
         whole = answered(answer.error_code, None)

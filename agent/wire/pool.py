@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from agent.observation import GapCause
 from agent.wire.connection import Connection, open_connection
 from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
+from agent.wire.failure import CallFailed, TooLate
 from agent.wire.fanout import gather
 from agent.wire.settings import Address, WireSettings
 
@@ -94,7 +94,7 @@ class Pool:
                 return broker, self._ask_at(address, ask, deadline.part(share), last_resort=last_resort)
             except CallFailed as failure:
                 failures.append(failure)
-                if failure.sent:
+                if failure.sent or isinstance(failure, TooLate):
                     raise
                 if deadline.over or failure.cause is GapCause.NOT_ALLOWED:
                     break

@@ -1,0 +1,148 @@
+"""Carries accepted plans out, in a thread of its own: about once a second while there is something to do, else asleep.
+
+What is to be done, and what was, stands in the journal; whoever is started after this one goes on from there. `close`
+only stops: a plan that is open stays open, its moves go on in the cluster, and nothing is cleared or cancelled.
+A fence, or a journal that is not understood, ends it for good; `check` raises the reason.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from agent.act.journal import Journal
+from agent.act.looking import Traffic, no_traffic
+from agent.act.progress import Status
+from agent.act.runner import Runner
+from agent.act.telling import Telling
+from agent.errors import JournalUnavailable, RackwiseError
+from agent.execute.messages import Accepted, Event, May, Said, Word
+from agent.execute.values import Plan, Policy
+from agent.wire.hand import WireHand
+
+SWEEP_S = 60.0
+"""How often to see what the journal says although nothing is open."""
+
+
+class Mover:
+    """The executor of one agent. Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        hand: WireHand,
+        policy: Policy,
+        may: Callable[[], May],
+        traffic: Traffic = no_traffic,
+        tick_ms: int = 1_000,
+    ) -> None:
+        """``may`` tells whether a new batch may begin now; it is asked before each step, so it must be quick.
+
+        ``hand`` and ``journal`` stay the caller's: close them after this.
+        """
+        self._journal = journal
+        self._may = may
+        self._tick_s = tick_ms / 1000
+        self._telling = Telling()
+        self._runner = Runner(journal, hand, policy, self._telling, traffic=traffic)
+        self._inbox: deque[Event] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._resumed = False
+        self._last_may: May | None = None
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="mover", daemon=True)
+
+    def start(self) -> None:
+        """Go on with what the journal says, and clear what throttles of ours no open plan needs."""
+        self._thread.start()
+
+    def accept(self, plan: Plan) -> None:
+        """Carry this plan out, after those that were accepted before. One that was accepted once is left aside."""
+        self._post(Accepted(plan))
+
+    def word(self, word: Word, proposal_id: str, who: str = "") -> None:
+        """What an operator says about a plan."""
+        self._post(Said(word, proposal_id, who))
+
+    def status(self) -> Status:
+        """Every plan that the journal knows, how far it is, and what stands in the way."""
+        failure = self._failure
+        return self._telling.status(self._journal.view(), self._last_may, None if failure is None else str(failure))
+
+    @property
+    def busy(self) -> bool:
+        """True while a plan is open, a throttle of ours is set, or something was posted and not begun."""
+        return not self._resumed or bool(self._inbox) or not self._runner.idle
+
+    def check(self) -> None:
+        """Raises what ended the mover: FencedOut, or whatever else it cannot go on with."""
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self, deadline_ms: int = 3_000) -> bool:
+        """Begin nothing more; True when the call under way ended in time. What is open stays in the journal."""
+        self._runner.stop()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(deadline_ms / 1000)
+        return not self._thread.is_alive()
+
+    def _post(self, event: Event) -> None:
+        with self._changed:
+            self._inbox.append(event)
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._turn()
+                self._wait()
+        except RackwiseError as error:
+            self._ended(error)
+        except Exception as error:  # noqa: BLE001 told by `check`, in the thread that can end the agent
+            self._telling.defect(error)
+            self._ended(error)
+
+    def _turn(self) -> None:
+        """One step: what was posted, else the mere passing of time."""
+        event: Event | None = None
+        try:
+            if not self._resumed:
+                self._last_may = None
+                self._runner.resume()
+                self._resumed = True
+            self._ask_may()
+            while self._inbox:
+                event = self._inbox.popleft()
+                self._runner.hear(event)
+            event = None
+            self._runner.hear()
+            self._telling.progress(self._journal.view())
+        except JournalUnavailable as error:
+            self._telling.journal_unavailable(error)
+            # Heard again it does no harm: a plan is accepted once, and a word said twice is said.
+            if event is not None:
+                self._inbox.appendleft(event)
+            self._resumed = False
+
+    def _ask_may(self) -> None:
+        may = self._may()
+        if may != self._last_may:
+            self._runner.hear(may)
+            self._last_may = may
+
+    def _wait(self) -> None:
+        pause_s = self._tick_s if self.busy else SWEEP_S
+        with self._changed:
+            if not self._inbox and not self._closing:
+                self._changed.wait(pause_s)
+
+    def _ended(self, error: Exception) -> None:
+        self._failure = error
+        self._runner.stop()
+        self._telling.ended(error)

@@ -1,0 +1,177 @@
+"""Runs the executor's machine against the cluster, one command after the other, in the thread of whoever calls.
+
+Invariants: the machine decides, this only carries out: a command is answered before the next one is begun, and nothing
+but its commands is ever done. Whatever stops this between two commands (a signal, a fence, a journal that does not
+answer) is as if the process had died there: the journal knows all that is needed to go on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Protocol
+
+from agent.act.carrying import carry_out
+from agent.act.journal import Journal
+from agent.act.looking import LookFailedError, Traffic, look, no_traffic
+from agent.errors import FencedOut
+from agent.execute.machine import resume, step
+from agent.execute.messages import (
+    Act,
+    Alter,
+    Answered,
+    Append,
+    Appended,
+    Cancel,
+    Command,
+    Configure,
+    Elect,
+    Event,
+    Fenced,
+    Finish,
+    Look,
+    Looked,
+    Result,
+    Say,
+    Seen,
+    Tick,
+)
+from agent.execute.state import State
+from agent.execute.values import Policy
+from agent.journal import moves
+from agent.wire.deadline import Deadline
+from agent.wire.hand import WireHand
+
+
+class Listener(Protocol):
+    """Who is told what happens; none of these may take long or raise."""
+
+    def seen(self, seen: Seen) -> None:
+        """The cluster was looked at."""
+
+    def look_failed(self, sentence: str) -> None:
+        """It could not be seen well enough."""
+
+    def answered(self, act: Act, results: tuple[Result, ...]) -> None:
+        """A request was answered, or was not."""
+
+    def said(self, say: Say) -> None:
+        """The machine has something to say."""
+
+    def finished(self, finish: Finish) -> None:
+        """A plan has ended."""
+
+
+class Runner:
+    """The machine with its hands; not safe to use from several threads, but for `stop`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        hand: WireHand,
+        policy: Policy,
+        listener: Listener,
+        *,
+        traffic: Traffic = no_traffic,
+    ) -> None:
+        self._journal = journal
+        self._hand = hand
+        self._policy = policy
+        self._listener = listener
+        self._traffic = traffic
+        self._stopped = threading.Event()
+        self._state: State | None = None
+        self._told_at = time.monotonic()
+        self._appended_at = float("-inf")
+
+    def resume(self) -> None:
+        """Forget what was known, and go on from what the journal says.
+
+        Raises FencedOut, JournalUnavailable, and UnreadableError when the journal is not understood.
+        """
+        self._state, commands = resume(moves.read(self._journal.view()), self._policy)
+        self._told_at = time.monotonic()
+        self._work_off(commands)
+
+    def hear(self, event: Event | None = None) -> None:
+        """Tell the machine that time passed and, then, what happened; do all that it asks for.
+
+        Raises FencedOut, after which nothing may be done any more, and JournalUnavailable, after which it must be
+        resumed.
+        """
+        self._work_off(self._step(self._tick()))
+        if event is not None:
+            self._work_off(self._step(self._tick(), event))
+
+    @property
+    def idle(self) -> bool:
+        """True when no plan is open and no throttle of ours is set."""
+        return self._state is not None and self._state.idle
+
+    def stop(self) -> None:
+        """Begin no further command; the one under way ends by its own deadline. Callable from any thread."""
+        self._stopped.set()
+
+    def _work_off(self, commands: Iterable[Command]) -> None:
+        queue = deque(commands)
+        while queue and not self._stopped.is_set():
+            answer = self._do(queue.popleft())
+            if answer is not None:
+                queue.extend(self._step(self._tick(), answer))
+
+    def _do(self, command: Command) -> Event | None:
+        match command:
+            case Append():
+                return self._append(command)
+            case Look():
+                return self._look(command)
+            case Alter() | Cancel() | Configure() | Elect():
+                return self._act(command)
+            case Say():
+                self._listener.said(command)
+            case Finish():
+                self._listener.finished(command)
+        return None
+
+    def _append(self, command: Append) -> Appended:
+        self._appended_at = time.monotonic()
+        try:
+            self._journal.append(*map(moves.write, command.changes))
+        except FencedOut:
+            self._step(Fenced())
+            self._stopped.set()
+            raise
+        return Appended()
+
+    def _look(self, command: Look) -> Looked:
+        try:
+            seen = look(self._hand, command, self._policy.request_timeout_ms, self._traffic)
+        except LookFailedError as error:
+            self._listener.look_failed(str(error))
+            return Looked(None)
+        self._listener.seen(seen)
+        return Looked(seen)
+
+    def _act(self, act: Act) -> Answered:
+        begin_by = Deadline(self._appended_at + self._policy.fresh_ms / 1000)
+        results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.request_timeout_ms)
+        self._listener.answered(act, results)
+        return Answered(results)
+
+    def _tick(self) -> Tick:
+        now = time.monotonic()
+        elapsed_ms = int((now - self._told_at) * 1000)
+        # What is cut off here is told the next time.
+        self._told_at += elapsed_ms / 1000
+        return Tick(elapsed_ms)
+
+    def _step(self, *events: Event) -> list[Command]:
+        commands: list[Command] = []
+        for event in events:
+            if self._state is None:
+                raise RuntimeError("the machine was not resumed")
+            self._state, more = step(self._state, event, self._policy)
+            commands += more
+        return commands

@@ -1,0 +1,121 @@
+"""What the executor does, told: events of the log, and a status for those who ask.
+
+Few events, each a sentence with its numbers. Progress is told every ten seconds at most, and a look that fails only
+when its reason is a new one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import structlog
+
+from agent.act.progress import PlanProgress, Rates, Status, plan_progress
+from agent.execute.messages import Act, Finish, Kind, May, Result, Say, Seen
+from agent.journal import moves
+from agent.journal.entry import View
+
+_PROGRESS_S = 10.0
+_FINE = frozenset({Kind.OK, Kind.NOT_NEEDED})
+_TOLD = 5
+"""So many lines of a request that were not simply done are named."""
+
+
+class Telling:
+    """A listener of the runner; every method may be called from any thread."""
+
+    def __init__(self, log: Any = None) -> None:
+        self._log = structlog.get_logger("rackwise") if log is None else log
+        self._rates = Rates()
+        self._lock = threading.Lock()
+        self._look_failed: str | None = None
+        self._progress_at = float("-inf")
+
+    def seen(self, seen: Seen) -> None:
+        """The cluster was looked at."""
+        with self._lock:
+            self._rates.looked(seen, time.monotonic())
+        if self._look_failed is not None:
+            self._look_failed = None
+            self._log.info("executor_sees_again", sentence="the cluster can be seen again")
+
+    def look_failed(self, sentence: str) -> None:
+        """It could not be seen well enough."""
+        if sentence != self._look_failed:
+            self._look_failed = sentence
+            self._log.warning("executor_look_failed", sentence=sentence)
+
+    def answered(self, act: Act, results: tuple[Result, ...]) -> None:
+        """A request was answered, or was not."""
+        what = type(act).__name__.lower()
+        odd = [one for one in results if one.kind not in _FINE]
+        self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd))
+        for one in odd[:_TOLD]:
+            self._log.warning(
+                "executor_refused", request=what, subject=str(one.subject), kind=one.kind.value, sentence=one.sentence
+            )
+
+    def said(self, say: Say) -> None:
+        """The machine has something to say."""
+        (self._log.warning if say.alarm else self._log.info)("executor_says", sentence=say.sentence)
+
+    def finished(self, finish: Finish) -> None:
+        """A plan has ended."""
+        self._log.info("plan_ended", proposal=finish.proposal_id, state=finish.state.value, sentence=finish.sentence)
+
+    def progress(self, view: View) -> None:
+        """How far the open plans are, now and then."""
+        now = time.monotonic()
+        if now - self._progress_at < _PROGRESS_S:
+            return
+        for one in self._plans(view):
+            if one.replicas:
+                self._progress_at = now
+                self._log.info("plan_progress", **_numbers(one))
+
+    def journal_unavailable(self, error: Exception) -> None:
+        """Nothing may be done until it is back."""
+        self._log.warning("executor_journal_unavailable", sentence=str(error))
+
+    def defect(self, error: Exception) -> None:
+        """Something was raised that nobody expected."""
+        self._log.error("executor_defect", sentence=str(error), exc_info=error)
+
+    def ended(self, error: Exception) -> None:
+        """Nothing more is carried out."""
+        self._log.error("executor_ended", sentence=str(error))
+
+    def status(self, view: View, may: May | None, failure: str | None) -> Status:
+        """All of it at once."""
+        return Status(
+            plans=self._plans(view),
+            debts=moves.debts(view),
+            may_begin=may is not None and may.begin,
+            may_not="" if may is None or may.begin else may.sentence,
+            look_failed=self._look_failed,
+            failure=failure,
+        )
+
+    def _plans(self, view: View) -> tuple[PlanProgress, ...]:
+        batches = moves.batches(view)
+        with self._lock:
+            return tuple(
+                plan_progress(plan, (one for one in batches if one.proposal_id == plan.proposal_id), self._rates)
+                for plan in moves.plans(view)
+            )
+
+
+def _numbers(progress: PlanProgress) -> dict[str, Any]:
+    lefts = [one.seconds_left for one in progress.brokers]
+    return {
+        "proposal": progress.plan.proposal_id,
+        "partitions": len(progress.plan.targets),
+        "done": progress.done,
+        "copies": len(progress.replicas),
+        "bytes": sum(one.bytes or 0 for one in progress.replicas),
+        "of_bytes": sum(one.of_bytes or 0 for one in progress.replicas),
+        "bytes_per_s": round(sum(one.bytes_per_s or 0 for one in progress.replicas)),
+        "seconds_left": None if not lefts or None in lefts else round(max(left or 0.0 for left in lefts)),
+    }
