@@ -32,6 +32,8 @@ class OwnTopic:
     min_insync_replicas: int
     cleanup_policy: str
     retention_ms: int
+    configs: tuple[tuple[str, str], ...] = ()
+    """More of Kafka's topic configs, name and value."""
 
 
 class OwnTopics:
@@ -124,5 +126,6 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
             "retention.ms": str(topic.retention_ms),
             # One replica must be able to fail without stopping the writer.
             "min.insync.replicas": str(max(1, min(topic.min_insync_replicas, replicas - 1))),
+            **dict(topic.configs),
         },
     )

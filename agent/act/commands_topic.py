@@ -1,0 +1,176 @@
+"""Commands by a topic of their own, beside the journal: operators write it, and only the leader reads it.
+
+The journal has one writer, so commands cannot stand in it; where the leader has come to does (``command-position``).
+Invariant: foreign bytes are passed over and told of, whatever they are.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
+from agent.errors import ClusterUnreachable, ConfigError
+from agent.journal.entry import View, Write
+from agent.record.cloud_events import headers, source
+
+COMMAND = "rackwise.command.v1"
+SCHEMA_ID = "urn:rackwise:command:v1"
+KIND = "offset"
+_POLL_S = 0.05
+_ASK_S = 5.0
+_PARTITION = 0
+
+Config = Mapping[str, str | int]
+
+
+def send_command(
+    config: Config, topic: str, command: Mapping[str, Any], *, cluster: str, sender: str, at_ms: int, timeout_ms: int
+) -> str:
+    """Write one command and wait until brokers have it; its id.
+
+    Raises BadInput for what is no command, ConfigError when there is no such topic, ClusterUnreachable when it is not
+    known whether it was written: sending it again with the same id does no harm.
+    """
+    name, data = command_bytes(command)
+    client: dict[str, str | int | float | bool] = {"client.id": "rackwise", **config, "log_level": 0}
+    try:
+        _topic_id(AdminClient(client), topic, timeout_ms / 1_000)  # writing could make a broker create it blindly
+    except KafkaException as failed:
+        raise _unsent(topic, failed.args[0]) from failed
+    refused: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            refused.append(error)
+
+    producer = Producer({**client, "acks": "all", "message.timeout.ms": timeout_ms})
+    attributes = headers(
+        event_id=name, source=source(cluster, sender), kind=COMMAND, subject=name, time_ms=at_ms, schema=SCHEMA_ID
+    )
+    producer.produce(
+        topic, value=data, key=name.encode(), headers=list(attributes), partition=_PARTITION, on_delivery=delivered
+    )
+    if producer.flush(timeout_ms / 1_000) or refused:
+        raise _unsent(topic, refused[0] if refused else KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+    return name
+
+
+class TopicInbox:
+    """An `Inbox` over the commands topic."""
+
+    def __init__(self, config: Config, topic: str, prefix: str) -> None:
+        self._config: dict[str, str | int | float | bool] = {"client.id": "rackwise", **config, "log_level": 0}
+        self._topic = topic
+        self._prefix = prefix
+        self._lock = threading.Lock()
+        self._consumer: Consumer | None = None
+        self._topic_id = ""
+        self._next = 0
+        self._waiting: list[tuple[int, Command]] = []
+        self._problem: str | None = None
+        self._try_again = 0.0
+
+    def read(self, view: View) -> tuple[Command, ...]:
+        """See `Inbox`."""
+        with self._lock:
+            self._problem = None if self._consumer is not None else self._problem
+            try:
+                if self._consumer is None and time.monotonic() >= self._try_again:
+                    self._consumer = self._open(view)
+                if self._consumer is not None and len(self._waiting) < MOST_AT_ONCE:
+                    self._fetch(self._consumer)
+            except KafkaException as failed:
+                self._problem = f"commands could not be read from {self._topic}: {failed.args[0].str()}"
+                self._forget()
+            done = _position(view, self._topic_id)
+            self._waiting = [
+                (offset, one) for offset, one in self._waiting if offset >= done and not is_answered(one.id, view)
+            ]
+            return tuple(one for _, one in self._waiting)
+
+    def problem(self) -> str | None:
+        """See `Inbox`."""
+        return self._problem
+
+    def close(self) -> None:
+        """See `Inbox`."""
+        with self._lock:
+            self._forget()
+
+    def _open(self, view: View) -> Consumer:
+        """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
+        self._topic_id = _topic_id(AdminClient(self._config), self._topic, _ASK_S)
+        self._next = _position(view, self._topic_id)
+        consumer = Consumer(
+            {
+                **self._config,
+                "group.id": f"{self._prefix}-reader",  # the library wants one; it is never joined
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "earliest",
+                "allow.auto.create.topics": False,
+            }
+        )
+        consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
+        return consumer
+
+    def _fetch(self, consumer: Consumer) -> None:
+        passed_over = 0
+        for message in consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S):
+            error, offset = message.error(), message.offset()
+            if error is not None:
+                raise KafkaException(error)
+            if offset is None or offset < self._next:  # the topic was made anew under the same name
+                raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_ID))
+            self._next = offset + 1
+            value = message.value()
+            found = command_of(value.encode() if isinstance(value, str) else value)
+            if found is None:
+                passed_over += 1
+                continue
+            after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
+            self._waiting.append((offset, Command(*found, after)))
+        if passed_over:
+            self._problem = f"passed over {passed_over} records of {self._topic} that are no commands"
+
+    def _forget(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        self._waiting = []
+        self._try_again = time.monotonic() + 1
+        if consumer is not None:
+            consumer.close()
+
+
+def _position(view: View, topic_id: str) -> int:
+    """From which offset on nothing is answered yet; 0 for another topic than the one that it was kept for."""
+    entry = view.get(POSITION)
+    if entry is None or entry.kind != KIND or entry.value.get("topic_id") != topic_id:
+        return 0
+    following = entry.value.get("next")
+    return following if isinstance(following, int) and following >= 0 else 0
+
+
+def _topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
+    """Raises KafkaException."""
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
+    return str(asked[topic].result().topic_id)
+
+
+def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):  # noqa: SLF001 as above
+        return ConfigError(
+            f"There is no topic {topic}",
+            why="no agent in mode execute has made it yet, so there is none to take a command",
+            todo="Start one, or look whether topics.prefix is the one of your agents.",
+        )
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return ConfigError(
+            f"This user may not write {topic}", why="whoever may write it may command", todo="Ask for that right."
+        )
+    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=error.str())

@@ -1,0 +1,336 @@
+"""The journal on one host: an append-only file with a lock, for those who want no state of rackwise's in Kafka.
+
+One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on the disk; a
+last line that a crash tore was never acknowledged, and is cut; a damaged line before others is never passed over. The
+lock stands in a file of its own, because the journal is replaced by its compaction; it ends with the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import threading
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from agent.clock import Clock, system_clock
+from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
+from agent.journal.codec import (
+    NewerEntryError,
+    Numbered,
+    UnreadableEntryError,
+    applied,
+    entry_of_json,
+    numbered,
+    to_bytes,
+)
+from agent.journal.entry import Entry, View, Write
+from agent.journal.leader import Leader, check_cluster, leader_write, newest_epoch
+
+LEAST_BYTES = 16 * 1024 * 1024
+"""A file below this is compacted when it is opened, and only then."""
+_GROWTH = 4
+_MODE = 0o600
+_SUM_BYTES = 8
+
+
+class Found(NamedTuple):
+    """What stands in a file."""
+
+    view: View
+    whole_bytes: int
+    """Up to where it is whole; what follows was torn by a crash."""
+
+
+class FileJournal:
+    """A `Journal`; make it with `open`."""
+
+    def __init__(self, path: Path, lock: _Lock, clock: Clock, view: View) -> None:
+        self._path = path
+        self._held = lock
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._view = view
+        self._epoch = 0
+        self._seq = 0
+        self._file: int | None = None
+        self._size = self._compacted_size = 0
+        self._ended: RackwiseError | None = None
+
+    @classmethod
+    def open(cls, path: Path, leader: Leader, *, clock: Clock = system_clock) -> Self:
+        """Take the lock, read, compact, and write the new epoch as the first transaction.
+
+        Raises FencedOut while another agent has the lock, BadInput for a file that is damaged or a newer rackwise's,
+        JournalUnavailable when the disk refuses.
+        """
+        lock = _Lock.take(path)
+        try:
+            view = read_file(path).view
+            check_cluster(view, leader.cluster, str(path))
+            journal = cls(path, lock, clock, view)
+            journal._compact()
+            journal._epoch = newest_epoch(journal._view) + 1
+            journal.append(leader_write(leader._replace(since_ms=clock().wall_ms)))
+        except BaseException:
+            lock.release()
+            raise
+        return journal
+
+    @property
+    def epoch(self) -> int:
+        """The leadership under which this writer writes."""
+        return self._epoch
+
+    @property
+    def ended(self) -> RackwiseError | None:
+        """Why this writer can never write again; None while it can."""
+        if self._ended is None and not self._held.is_sure():
+            self._ended = _lock_gone(self._path)
+        return self._ended
+
+    def view(self) -> View:
+        """What the journal says by now."""
+        with self._lock:
+            if self._ended is not None:
+                raise self._ended
+            return self._view
+
+    def append(self, *writes: Write) -> None:
+        """One line, on the disk when this returns; see `Journal`.
+
+        BadInput, before anything is done, for what no journal can hold. After JournalUnavailable nothing was written
+        for as long as this process lives; after a crash right then the line may be there.
+        """
+        with self._lock:
+            if (ended := self.ended) is not None:
+                raise ended
+            changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
+            if changes:
+                self._seq = changes[-1].seq + 1
+                self._write(changes)
+
+    def close(self) -> None:
+        """Write no more, and let go of the lock."""
+        with self._lock:
+            self._ended = self._ended or JournalUnavailable(
+                "The journal is closed", why="this agent does not lead any more"
+            )
+            self._drop_file()
+            self._held.release()
+
+    def _write(self, changes: Sequence[Numbered]) -> None:
+        if self._file is None or self._size > max(LEAST_BYTES, _GROWTH * self._compacted_size):
+            self._compact()
+        line = _line([_change_json(change) for change in changes])
+        try:
+            _write_all(self._opened(), line)
+            os.fsync(self._opened())
+        except OSError as error:
+            # After a failed fsync nobody knows what the disk has: the file is written anew, now or before the next.
+            self._drop_file()
+            with suppress(JournalUnavailable):
+                self._compact()
+            raise _refused(self._path, error) from error
+        self._size += len(line)
+        self._view = applied(self._view, changes)
+
+    def _compact(self) -> None:
+        """Replace the file by what it says, so that a crash leaves the old one or the new one."""
+        self._drop_file()
+        new = self._path.with_name(f"{self._path.name}.new")
+        try:
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE), "wb") as file:
+                for entry in self._view.values():
+                    file.write(_line([_entry_json(entry)]))
+                file.flush()
+                os.fsync(file.fileno())
+                self._size = self._compacted_size = file.tell()
+            new.replace(self._path)
+            _sync_directory(self._path.parent)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise _refused(self._path, error) from error
+
+    def _opened(self) -> int:
+        if self._file is None:
+            raise OSError(errno.EBADF, "it is not open")
+        return self._file
+
+    def _drop_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+def read_file(path: Path) -> Found:
+    """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable."""
+    view: dict[str, Entry] = {}
+    whole = 0
+    torn: int | None = None
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                transaction = _transaction(line)
+                if transaction is None:
+                    torn = torn or number
+                    continue
+                if torn is not None:
+                    raise _damaged(path, torn, "its checksum does not fit, and whole lines follow")
+                _apply(view, transaction, path, number)
+                whole += len(line)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _refused(path, error) from error
+    return Found(MappingProxyType(view), whole)
+
+
+def holder(path: Path) -> str | None:
+    """Who holds the lock of this journal, as it says itself; None when nobody does or it cannot be told."""
+    try:
+        return _lock_path(path).read_text("utf-8", "replace").strip()[:200] or None
+    except OSError:
+        return None
+
+
+class _Lock:
+    """The lock file, held for as long as the process lives."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        self._path = path
+        self._file: int | None = file
+
+    @classmethod
+    def take(cls, journal: Path) -> Self:
+        """Raises FencedOut while somebody else has it, JournalUnavailable when there can be no lock."""
+        path = _lock_path(journal)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        except OSError as error:
+            raise _refused(journal, error) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"process {os.getpid()} of {os.uname().nodename}\n".encode(), 0)
+        except BlockingIOError as error:
+            os.close(file)
+            raise FencedOut(
+                f"Another agent holds the journal {journal}",
+                why=holder(journal) or "its lock is taken",
+                todo="Stop that one, or let this one wait.",
+            ) from error
+        except OSError as error:
+            os.close(file)
+            raise _refused(journal, error) from error
+        return cls(path, file)  # if it was replaced meanwhile, it is not sure and nothing is ever written
+
+    def is_sure(self) -> bool:
+        """Whether the file that is locked is the one that others would lock."""
+        if self._file is None:
+            return False
+        try:
+            own, there = os.fstat(self._file), self._path.stat()
+        except OSError:
+            return False
+        return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
+
+    def release(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+
+def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:
+    text = json.dumps(entries, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _transaction(line: bytes) -> list[Any] | None:
+    """The entries of a line; None when it is not whole."""
+    text = line[_SUM_BYTES + 1 : -1]
+    if line[-1:] != b"\n" or line[: _SUM_BYTES + 1] != b"%08x " % zlib.crc32(text):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) else None
+
+
+def _apply(view: dict[str, Entry], transaction: Iterable[Any], path: Path, number: int) -> None:
+    for one in transaction:
+        key = one.get("key") if isinstance(one, dict) else None
+        if not isinstance(key, str):
+            raise _damaged(path, number, "an entry has no key")
+        view.pop(key, None)
+        if one.get("value") is None:
+            continue
+        try:
+            view[key] = entry_of_json(key, one)
+        except NewerEntryError as error:
+            raise BadInput(
+                f"The journal {path} is neither read nor written, and nothing is done",
+                why=f"a newer rackwise wrote it (line {number}: {error})",
+                todo="Bring this agent to the same version.",
+            ) from error
+        except UnreadableEntryError as error:
+            raise _damaged(path, number, str(error)) from error
+
+
+def _change_json(change: Numbered) -> Mapping[str, Any]:
+    if change.data is None:
+        return {"key": change.key, "kind": change.kind, "epoch": change.epoch, "seq": change.seq, "value": None}
+    return {"key": change.key, **json.loads(change.data)}
+
+
+def _entry_json(entry: Entry) -> Mapping[str, Any]:
+    return {"key": entry.key, **json.loads(to_bytes(entry))}
+
+
+def _write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+
+
+def _sync_directory(directory: Path) -> None:
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _lock_path(journal: Path) -> Path:
+    return journal.with_name(f"{journal.name}.lock")
+
+
+def _refused(path: Path, error: OSError) -> JournalUnavailable:
+    return JournalUnavailable(
+        f"The journal {path} could not be read or written",
+        why=error.strerror or str(error),
+        todo="Look at the disk and at the rights of its directory.",
+    )
+
+
+def _damaged(path: Path, number: int, why: str) -> BadInput:
+    return BadInput(
+        f"The journal {path} is damaged in line {number}",
+        why=why,
+        todo="Put a copy back; or see that no reassignment runs and no throttle is left, and move the file away.",
+    )
+
+
+def _lock_gone(path: Path) -> FencedOut:
+    return FencedOut(
+        f"The lock of the journal {path} is not this agent's any more",
+        why="its file was removed or replaced, so that another agent can hold one too",
+        todo="Start this agent again.",
+    )

@@ -1,0 +1,265 @@
+"""What does the journal's topic say by now? Read to its very end, or not believed.
+
+Invariants: a reading that stops before the high watermark is `JournalUnavailable`, never a view; only what was
+committed counts. A topic that would forget, that was cut, or that is another one than before is said to be so: what is
+missing from a journal looks like nothing was ever done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from agent.errors import BadInput, ConfigError, JournalUnavailable
+from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of, key_of
+from agent.journal.entry import Entry, View
+
+MAX_LIVE_BYTES = 256 * 1024 * 1024
+_PARTITION = 0
+_POLL_S = 0.25
+_BATCH = 500
+_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+_MISSING = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 as above
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
+)
+_LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+_RETRY_S = 0.1
+_NEW_S = 2.0
+"""A broker may not know yet of a topic that was just made."""
+
+Config = Mapping[str, str | int]
+
+
+class Bounds(NamedTuple):
+    """The topic as it is, and which offsets it holds, whether they are committed or not."""
+
+    topic_id: str
+    first: int
+    end: int
+
+
+class Told(NamedTuple):
+    """What the topic says, and up to where that was read."""
+
+    view: View
+    newest_epoch: int
+    """The greatest that any record showed, overwritten and deleted ones included."""
+    end: int
+    """The offset after the last that was read."""
+    unreadable: tuple[str, ...] = ()
+    """Sentences about records that are no entries for this rackwise; a writer must not go on over them."""
+    newer: tuple[str, ...] = ()
+    """Those of them that a newer rackwise wrote."""
+
+
+class JournalTopic:
+    """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
+
+    def __init__(self, config: Config, topic: str, prefix: str) -> None:
+        self._config: dict[str, str | int | float | bool] = dict(config)
+        self._topic = topic
+        self._prefix = prefix
+        self._admin: AdminClient | None = None
+
+    def bounds(self, until: float) -> Bounds:
+        """Raises JournalUnavailable, ConfigError when there is no such topic or it is none for a journal."""
+        patient_until = min(until, time.monotonic() + _NEW_S)
+        while True:
+            try:
+                return self._bounds(until)
+            except KafkaException as failed:
+                code, now = failed.args[0].code(), time.monotonic()
+                if now < until and (code in _LEADERLESS or (code in _MISSING and now < patient_until)):
+                    time.sleep(_RETRY_S)
+                    continue
+                raise unavailable(failed, self._topic) from failed
+
+    def check_kept(self, until: float) -> None:
+        """Raises ConfigError when brokers would delete what is old; a refused answer counts as none."""
+        admin = self._admin or AdminClient(self._config)
+        resource = ConfigResource(ResourceType.TOPIC, self._topic)
+        try:
+            asked = admin.describe_configs([resource], request_timeout=max(0.1, until - time.monotonic()))
+            policy = asked[resource].result()["cleanup.policy"].value
+        except KafkaException:
+            return  # without the right to see configs there is nothing to say; what was cut shows in the offsets
+        if policy != "compact":
+            raise _unfit(self._topic, f"its cleanup.policy is {policy}, so that brokers delete what is old")
+
+    def read(self, end: int, until: float) -> Told:
+        """Everything below ``end``. Raises JournalUnavailable when that takes longer, BadInput for what is no journal.
+
+        A record that is no entry, or a newer one, is left aside and told of.
+        """
+        reading = _Reading(self._topic)
+        consumer = Consumer(
+            {
+                **self._config,
+                "group.id": f"{self._prefix}-reader",  # the library wants one; it is never joined
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "allow.auto.create.topics": False,
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        try:
+            consumer.assign([TopicPartition(self._topic, _PARTITION, 0)])
+            while reading.position < end:
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise _cut_short(self._topic, reading.position, end)
+                for message in consumer.consume(_BATCH, timeout=min(_POLL_S, left)):
+                    reading.take(message)
+        except KafkaException as failed:
+            raise unavailable(failed, self._topic) from failed
+        finally:
+            consumer.close()
+        return reading.told()
+
+    def close(self) -> None:
+        """Forget the admin client."""
+        self._admin = None
+
+    def _bounds(self, until: float) -> Bounds:
+        admin = self._admin = self._admin or AdminClient(self._config)
+        left = {"request_timeout": max(0.1, until - time.monotonic())}
+        described = admin.describe_topics(TopicCollection([self._topic]), **left)[self._topic].result()
+        if len(described.partitions) != 1:
+            raise _unfit(self._topic, f"it has {len(described.partitions)} partitions, and an order needs one")
+        first = self._offset(admin, OffsetSpec.earliest(), left)  # type: ignore[no-untyped-call] # not annotated there
+        end = self._offset(admin, OffsetSpec.latest(), left)  # type: ignore[no-untyped-call] # as above
+        return Bounds(str(described.topic_id), first, end)
+
+    def _offset(self, admin: AdminClient, spec: OffsetSpec, left: Mapping[str, float]) -> int:
+        partition = TopicPartition(self._topic, _PARTITION)
+        asked = admin.list_offsets({partition: spec}, isolation_level=IsolationLevel.READ_UNCOMMITTED, **left)
+        return int(asked[partition].result().offset)
+
+
+def read_journal_topic(config: Config, topic: str, *, prefix: str, timeout_ms: int) -> View:
+    """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
+
+    Raises JournalUnavailable, ConfigError when there is no such topic.
+    """
+    until = time.monotonic() + timeout_ms / 1_000
+    reader = JournalTopic({"client.id": "rackwise", **config, "log_level": 0}, topic, prefix)
+    try:
+        return reader.read(reader.bounds(until).end, until).view
+    finally:
+        reader.close()
+
+
+def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | ConfigError:
+    """The error for one of the client's."""
+    error: KafkaError = failed.args[0]
+    if error.code() in _MISSING:
+        return ConfigError(
+            f"There is no topic {topic}",
+            why="no agent in mode execute has made it yet",
+            todo="Start one, or look whether topics.prefix is the one of your agents.",
+        )
+    return JournalUnavailable(f"The journal {topic} could not be read or written", why=error.str())
+
+
+def forgot(topic: str, what: str) -> BadInput:
+    """The error for a journal that has lost what it once said."""
+    return BadInput(
+        f"The journal {topic} has forgotten: {what}",
+        why="somebody deleted records, or deleted the topic and made it anew",
+        todo="See that no reassignment runs and no throttle is left, then delete the topic: the agent makes it anew.",
+    )
+
+
+class _Reading:
+    """Takes messages in the order of the log; the newest record of a key stands, whatever it is."""
+
+    def __init__(self, topic: str) -> None:
+        self.position = 0
+        self._topic = topic
+        self._standing: dict[bytes, tuple[Entry | UnreadableEntryError, int]] = {}
+        self._newest_epoch = 0
+        self._bytes = 0
+
+    def take(self, message: Message) -> None:
+        offset, error = message.offset(), message.error()
+        if error is not None:
+            if error.code() == _EOF:
+                # Markers of transactions and holes of compaction have offsets and no records.
+                self.position = max(self.position, -1 if offset is None else offset)
+                return
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 as above
+                raise forgot(self._topic, "its first records are gone")
+            raise KafkaException(error)
+        self.position = max(self.position, -1 if offset is None else offset + 1)
+        value = message.value()
+        self._keep(_raw(message.key()), None if value is None else _raw(value))
+
+    def told(self) -> Told:
+        found = [one for one, _ in self._standing.values()]
+        unreadable = [str(one) for one in found if isinstance(one, UnreadableEntryError)]
+        newer = [str(one) for one in found if isinstance(one, NewerEntryError)]
+        view = MappingProxyType({one.key: one for one in found if isinstance(one, Entry)})
+        return Told(view, self._newest_epoch, self.position, tuple(unreadable), tuple(newer))
+
+    def _keep(self, raw_key: bytes, data: bytes | None) -> None:
+        self._bytes -= self._standing.pop(raw_key, (None, 0))[1]
+        if data is None:
+            return
+        self._standing[raw_key] = (_entry(raw_key, data), len(raw_key) + len(data))
+        entry = self._standing[raw_key][0]
+        if isinstance(entry, Entry):
+            self._newest_epoch = max(self._newest_epoch, entry.epoch)
+        self._bytes += len(raw_key) + len(data)
+        if self._bytes > MAX_LIVE_BYTES:
+            raise BadInput(
+                f"The journal {self._topic} is too big",
+                why=f"its entries have more than {MAX_LIVE_BYTES} bytes, which rackwise never writes",
+                todo="Look who else may write this topic.",
+            )
+
+
+def _entry(raw_key: bytes, data: bytes) -> Entry | UnreadableEntryError:
+    try:
+        return entry_of(key_of(raw_key), data)
+    except UnreadableEntryError as error:
+        return error
+
+
+def _raw(value: str | bytes | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""
+
+
+def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:
+    return JournalUnavailable(
+        f"The journal {topic} was not read to its end in time",
+        why=f"offset {position} of {end} was reached; a transaction may not be finished yet",
+    )
+
+
+def _unfit(topic: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"The topic {topic} cannot be the journal", why=why, todo="Delete it: the agent makes it as it should be."
+    )

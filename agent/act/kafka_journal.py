@@ -1,0 +1,346 @@
+"""The journal in Kafka: one compacted topic, one partition, and one writer at a time by its transactional id.
+
+Invariants: opening fences whoever wrote before, and only then reads; an epoch is written by one agent alone. A writer
+that was fenced has written nothing and stays fenced: it never asks for the transactional id again. After a commit
+whose answer is missing nothing is written before the topic told what became of it. KIP-98, KIP-360.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from agent.act.journal_topic import Bounds, JournalTopic, Told, forgot, unavailable
+from agent.clock import Clock, system_clock
+from agent.errors import BadInput, Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
+from agent.journal.entry import View, Write
+from agent.journal.leader import LEADER, Leader, check_cluster, leader_in, leader_write
+from agent.record.cloud_events import headers, source
+
+ENTRY = "rackwise.journal.entry.v1"
+GONE = "rackwise.journal.gone.v1"
+_PARTITION = 0
+_FENCED = (
+    KafkaError._FENCED,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+)
+_TRANSACTION_TIMEOUT_MS = 60_000
+_PAUSE_S = 0.1
+_SILENT = logging.getLogger("rackwise.kafka-journal")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaJournalPlan:
+    """Where the journal stands, and who writes it."""
+
+    config: Mapping[str, str | int] = field(repr=False)
+    """confluent-kafka's configuration of the executor; it may hold secrets."""
+    leader: Leader
+    """Who writes, and for which cluster."""
+    prefix: str = "rackwise"
+    topic: str = "rackwise.journal"
+    deadline_ms: int = 10_000
+    """Longest that one append may take, and one part of the opening."""
+
+    @property
+    def transactional_id(self) -> str:
+        """The one id of everybody who writes this cluster's journal."""
+        return f"{self.prefix}-exec-{self.leader.cluster}"
+
+
+class KafkaJournal:
+    """A `Journal`; make it with `open`."""
+
+    def __init__(self, plan: KafkaJournalPlan, producer: Producer, clock: Clock) -> None:
+        self._plan = plan
+        self._producer = producer
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._reader = JournalTopic(_client(plan), plan.topic, plan.prefix)
+        self._topic_id = ""
+        self._view: View = {}
+        self._epoch = 0
+        self._seq = 0
+        self._end = 0
+        """No record of ours can come to stand below."""
+        self._ended: RackwiseError | None = None
+        self._finish: Callable[[float], None] | None = None
+        """What ends the transaction that is still open, commit or abort."""
+        self._doubtful = False
+        """Whether the view may lack what was committed."""
+
+    @classmethod
+    def open(cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, least_epoch: int = 0) -> Self:
+        """Look, fence whoever wrote before, read everything, and write the new epoch as the first transaction.
+
+        ``least_epoch`` is one that this journal is known to have reached. Raises BadInput and ConfigError, before
+        anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
+        opens it at the same time; JournalUnavailable.
+        """
+        reader = JournalTopic(_client(plan), plan.topic, plan.prefix)
+        until = _until(plan)
+        try:
+            bounds = reader.bounds(until)
+            reader.check_kept(until)
+            _check(plan, bounds, reader.read(bounds.end, until), least_epoch)
+        finally:
+            reader.close()
+        journal = cls(plan, Producer({**_client(plan), **_writing(plan)}), clock)
+        try:
+            journal._begin(least_epoch)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    @property
+    def epoch(self) -> int:
+        """The leadership under which this writer writes."""
+        return self._epoch
+
+    @property
+    def ended(self) -> RackwiseError | None:
+        """Why this writer can never write again; None while it can."""
+        return self._ended
+
+    def view(self) -> View:
+        """What the journal says by now; asks the topic first when that is in doubt, and raises as `append` does."""
+        with self._lock:
+            self._settle()
+            return self._view
+
+    def append(self, *writes: Write) -> None:
+        """One transaction; see `Journal`. BadInput, before anything is done, for what no journal can hold."""
+        with self._lock:
+            self._settle()
+            changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
+            if changes:
+                self._write(changes)
+
+    def close(self) -> None:
+        """Write no more. What another opens afterwards ends a transaction that is still open."""
+        with self._lock:
+            self._reader.close()
+            self._ended = self._ended or JournalUnavailable(
+                "The journal is closed", why="this agent does not lead any more"
+            )
+            self._producer.purge()
+
+    def _begin(self, least_epoch: int) -> None:
+        plan, until = self._plan, _until(self._plan)
+        self._calls(lambda: self._retrying(self._producer.init_transactions, until))
+        bounds = self._reader.bounds(until)
+        told = self._reader.read(bounds.end, until)
+        _check(plan, bounds, told, least_epoch)
+        self._topic_id, self._view, self._end = bounds.topic_id, told.view, told.end
+        self._epoch = max(told.newest_epoch, least_epoch) + 1
+        now_ms = self._clock().wall_ms
+        leader = plan.leader._replace(since_ms=now_ms)
+        self._write(numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0))
+        # Up to the own record everything is seen now, whichever replica answered before.
+        self._reread()
+        if leader_in(self._view) != leader or self._view[LEADER].epoch != self._epoch:
+            raise JournalUnavailable(
+                f"The journal {plan.topic} changed while it was opened", why="somebody else wrote the same epoch"
+            )
+
+    def _write(self, changes: Sequence[Numbered]) -> None:
+        """Write them all or nothing; the view has them afterwards."""
+        until = _until(self._plan)
+        sent: list[int | KafkaError] = []
+        self._seq = changes[-1].seq + 1
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            offset = message.offset()
+            sent.append(error if error is not None else -1 if offset is None else offset)
+
+        self._calls(self._producer.begin_transaction)
+        self._finish = self._abort
+        try:
+            for change in changes:
+                self._produce(change, delivered)
+            self._producer.flush(max(0.0, until - time.monotonic()))
+        except (KafkaException, BufferError) as error:
+            self._take_back(error)
+        failed = next((one for one in sent if isinstance(one, KafkaError)), None)
+        if failed is not None:
+            self._take_back(KafkaException(failed))
+        if len(sent) < len(changes):
+            self._take_back(KafkaException(KafkaError(KafkaError._TIMED_OUT)))  # noqa: SLF001 as above
+        offsets = [one for one in sent if isinstance(one, int)]
+        if min(offsets) < self._end:
+            self._take_back(forgot(self._plan.topic, f"its end went back from {self._end} to {min(offsets)}"))
+        self._finish, self._doubtful = self._commit, True
+        self._calls(lambda: self._commit(until))
+        self._finish, self._doubtful = None, False
+        self._end = max(offsets) + 1
+        self._view = applied(self._view, changes)
+
+    def _produce(self, change: Numbered, delivered: Callable[[KafkaError | None, Message], None]) -> None:
+        plan = self._plan
+        self._producer.produce(
+            plan.topic,
+            value=change.data,
+            key=key_bytes(change.key),
+            partition=_PARTITION,
+            on_delivery=delivered,
+            headers=list(
+                headers(
+                    event_id=f"{change.epoch}-{change.seq}",
+                    source=source(plan.leader.cluster, plan.leader.agent),
+                    kind=GONE if change.data is None else ENTRY,
+                    subject=change.key,
+                    time_ms=change.at_ms,
+                    schema=SCHEMA_ID,
+                )
+            ),
+        )
+
+    def _take_back(self, cause: Exception) -> None:
+        """Abort, then raise: nothing of it is written, whenever the abort comes to its end."""
+        self._calls(lambda: self._abort(_until(self._plan)))
+        self._finish = None
+        if isinstance(cause, KafkaException):
+            self._check_fatal(cause)
+            raise unavailable(cause, self._plan.topic) from cause
+        if isinstance(cause, BadInput):
+            self._ended = cause
+            raise cause
+        raise JournalUnavailable(f"The journal {self._plan.topic} could not be written", why=str(cause)) from cause
+
+    def _settle(self) -> None:
+        """After this the view is certain, and a transaction may begin."""
+        if self._ended is not None:
+            raise self._ended
+        if (finish := self._finish) is not None:
+            self._calls(lambda: self._end_open(finish))
+            self._finish = None
+        if self._doubtful:
+            self._reread()
+            self._doubtful = False
+
+    def _reread(self) -> None:
+        until = _until(self._plan)
+        bounds = self._reader.bounds(until)
+        if bounds.topic_id != self._topic_id or bounds.end < self._end:
+            self._ended = forgot(self._plan.topic, "it is another topic than it was when this agent began to lead")
+            raise self._ended
+        told = self._reader.read(bounds.end, until)
+        if told.newest_epoch > self._epoch:
+            self._ended = fenced_out(self._plan.topic, f"epoch {told.newest_epoch} has begun")
+            raise self._ended
+        self._view, self._end = told.view, told.end
+        self._reader.close()
+
+    def _end_open(self, finish: Callable[[float], None]) -> None:
+        try:
+            finish(_until(self._plan))
+        except KafkaException as failed:
+            if failed.args[0].code() != KafkaError._STATE:  # noqa: SLF001 as above
+                raise
+            # The client has ended it already; what became of it stands in the topic.
+
+    def _commit(self, until: float) -> None:
+        """Raises KafkaException when it is not known to be over."""
+        try:
+            self._retrying(self._producer.commit_transaction, until)
+        except KafkaException as failed:
+            if failed.args[0].txn_requires_abort():
+                self._finish = self._abort
+            raise
+
+    def _abort(self, until: float) -> None:
+        self._retrying(self._producer.abort_transaction, until)
+
+    def _retrying(self, call: Callable[[float], None], until: float) -> None:
+        while True:
+            try:
+                call(max(_PAUSE_S, until - time.monotonic()))
+            except KafkaException as failed:
+                error: KafkaError = failed.args[0]
+                if not error.retriable() or time.monotonic() >= until:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                return
+
+    def _calls(self, call: Callable[[], None]) -> None:
+        """The call, with the client's errors told as ours."""
+        try:
+            call()
+        except KafkaException as failed:
+            self._check_fatal(failed)
+            raise unavailable(failed, self._plan.topic) from failed
+
+    def _check_fatal(self, failed: KafkaException) -> None:
+        """Raises FencedOut, or Fatal, when this writer can never write again."""
+        error: KafkaError = failed.args[0]
+        if error.code() in _FENCED:
+            self._ended = fenced_out(self._plan.topic, error.str())
+        elif error.fatal():
+            self._ended = Fatal(
+                f"The writer of the journal {self._plan.topic} cannot go on",
+                why=error.str(),
+                todo="Start the agent again.",
+            )
+        if self._ended is not None:
+            raise self._ended from failed
+
+
+def fenced_out(topic: str, why: str) -> FencedOut:
+    """The error for a writer that is no longer the newest."""
+    return FencedOut(
+        "Another agent took over", why=f"the journal {topic} has a newer writer ({why})", todo="Start this one again."
+    )
+
+
+def _check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) -> None:
+    """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
+    if bounds.first > 0:
+        raise forgot(plan.topic, f"its first {bounds.first} offsets are gone")
+    if told.newer:
+        raise BadInput(
+            f"The journal {plan.topic} is only read, not written, and nothing is done",
+            why=f"a newer rackwise wrote it ({told.newer[0]})",
+            todo="Bring this agent to the same version.",
+        )
+    if told.unreadable:
+        raise BadInput(
+            f"The journal {plan.topic} cannot be gone on with",
+            why=f"{len(told.unreadable)} of its keys hold no entries: {told.unreadable[0]}",
+            todo="Look who else may write the topic, and delete these keys.",
+        )
+    check_cluster(told.view, plan.leader.cluster, plan.topic)
+    if told.newest_epoch < least_epoch:
+        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, and epoch {least_epoch} has been")
+
+
+def _until(plan: KafkaJournalPlan) -> float:
+    return time.monotonic() + plan.deadline_ms / 1_000
+
+
+def _client(plan: KafkaJournalPlan) -> dict[str, str | int]:
+    # The library's own log lines would stand between ours on stderr; causes come with its errors.
+    return {"client.id": "rackwise", **plan.config, "log_level": 0}
+
+
+def _writing(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:
+    return {
+        "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
+        "transactional.id": plan.transactional_id,
+        "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+        "message.timeout.ms": min(_TRANSACTION_TIMEOUT_MS, plan.deadline_ms),
+        "linger.ms": 0,
+        "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
+        "compression.type": "lz4",
+    }

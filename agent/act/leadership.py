@@ -1,0 +1,321 @@
+"""Does this agent lead, and with which journal? Lease and journal put together, for whoever acts.
+
+A thread of its own takes part in the election, opens the journal when this agent is chosen, and closes it the moment
+the lease is in doubt. Invariants: `may_act` is True only with a lease that is sure *and* the journal that was opened
+under it. An agent that led and then finds another one's epoch in the journal was fenced: it ends (exit code 6) and
+never leads on, because something of its old leadership may still be on the way. A journal that cannot be believed
+makes the agent stand aside, watching on, with a sentence that says why.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from agent.act.commands_spool import SpoolInbox
+from agent.act.commands_topic import TopicInbox
+from agent.act.file_journal import FileJournal, read_file
+from agent.act.inbox import Inbox
+from agent.act.journal import Journal
+from agent.act.journal_topic import JournalTopic, read_journal_topic
+from agent.act.kafka_journal import KafkaJournal, KafkaJournalPlan, fenced_out
+from agent.act.lease import KafkaLease, LeasePlan, LeaseState, told_epoch
+from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.journal.entry import View
+from agent.journal.leader import Leader, leader_in, leader_write
+from agent.observation import Observation
+from agent.record.own_topics import OwnTopic, OwnTopics
+
+STATE_MS = 300_000
+"""How often a leader that has nothing else to write says that it still leads; a fenced one learns of it then."""
+ASIDE_S = 30.0
+_TICK_S = 0.1
+_RETRY_S = 1.0
+_JOIN_S = 5.0
+_DAY_MS = 86_400_000
+_ENSURE_MS = 3_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadershipPlan:
+    """Where the journal stands, who leads, and within which bounds."""
+
+    config: Mapping[str, str | int] = field(repr=False)
+    """confluent-kafka's configuration of the executor; it may hold secrets."""
+    agent: str
+    """Name of this agent among those of the cluster."""
+    file: Path | None = None
+    """The journal of a single host; None keeps it in Kafka."""
+    spool: Path | None = None
+    """Commands of a single host; ``<file>.commands`` when not given."""
+    prefix: str = "rackwise"
+    journal_topic: str = "rackwise.journal"
+    leader_topic: str = "rackwise.leader"
+    commands_topic: str = "rackwise.commands"
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    session_ms: int = 10_000
+    deadline_ms: int = 10_000
+    """Longest that one append may take."""
+
+    @property
+    def spool_directory(self) -> Path:
+        """Where commands are laid down when the journal is a file."""
+        file = self.file or Path("rackwise.journal")
+        return self.spool or file.with_name(f"{file.name}.commands")
+
+    def topics(self) -> tuple[OwnTopic, ...]:
+        """The topics by which agents agree; none when the journal is a file."""
+        if self.file is not None:
+            return ()
+        lock = OwnTopic(
+            name=self.leader_topic,
+            partitions=1,
+            replication_factor=self.replication_factor,
+            min_insync_replicas=self.min_insync_replicas,
+            cleanup_policy="delete",
+            retention_ms=_DAY_MS,
+        )
+        small = (("segment.bytes", "16777216"),)  # only closed segments are compacted
+        journal = replace(lock, name=self.journal_topic, cleanup_policy="compact", retention_ms=-1, configs=small)
+        return journal, lock, replace(lock, name=self.commands_topic)
+
+
+class Leadership:
+    """Takes part from `start` to `close`. Every method may be called from any thread."""
+
+    def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[Fatal], None] = lambda _: None) -> None:
+        self._plan = plan
+        self._on_fatal = on_fatal
+        self._topics = OwnTopics({"client.id": "rackwise", **plan.config, "log_level": 0}, plan.topics(), _ENSURE_MS)
+        self._stop = threading.Event()
+        self._ready = threading.Event()
+        self._lock = threading.Lock()
+        self._cluster = ""
+        self._lease: KafkaLease | None = None
+        self._journal: KafkaJournal | FileJournal | None = None
+        self._inbox: Inbox | None = None
+        self._term: int | None = None
+        self._former_epoch: int | None = None
+        self._fatal: Fatal | None = None
+        self._problem: str | None = "no look has told yet which cluster this is"
+        self._said = 0.0
+        self._failing_since: float | None = None
+        self._thread = threading.Thread(target=self._run, name="rackwise-leadership", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take part, as soon as `observed` has told the cluster."""
+        self._thread.start()
+
+    def observed(self, observation: Observation) -> None:
+        """Make sure that the topics are there, and learn which cluster this is; to be called with every look."""
+        if self._plan.file is None:
+            self._topics.ensure(observation)
+            if not all(self._topics.is_ready(topic.name) for topic in self._plan.topics()):
+                self._problem = "; ".join(self._topics.problems()) or self._problem
+                return
+        self.begin(observation.cluster_id)
+
+    def begin(self, cluster: str) -> None:
+        """Take part from now on; the topics are there."""
+        if not self._ready.is_set():
+            self._cluster, self._problem = cluster, None
+            self._ready.set()
+
+    @property
+    def state(self) -> LeaseState:
+        """Leading once there is a journal to write; else standing by."""
+        return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
+
+    def journal(self) -> Journal | None:
+        """The journal of this leadership; None while standing by. Another object means another leadership.
+
+        Raises FencedOut, or another fatal error, once this agent must end.
+        """
+        if self._fatal is not None:
+            raise self._fatal
+        with self._lock:
+            return self._journal if self._is_sure() else None
+
+    def inbox(self) -> Inbox | None:
+        """Operators' commands; None while standing by."""
+        with self._lock:
+            return self._inbox if self._is_sure() else None
+
+    def may_act(self) -> bool:
+        """Whether this agent leads, beyond doubt, at this moment."""
+        with self._lock:
+            return self._fatal is None and self._is_sure()
+
+    def problem(self) -> str | None:
+        """Why this agent cannot lead, or could not if it were chosen."""
+        lease = self._lease
+        return self._problem or (lease.problem() if lease is not None else None)
+
+    def close(self) -> None:
+        """Write no more, and leave, so that another agent takes over at once."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+        self._retire()
+        self._leave()
+
+    def _is_sure(self) -> bool:
+        journal = self._journal
+        if journal is None or journal.ended is not None:
+            return False
+        lease = self._lease
+        return lease is None or (self._term is not None and lease.term == self._term)
+
+    def _run(self) -> None:
+        while not self._stop.is_set() and self._fatal is None:
+            wait_s = _TICK_S
+            try:
+                if self._ready.is_set():
+                    self._step()
+                self._failing_since = None
+            except FencedOut as error:
+                self._end(error)
+            except (JournalUnavailable, KafkaException) as failed:
+                wait_s = self._try_again(failed)
+            except RackwiseError as error:
+                wait_s = self._stand_aside(str(error))
+            self._stop.wait(wait_s)
+
+    def _try_again(self, failed: JournalUnavailable | KafkaException) -> float:
+        """Once more soon; after half a minute of it another agent shall try. How long to wait."""
+        told = str(failed) if isinstance(failed, JournalUnavailable) else failed.args[0].str()
+        since = self._failing_since = self._failing_since or time.monotonic()
+        if time.monotonic() - since > ASIDE_S:
+            return self._stand_aside(told)
+        self._problem = told
+        return _RETRY_S
+
+    def _stand_aside(self, why: str) -> float:
+        """Leave the lease to others, and try again later. How long to wait."""
+        self._problem, self._failing_since = why, None
+        self._retire()
+        self._leave()
+        return ASIDE_S
+
+    def _step(self) -> None:
+        """One look at the lease, and what follows from it."""
+        if self._plan.file is None and self._lease is None:
+            self._lease = KafkaLease(self._lease_plan())
+            self._lease.start()
+        if self._journal is not None:
+            if isinstance(self._journal.ended, Fatal):
+                self._end(self._journal.ended)
+            elif not self._is_sure():
+                self._retire()
+            elif time.monotonic() - self._said > STATE_MS / 1_000:
+                self._say_again(self._journal)
+        elif self._former_epoch is not None:
+            self._look_for_a_successor(self._former_epoch)
+        elif self._plan.file is not None:
+            self._open_file(self._plan.file)
+        elif self._lease is not None and (term := self._lease.term) is not None:
+            self._open_topic(self._lease, term)
+
+    def _open_topic(self, lease: KafkaLease, term: int) -> None:
+        least_epoch = told_epoch(self._lease_plan(), self._plan.deadline_ms)
+        journal = KafkaJournal.open(self._journal_plan(), least_epoch=least_epoch)
+        lease.tell_epoch(journal.epoch)
+        plan = self._plan
+        self._take(journal, term, TopicInbox(plan.config, plan.commands_topic, plan.prefix))
+
+    def _open_file(self, file: Path) -> None:
+        """Opening it takes the lock; while another agent has it, this one stands by."""
+        try:
+            journal = FileJournal.open(file, self._leader())
+        except FencedOut:
+            self._problem = None
+            self._stop.wait(_RETRY_S - _TICK_S)
+            return
+        self._take(journal, None, SpoolInbox(self._plan.spool_directory))
+
+    def _take(self, journal: KafkaJournal | FileJournal, term: int | None, inbox: Inbox) -> None:
+        with self._lock:
+            self._journal, self._term, self._inbox = journal, term, inbox
+        self._problem, self._said = None, time.monotonic()
+
+    def _retire(self) -> None:
+        """Write no more under this leadership."""
+        with self._lock:
+            journal, self._journal, inbox, self._inbox = self._journal, None, self._inbox, None
+            self._term = None
+        if inbox is not None:
+            inbox.close()
+        if journal is not None:
+            self._former_epoch = journal.epoch
+            journal.close()
+
+    def _look_for_a_successor(self, epoch: int) -> None:
+        """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
+        if self._plan.file is None:
+            until = time.monotonic() + self._plan.deadline_ms / 1_000
+            topic = JournalTopic(
+                {"client.id": "rackwise", **self._plan.config, "log_level": 0},
+                self._plan.journal_topic,
+                self._plan.prefix,
+            )
+            try:
+                newest = topic.read(topic.bounds(until).end, until).newest_epoch
+            finally:
+                topic.close()
+            if newest > epoch:
+                raise fenced_out(self._plan.journal_topic, f"epoch {newest} has begun")
+        self._former_epoch = None
+
+    def _say_again(self, journal: KafkaJournal | FileJournal) -> None:
+        leader = leader_in(journal.view())
+        self._said = time.monotonic()
+        if leader is not None:
+            journal.append(leader_write(leader))
+
+    def _end(self, error: Fatal) -> None:
+        self._fatal, self._problem = error, str(error)
+        self._retire()
+        self._leave()
+        self._on_fatal(error)
+
+    def _leave(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.close()
+
+    def _leader(self) -> Leader:
+        return Leader(
+            agent=self._plan.agent, host=socket.gethostname(), pid=os.getpid(), cluster=self._cluster, since_ms=0
+        )
+
+    def _lease_plan(self) -> LeasePlan:
+        plan = self._plan
+        return LeasePlan(config=plan.config, topic=plan.leader_topic, prefix=plan.prefix, session_ms=plan.session_ms)
+
+    def _journal_plan(self) -> KafkaJournalPlan:
+        plan = self._plan
+        return KafkaJournalPlan(
+            config=plan.config,
+            leader=self._leader(),
+            prefix=plan.prefix,
+            topic=plan.journal_topic,
+            deadline_ms=plan.deadline_ms,
+        )
+
+
+def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
+    """What the journal says by now, for people: without a lease, without writing.
+
+    Raises JournalUnavailable; ConfigError when there is no such topic; BadInput for a damaged file.
+    """
+    if plan.file is not None:
+        return read_file(plan.file).view
+    return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms)

@@ -1,0 +1,198 @@
+"""Which agent may lead? Whoever the group of the one-partition lock topic assigns that partition to.
+
+Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
+another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
+liveness: who may *write* is settled by the journal's fence. Members join cooperatively, so that a standby that comes or
+goes takes nothing from the leader.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+HEARTBEAT_MS = 1_000
+_POLL_S = 0.25
+_RETRY_S = 1.0
+_JOIN_S = 5.0
+
+
+class LeaseState(StrEnum):
+    """What an agent is among those of its cluster."""
+
+    LEADING = "leading"
+    STANDBY = "standby"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasePlan:
+    """Of what, and for how long."""
+
+    config: Mapping[str, str | int] = field(repr=False)
+    """confluent-kafka's configuration; it may hold secrets."""
+    topic: str = "rackwise.leader"
+    """The lock topic: one partition, no records."""
+    prefix: str = "rackwise"
+    session_ms: int = 10_000
+    """After this long without a word the others choose a new leader."""
+
+    @property
+    def group(self) -> str:
+        """The group of all agents of the cluster."""
+        return f"{self.prefix}-leader"
+
+    @property
+    def sure_ms(self) -> int:
+        """How long after a poll the lease is sure: the session without the heartbeats that may have been missed."""
+        return self.session_ms - 2 * HEARTBEAT_MS
+
+
+def awake_ms() -> int:
+    """Milliseconds on a clock that also counts while the machine sleeps, where there is one."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
+
+
+class KafkaLease:
+    """Takes part in the election from `start` to `close`, in a thread of its own."""
+
+    def __init__(self, plan: LeasePlan, *, clock_ms: Callable[[], int] = awake_ms) -> None:
+        self._plan = plan
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._polled_ms = clock_ms()
+        self._held = False
+        self._term = 0
+        self._problem: str | None = None
+        self._told_epoch = 0
+        self._thread = threading.Thread(target=self._run, name="rackwise-lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take part."""
+        self._thread.start()
+
+    @property
+    def state(self) -> LeaseState:
+        """Leading or standby, by what is sure now."""
+        return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
+
+    @property
+    def term(self) -> int | None:
+        """Counts the times that this agent was chosen; None while it is not, or while that is not sure."""
+        with self._lock:
+            return self._term if self._is_sure() else None
+
+    def may_act(self) -> bool:
+        """Whether this agent leads, beyond doubt, at this moment. Callable from any thread."""
+        return self.term is not None
+
+    def tell_epoch(self, epoch: int) -> None:
+        """Have the group remember an epoch that its journal has reached."""
+        self._told_epoch = epoch
+
+    def problem(self) -> str | None:
+        """Why the election does not go on, as far as the client says."""
+        return self._problem
+
+    def close(self) -> None:
+        """Leave the group, so that another is chosen at once; waits a few seconds at most."""
+        with self._lock:
+            self._held = False
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+
+    def _is_sure(self) -> bool:
+        return self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._take_part()
+            except KafkaException as error:
+                self._problem = error.args[0].str()
+                self._stop.wait(_RETRY_S)
+
+    def _take_part(self) -> None:
+        """One membership, until it is closed or in doubt."""
+        consumer = Consumer({"client.id": "rackwise", **self._plan.config, "log_level": 0, **self._membership()})
+        committed = 0
+        self._polled_ms = self._clock_ms()
+        try:
+            consumer.subscribe(
+                [self._plan.topic], on_assign=self._on_assign, on_revoke=self._on_taken, on_lost=self._on_taken
+            )
+            while not self._stop.is_set():
+                message = consumer.poll(_POLL_S)
+                if self._was_away():
+                    return
+                error = message.error() if message is not None else None
+                self._problem = error.str() if error is not None else None
+                if self._told_epoch != committed and self._held:
+                    committed = self._told_epoch
+                    consumer.commit(offsets=[TopicPartition(self._plan.topic, 0, 0, str(committed))], asynchronous=True)
+        finally:
+            with self._lock:
+                self._held = False
+            consumer.close()
+
+    def _was_away(self) -> bool:
+        """Whether the lease ran out while this process did not run; then this assignment counts no more."""
+        with self._lock:
+            now_ms = self._clock_ms()
+            away = now_ms - self._polled_ms > self._plan.sure_ms
+            self._polled_ms = now_ms
+            if away:
+                self._held = False
+            return away
+
+    def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            with self._lock:
+                if not self._held:
+                    self._term += 1
+                self._held = True
+
+    def _on_taken(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            with self._lock:
+                self._held = False
+
+    def _membership(self) -> dict[str, str | int | bool]:
+        return {
+            "group.id": self._plan.group,
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": self._plan.session_ms,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            # A process whose Python hangs while the client's own threads beat on must not keep the lease.
+            "max.poll.interval.ms": self._plan.session_ms,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "latest",
+            "fetch.wait.max.ms": 5_000,
+            "allow.auto.create.topics": False,
+            "topic.metadata.refresh.interval.ms": 10_000,
+        }
+
+
+def told_epoch(plan: LeasePlan, timeout_ms: int) -> int:
+    """The epoch that the group remembers of its journal; 0 when it remembers none.
+
+    Raises KafkaException when the coordinator does not answer.
+    """
+    consumer = Consumer(
+        {"client.id": "rackwise", **plan.config, "log_level": 0, "group.id": plan.group, "enable.auto.commit": False}
+    )
+    try:
+        (found,) = consumer.committed([TopicPartition(plan.topic, 0)], timeout=timeout_ms / 1_000)
+    finally:
+        consumer.close()
+    if found.error is not None:
+        raise KafkaException(found.error)
+    told = found.metadata or ""
+    return int(told) if told.isascii() and told.isdigit() else 0

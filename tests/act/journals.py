@@ -1,0 +1,106 @@
+"""Journals on a real cluster, each under a prefix of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from agent.act.journal_topic import JournalTopic, Told
+from agent.act.kafka_journal import KafkaJournal, KafkaJournalPlan
+from agent.act.leadership import LeadershipPlan
+from agent.journal.entry import Write
+from agent.journal.leader import Leader
+from tests.observe.live import wait_for
+from tests.record.live import read_all
+
+CLUSTER = "cluster-under-test"
+
+
+def new_prefix() -> str:
+    """Clusters are shared."""
+    return f"rackwise-{uuid4().hex[:8]}"
+
+
+def leader(agent: str, cluster: str = CLUSTER) -> Leader:
+    return Leader(agent=agent, host="here", pid=1, cluster=cluster, since_ms=0)
+
+
+def plan(servers: str, prefix: str, agent: str = "one", **more: Any) -> KafkaJournalPlan:
+    return KafkaJournalPlan(
+        config={"bootstrap.servers": servers},
+        leader=leader(agent),
+        prefix=prefix,
+        topic=f"{prefix}.journal",
+        **more,
+    )
+
+
+def leadership_plan(servers: str, prefix: str, agent: str = "one", **more: Any) -> LeadershipPlan:
+    return LeadershipPlan(
+        config={"bootstrap.servers": servers},
+        agent=agent,
+        prefix=prefix,
+        journal_topic=f"{prefix}.journal",
+        leader_topic=f"{prefix}.leader",
+        commands_topic=f"{prefix}.commands",
+        **more,
+    )
+
+
+def make_topics(servers: str, prefix: str, **configs: str) -> None:
+    """The three topics, with as many replicas as there are brokers."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    replicas = min(3, len(admin.list_topics(timeout=10).brokers))
+    policies = {"journal": {"cleanup.policy": "compact", **configs}, "leader": {}, "commands": {}}
+    made = admin.create_topics(
+        [NewTopic(f"{prefix}.{name}", 1, replicas, config=config) for name, config in policies.items()]
+    )
+    for future in made.values():
+        future.result(30)
+    wait_for(
+        lambda: {f"{prefix}.{name}" for name in policies} <= set(admin.list_topics(timeout=10).topics),
+        "topics are known",
+    )
+
+
+def delete_topics(servers: str, *names: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    for future in admin.delete_topics(list(names)).values():
+        future.result(30)
+    wait_for(lambda: not set(names) & set(admin.list_topics(timeout=10).topics), "topics are forgotten")
+
+
+@contextmanager
+def opened(one: KafkaJournalPlan, **more: Any) -> Iterator[KafkaJournal]:
+    journal = KafkaJournal.open(one, **more)
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def said(key: str, **value: Any) -> Write:
+    return Write(key, "said", value)
+
+
+def told(servers: str, prefix: str) -> Told:
+    """What the topic says to somebody who only reads it."""
+    import time  # noqa: PLC0415 named beside its only use
+
+    topic = JournalTopic({"bootstrap.servers": servers}, f"{prefix}.journal", prefix)
+    until = time.monotonic() + 20
+    try:
+        return topic.read(topic.bounds(until).end, until)
+    finally:
+        topic.close()
+
+
+def order(servers: str, topic: str) -> list[tuple[int, int]]:
+    """(epoch, seq) of each committed record, in the order of the log, deletions included."""
+    headers = [dict(record.headers) for record in read_all(servers, topic)]
+    ids = [one["ce_id"].decode().split("-") for one in headers]
+    return [(int(epoch), int(seq)) for epoch, seq in ids]

@@ -1,0 +1,307 @@
+"""The journal in a file: whatever a crash leaves of it, it says what was acknowledged, and never anything else."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from agent.act import file_journal
+from agent.act.file_journal import FileJournal, holder, read_file
+from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
+from agent.journal.entry import Entry, Write
+from agent.journal.leader import LEADER
+from tests.act.journals import leader, said
+
+KEYS = st.sampled_from(["plan/a", "plan/b", "batch/a/1", "throttle/x/y", "pause"])
+VALUES = st.none() | st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=20), max_size=3)
+WRITES = st.lists(st.builds(Write, KEYS, st.sampled_from(["intent", "done"]), VALUES), min_size=1, max_size=4)
+
+
+@pytest.fixture(autouse=True)
+def disk_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These crashes are cut files, not lost power: waiting for the disk would show nothing more."""
+    monkeypatch.setattr(os, "fsync", lambda _file: None)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+def plain(view: Any) -> dict[str, tuple[str, Any]]:
+    """What is said, without who says it of himself."""
+    return {key: (entry.kind, dict(entry.value)) for key, entry in view.items() if key != LEADER}
+
+
+def said_by(writes: list[list[Write]]) -> dict[str, tuple[str, Any]]:
+    found: dict[str, tuple[str, Any]] = {}
+    for write in (one for transaction in writes for one in transaction):
+        found.pop(write.key, None)
+        if write.value is not None:
+            found[write.key] = (write.kind, dict(write.value))
+    return found
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(WRITES, min_size=1, max_size=6), st.data())
+def test_a_crash_at_any_byte_leaves_whole_transactions_and_no_part_of_one(
+    transactions: list[list[Write]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "journal"
+        journal = FileJournal.open(path, leader("one"))
+        ends = [path.stat().st_size]
+        for writes in transactions:
+            journal.append(*writes)
+            ends.append(path.stat().st_size)
+        journal.close()
+        cut = data.draw(st.integers(ends[0], ends[-1]), label="bytes that reached the disk")
+        torn = data.draw(st.sampled_from([b"", b"\0" * 40, b"deadbeef [}"]), label="what else the disk shows")
+        path.write_bytes(path.read_bytes()[:cut] + torn)
+        acknowledged = max(number for number, end in enumerate(ends) if end <= cut)
+        again = FileJournal.open(path, leader("two"))
+        assert plain(again.view()) == said_by(transactions[:acknowledged])
+        assert again.epoch == 2
+        again.append(said("after", n=1))
+        assert plain(read_file(path).view) == plain(again.view())
+        again.close()
+
+
+class Life(RuleBasedStateMachine):
+    """One file through openings, crashes, refusing disks and compactions, beside a plain dictionary."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.directory = tempfile.TemporaryDirectory()
+        self.path = Path(self.directory.name) / "journal"
+        self.expected: dict[str, tuple[str, Any]] = {}
+        self.epoch = 0
+        self.open()
+
+    def open(self) -> None:
+        self.journal = FileJournal.open(self.path, leader("one"))
+        assert self.journal.epoch > self.epoch
+        self.epoch = self.journal.epoch
+
+    @rule(writes=WRITES)
+    def append(self, writes: list[Write]) -> None:
+        self.journal.append(*writes)
+        self.take(writes)
+
+    def take(self, writes: list[Write]) -> None:
+        for write in writes:
+            self.expected.pop(write.key, None)
+            if write.value is not None:
+                self.expected[write.key] = (write.kind, dict(write.value))
+
+    @rule()
+    def compact(self) -> None:
+        self.journal._compact()
+
+    @rule(writes=WRITES, whole=st.booleans())
+    def disk_refuses(self, writes: list[Write], whole: bool) -> None:
+        """The line, or half of it, is there before the disk says no."""
+        real = file_journal._write_all
+
+        def refuse(file: int, line: bytes) -> None:
+            real(file, line if whole else line[: len(line) // 2])
+            raise OSError(errno.EIO, "Input/output error")
+
+        file_journal._write_all = refuse
+        try:
+            with pytest.raises(JournalUnavailable, match="Input/output error"):
+                self.journal.append(*writes)
+        finally:
+            file_journal._write_all = real
+
+    @rule(torn=st.binary(max_size=30))
+    def crash(self, torn: bytes) -> None:
+        """The process is gone, and a half-written compaction and a torn line are left."""
+        self.journal.close()
+        with self.path.open("ab") as file:
+            file.write(torn.replace(b"\n", b""))
+        self.path.with_name("journal.new").write_bytes(torn)
+        self.open()
+
+    @rule()
+    def stop(self) -> None:
+        self.journal.close()
+        self.open()
+
+    @precondition(lambda self: hasattr(self, "journal"))
+    @invariant()
+    def file_and_writer_say_the_same(self) -> None:
+        assert plain(self.journal.view()) == self.expected
+        assert read_file(self.path).view == self.journal.view()
+
+    def teardown(self) -> None:
+        if hasattr(self, "journal"):
+            self.journal.close()
+            self.directory.cleanup()
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=25, stateful_step_count=20)
+
+
+def test_entries_keep_who_said_them_when_over_compactions_and_openings(path: Path) -> None:
+    one = FileJournal.open(path, leader("one"))
+    one.append(said("plan/a", n=1), said("plan/b", n=2))
+    first = dict(one.view())
+    one.close()
+    two = FileJournal.open(path, leader("two"))
+    assert {key: entry for key, entry in two.view().items() if key != LEADER} == {
+        key: entry for key, entry in first.items() if key != LEADER
+    }
+    assert (two.view()[LEADER].epoch, two.view()[LEADER].value["agent"]) == (2, "two")
+    two.append(said("plan/a", n=3))
+    assert [(entry.epoch, entry.seq) for entry in (first["plan/a"], two.view()["plan/a"])] == [(1, 1), (2, 1)]
+    two.close()
+
+
+def test_an_append_that_returned_is_on_the_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = FileJournal.open(path, leader("one"))
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
+    journal.append(said("plan/a", n=1))
+    journal.append(said("plan/b", n=1))
+    assert synced == [synced[0], path.stat().st_size]
+    assert synced[0] < synced[1]
+    journal.close()
+
+
+def test_a_file_that_grows_is_compacted_while_it_is_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_journal, "LEAST_BYTES", 20_000)
+    journal = FileJournal.open(path, leader("one"))
+    sizes = []
+    for number in range(200):
+        journal.append(said("plan/a", n=number, text="x" * 500))
+        sizes.append(path.stat().st_size)
+    assert max(sizes) < 22_000
+    assert read_file(path).view["plan/a"].value["n"] == 199
+    journal.close()
+
+
+def test_a_second_agent_waits_until_the_first_is_gone_however_it_ends(path: Path) -> None:
+    holding = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    )
+    try:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == "holds\n"
+        with pytest.raises(FencedOut, match=f"Another agent holds the journal .*: process {holding.pid} of ") as told:
+            FileJournal.open(path, leader("two"))
+        assert told.value.exit_code == 6
+        assert str(holding.pid) in (holder(path) or "")
+        assert read_file(path).view["plan/a"].value == {"n": 1}, "whoever only reads needs no lock"
+    finally:
+        holding.send_signal(signal.SIGKILL)
+        holding.wait(10)
+    after = FileJournal.open(path, leader("two"))
+    assert after.epoch == 2
+    assert after.view()["plan/a"] == Entry("plan/a", "said", {"n": 1}, after.view()["plan/a"].at_ms, 1, 1)
+    after.close()
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from agent.act.file_journal import FileJournal
+from tests.act.journals import leader, said
+journal = FileJournal.open(Path(sys.argv[1]), leader("one"))
+journal.append(said("plan/a", n=1))
+print("holds", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_lock_file_that_was_removed_ends_the_writer_before_two_can_write(path: Path) -> None:
+    one = FileJournal.open(path, leader("one"))
+    path.with_name("journal.lock").unlink()
+    two = FileJournal.open(path, leader("two"))
+    with pytest.raises(FencedOut, match="is not this agent's any more"):
+        one.append(said("plan/a", n=1))
+    assert isinstance(one.ended, FencedOut)
+    two.append(said("plan/b", n=1))
+    assert set(read_file(path).view) == {LEADER, "plan/b"}
+    one.close()
+    two.close()
+
+
+@pytest.fixture
+def written(path: Path) -> Path:
+    journal = FileJournal.open(path, leader("one"))
+    for number in range(3):
+        journal.append(said(f"plan/{number}", n=number))
+    journal.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param(b'"n":1', b'"n":7', "damaged in line 3: its checksum does not fit", id="a byte has turned"),
+        pytest.param(b"plan/1", b"\xff\xff\xff\xff\xff\xff", "damaged in line 3", id="no text any more"),
+    ],
+)
+def test_a_damaged_line_before_others_is_never_passed_over(written: Path, old: bytes, new: bytes, told: str) -> None:
+    before = written.read_bytes()
+    written.write_bytes(before.replace(old, new))
+    with pytest.raises(BadInput, match=told):
+        FileJournal.open(written, leader("two"))
+    assert written.read_bytes() == before.replace(old, new), "and the evidence stays"
+    with pytest.raises(BadInput, match=told):
+        read_file(written)
+
+
+def test_a_newer_rackwises_file_is_left_alone_with_a_clear_sentence(written: Path) -> None:
+    entry = {"v": 2, "key": "plan/9", "kind": "k", "value": {}}
+    with written.open("ab") as file:
+        file.write(file_journal._line([entry]))
+    before = written.read_bytes()
+    with pytest.raises(BadInput, match="a newer rackwise wrote it") as told:
+        FileJournal.open(written, leader("two"))
+    assert "same version" in told.value.todo
+    assert written.read_bytes() == before
+
+
+def test_another_clusters_file_is_left_alone(written: Path) -> None:
+    with pytest.raises(WrongCluster, match="is that of cluster cluster-under-test"):
+        FileJournal.open(written, leader("two", cluster="another"))
+
+
+def test_a_disk_without_room_refuses_and_says_so(path: Path) -> None:
+    journal = FileJournal.open(path, leader("one"))
+    journal._drop_file()
+    journal._file = os.open("/dev/full", os.O_WRONLY)
+    with pytest.raises(JournalUnavailable, match="No space left on device"):
+        journal.append(said("plan/a", n=1))
+    assert "plan/a" not in journal.view()
+    journal.append(said("plan/b", n=1))
+    assert set(read_file(path).view) == {LEADER, "plan/b"}
+    journal.close()
+    with pytest.raises(JournalUnavailable, match="does not lead any more"):
+        journal.append(said("plan/c", n=1))
+
+
+def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(JournalUnavailable, match="No such file"):
+        FileJournal.open(tmp_path / "none" / "journal", leader("one"))
+    assert read_file(tmp_path / "none" / "journal").view == {}
+
+
+def test_only_the_owner_may_read_or_write_the_file(written: Path) -> None:
+    assert [oct(one.stat().st_mode & 0o777) for one in (written, written.with_name("journal.lock"))] == ["0o600"] * 2
+    assert json.loads(written.read_bytes().splitlines()[0][9:])[0]["key"] == LEADER

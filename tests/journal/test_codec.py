@@ -1,0 +1,129 @@
+"""Entries of the journal as bytes, and what is made of foreign ones."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import BadInput, WrongCluster
+from agent.journal.codec import (
+    MAX_VALUE_BYTES,
+    VERSION,
+    NewerEntryError,
+    UnreadableEntryError,
+    applied,
+    entry_of,
+    key_bytes,
+    key_of,
+    numbered,
+    to_bytes,
+)
+from agent.journal.entry import Entry, Write
+from agent.journal.leader import Leader, check_cluster, leader_in, leader_write, newest_epoch
+
+ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def changed(**fields: Any) -> bytes:
+    return json.dumps({**json.loads(to_bytes(ENTRY)), **fields}).encode()
+
+
+@given(
+    st.builds(
+        Entry,
+        key=st.text(),
+        kind=st.text(),
+        value=st.dictionaries(st.text(), JSON),
+        at_ms=st.integers(),
+        epoch=st.integers(0),
+        seq=st.integers(0),
+    )
+)
+def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
+    assert entry_of(key_of(key_bytes(entry.key)), to_bytes(entry)) == entry
+
+
+@given(st.binary(max_size=300))
+def test_foreign_bytes_are_unreadable_and_nothing_else(data: bytes) -> None:
+    with pytest.raises(UnreadableEntryError):
+        entry_of("plan/x", data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b"{}", id="an empty object"),
+        pytest.param(b"[" * 100_000, id="depth without end"),
+        pytest.param(b'{"v":1' + b"9" * 10_000 + b"}", id="a number too long to be one"),
+        pytest.param(changed(v=0), id="a version that never was"),
+        pytest.param(changed(v="1"), id="a version that is text"),
+        pytest.param(changed(epoch=-1), id="an epoch below zero"),
+        pytest.param(changed(seq=True), id="a count that is a truth value"),
+        pytest.param(changed(value=[1]), id="a value that is no object"),
+        pytest.param(changed(kind=None), id="no kind"),
+    ],
+)
+def test_what_is_no_entry_is_told_apart(data: bytes) -> None:
+    with pytest.raises(UnreadableEntryError) as told:
+        entry_of("plan/x", data)
+    assert not isinstance(told.value, NewerEntryError)
+    assert "plan/x" in str(told.value)
+
+
+def test_an_entry_of_a_newer_rackwise_is_told_apart_from_damage() -> None:
+    with pytest.raises(NewerEntryError, match=f"layout {VERSION + 1}"):
+        entry_of("plan/x", changed(v=VERSION + 1, kind={"other": "shape"}))
+
+
+def test_what_a_newer_writer_adds_within_a_version_is_kept_or_left_aside() -> None:
+    entry = entry_of("plan/p-1", changed(value={"state": "open", "later": [1]}, also="new", kind="kind-of-tomorrow"))
+    assert entry.value == {"state": "open", "later": [1]}
+    assert entry.kind == "kind-of-tomorrow"
+    assert entry_of("plan/p-1", to_bytes(entry)) == entry
+
+
+@pytest.mark.parametrize(
+    ("write", "told"),
+    [
+        pytest.param(Write("", "k", {}), "under the key ''", id="no key"),
+        pytest.param(Write("x" * 2_000, "k", {}), "under the key 'xxx", id="a key without end"),
+        pytest.param(Write("x", "k", {"n": float("nan")}), "no JSON", id="no number"),
+        pytest.param(Write("x", "k", {"n": object()}), "no JSON", id="no JSON at all"),
+        pytest.param(Write("x", "k", {"n": "y" * MAX_VALUE_BYTES}), "too big", id="more than a broker takes"),
+    ],
+)
+def test_what_no_journal_can_hold_is_refused_before_anything_is_done(write: Write, told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        numbered([Write("fine", "k", {}), write], at_ms=1, epoch=1, first_seq=0)
+
+
+def test_changes_are_applied_as_their_bytes_say() -> None:
+    value = {"list": (1, 2)}
+    view = applied({}, numbered([Write("a", "k", value), Write("b", "k", {})], at_ms=5, epoch=2, first_seq=4))
+    assert view["a"] == Entry("a", "k", {"list": [1, 2]}, 5, 2, 4)
+    after = applied(view, numbered([Write("a", "k", None), Write("c", "k", {})], at_ms=6, epoch=2, first_seq=6))
+    assert set(after) == {"b", "c"}
+    assert set(view) == {"a", "b"}, "a view that was given out stays as it is"
+
+
+def test_who_leads_is_read_back_and_another_clusters_journal_is_not_gone_on_with() -> None:
+    leader = Leader(agent="one", host="h", pid=4, cluster="c-1", since_ms=9)
+    view = applied({}, numbered([leader_write(leader)], at_ms=9, epoch=12, first_seq=0))
+    assert leader_in(view) == leader
+    assert newest_epoch(view) == 12
+    assert (leader_in({}), newest_epoch({})) == (None, 0)
+    check_cluster(view, "c-1", "here")
+    check_cluster({}, "c-2", "here")
+    with pytest.raises(WrongCluster, match="cluster c-1"):
+        check_cluster(view, "c-2", "here")
