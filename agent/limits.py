@@ -150,11 +150,11 @@ class Limits:
 
     def excludes_topic(self, topic: str) -> bool:
         """True for a topic that the settings leave out; rackwise's own topics are left out unless asked for."""
-        return self._own(topic) or _any_of(self.exclude_topics).fullmatch(topic) is not None
+        return self._own(topic) or any_of(self.exclude_topics).fullmatch(topic) is not None
 
     def excludes_group(self, group_id: str) -> bool:
         """True for a group that the settings leave out; rackwise's own groups are left out like its topics."""
-        return self._own(group_id) or _any_of(self.exclude_groups).fullmatch(group_id) is not None
+        return self._own(group_id) or any_of(self.exclude_groups).fullmatch(group_id) is not None
 
     def _own(self, name: str) -> bool:
         if self.include_own_topics or not name.startswith(self.own_prefix):
@@ -163,6 +163,9 @@ class Limits:
 
 
 @lru_cache(maxsize=64)
-def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for all shell-style patterns; ``translate`` writes ``*`` so that matching stays linear."""
+def any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all shell-style patterns; that of none matches nothing.
+
+    ``translate`` writes ``*`` so that matching stays linear.
+    """
     return re.compile("|".join(translate(pattern) for pattern in patterns) or r"(?!)")

@@ -136,9 +136,9 @@ class ExecuteLimits:
     trigger_budget_per_cycle: int = 5
     trigger_budget_per_hour: int = 100
     trigger_budget_per_day: int = 500
-    batch_budget_per_hour: int = 120
+    batch_budget_per_hour: int = 100
     """Reassignment requests per hour."""
-    batch_budget_per_day: int = 1_000
+    batch_budget_per_day: int = 200
     move_budget_bytes_per_day: int | None = None
     """Bytes whose copying may begin within a day; None: no bound."""
 

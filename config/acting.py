@@ -28,6 +28,17 @@ def _auto_word(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() in {"auto", "none", "null", ""} else value
 
 
+def _counted(most: int) -> AfterValidator:
+    """A budget that the journal can count: it keeps so many entries."""
+
+    def check(number: int) -> int:
+        if number > most:
+            raise ValueError(f"{number} is more than the journal keeps to count by; give {most} at most")
+        return number
+
+    return AfterValidator(check)
+
+
 Budget = Annotated[int, AfterValidator(_not_zero)]
 """How often something may be done; zero is a mistake."""
 Told = Literal["unknown", "yes", "no"]
@@ -90,9 +101,9 @@ class ExecuteSettings(BaseModel):
     """A move without progress for this long is given a higher rate once, then cancelled."""
     grace_after_broker_loss_ms: Millis = Field(default=60_000, alias="grace_after_broker_loss")
     """How long a lost broker is waited for before its moves are cancelled."""
-    batches_per_hour: Budget = 120
+    batches_per_hour: Annotated[Budget, _counted(200)] = 100
     """Requests for reassignments within an hour."""
-    batches_per_day: Budget = 1_000
+    batches_per_day: Annotated[Budget, _counted(200)] = 200
     """Requests for reassignments within a day."""
     bytes_per_day: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, NoneWord] = None
     """Bytes whose copying may begin within a day; none sets no bound."""
@@ -148,9 +159,9 @@ class TriggerSettings(GroupTriggerSettings):
     """Triggers of one group within an hour; those for warm-ups have a budget of their own."""
     budget_per_cycle: Budget = 5
     """Triggers that may come out of one planning."""
-    budget_per_hour: Budget = 100
+    budget_per_hour: Annotated[Budget, _counted(1_000)] = 100
     """Triggers of all groups within an hour."""
-    budget_per_day: Budget = 500
+    budget_per_day: Annotated[Budget, _counted(1_000)] = 500
     """Triggers of all groups within a day."""
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agent.detect import detect
-from agent.guard import CHECKS, Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict, allowed, guard
+from agent.guard import ALL_CHECKS, CHECKS, Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict, allowed, guard
 from agent.limits import Limits, Mode
 from agent.memory import Memory
 from agent.memory.values import RackSighting
@@ -70,11 +70,11 @@ def gap(part: Part, subject: str = "") -> Gap:
     [
         pytest.param(Mode.OBSERVE, HoldReason.DRY_RUN, id="observe is a dry run"),
         pytest.param(Mode.PROPOSE, HoldReason.DRY_RUN, id="propose is a dry run"),
-        pytest.param(Mode.EXECUTE, HoldReason.NOT_YET, id="execute comes with a later release"),
+        pytest.param(Mode.EXECUTE, HoldReason.NOT_LEADING, id="execute is for the agent that leads"),
     ],
 )
 @pytest.mark.parametrize("built", [shared(), swapped(), warming(copy("p2", "0_1", caught_up=True))])
-def test_nothing_is_allowed_yet_in_any_mode(built, mode, reason):
+def test_nothing_is_allowed_without_a_journal_in_any_mode(built, mode, reason):
     answer = verdict(built, limits=Limits(mode=mode))
     assert isinstance(answer, Hold)
     assert answer.reason is reason
@@ -112,7 +112,7 @@ def test_a_reassignment_is_held_for_what_it_touches(fresh, reason, says):
 def test_another_partition_under_its_min_isr_does_not_hold_it():
     answer = verdict(shared(), shared(isr={1: (2,)}, min_isr=2), limits=EXECUTE)
     assert isinstance(answer, Hold)
-    assert answer.reason is HoldReason.NOT_YET
+    assert answer.reason is HoldReason.NOT_LEADING
 
 
 def test_one_replica_never_needs_two_in_sync():
@@ -120,7 +120,7 @@ def test_one_replica_never_needs_two_in_sync():
     built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
     answer = verdict(built, limits=EXECUTE)
     assert isinstance(answer, Hold)
-    assert answer.reason is HoldReason.NOT_YET
+    assert answer.reason is HoldReason.NOT_LEADING
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_one_replica_never_needs_two_in_sync():
 def test_a_gap_holds_only_what_needs_the_part(built, missing, held):
     answer = verdict(built, gaps=(missing,), limits=EXECUTE)
     assert isinstance(answer, Hold)
-    assert answer.reason is (HoldReason.UNKNOWN if held else HoldReason.NOT_YET)
+    assert answer.reason is (HoldReason.UNKNOWN if held else HoldReason.NOT_LEADING)
 
 
 def test_a_group_that_vanished_with_a_gap_is_unknown_and_without_one_is_stale():
@@ -209,7 +209,7 @@ def flapping(broker: int, rack: str) -> Memory:
 def test_a_rack_that_has_not_held_still_holds_what_rests_on_it(built, broker, rack, held):
     answer = verdict(built, memory=flapping(broker, rack), limits=EXECUTE)
     assert isinstance(answer, Hold)
-    assert answer.reason is (HoldReason.RACK_NOT_STEADY if held else HoldReason.NOT_YET)
+    assert answer.reason is (HoldReason.RACK_NOT_STEADY if held else HoldReason.NOT_LEADING)
 
 
 def test_a_rebalance_cools_down_and_says_until_when():
@@ -220,7 +220,7 @@ def test_a_rebalance_cools_down_and_says_until_when():
     over = replace(EXECUTE, trigger_cooldown_ms=20 * SECOND)
     again = verdict(swapped(), memory=memory, limits=over)
     assert isinstance(again, Hold)
-    assert again.reason is HoldReason.NOT_YET
+    assert again.reason is HoldReason.NOT_LEADING
 
 
 def test_advice_is_for_its_owner_in_every_mode():
@@ -260,10 +260,10 @@ def test_the_gravest_reason_is_the_answer_also_in_a_dry_run():
     ]
 
 
-def test_every_reason_has_one_check_and_the_mode_is_asked_last():
-    assert len(CHECKS) == len(HoldReason) + len(RefuseReason) - 1, "one check answers for both modes"
+def test_the_mode_is_asked_after_everything_that_the_cluster_shows():
     assert CHECKS[-1].__name__ == "_mode"
     assert CHECKS[0].__name__ == "_under_min_isr"
+    assert ALL_CHECKS[: len(CHECKS)] == CHECKS
 
 
 def test_only_what_is_allowed_reaches_the_hands():

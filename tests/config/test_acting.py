@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.cut import to_limits
+from agent.journal.moves import KEEP_BATCHES
+from agent.journal.triggers import KEPT
 from agent.limits import Limits, Mode
 from agent.limits_execute import ExecuteLimits, JournalKind, Told
 from config.load import SettingsRefusedError, effective, load_settings
@@ -67,6 +69,11 @@ def settings_of(*assignments: str) -> Settings:
             ["trigger.budget_per_hour=600"],
             "trigger.budget_per_hour: it is larger than budget_per_day, so it would never count",
             id="a budget for an hour that is larger than that for the day",
+        ),
+        pytest.param(
+            ["execute.batches_per_day=201"],
+            "execute.batches_per_day: 201 is more than the journal keeps to count by; give 200 at most",
+            id="a budget that cannot be counted",
         ),
         pytest.param(
             ["execute.throttle=200MB/s"],
@@ -165,6 +172,14 @@ def test_a_mistake_is_answered_with_its_sentence(assignments: list[str], sentenc
 
 def test_without_settings_the_limits_of_acting_are_their_defaults() -> None:
     assert to_limits(settings_of()).execute == ExecuteLimits() == Limits().execute
+
+
+def test_budgets_are_not_larger_than_what_the_journal_keeps_to_count_by() -> None:
+    assert settings_of(f"execute.batches_per_day={KEEP_BATCHES}").execute.batches_per_day == KEEP_BATCHES
+    assert settings_of(f"trigger.budget_per_day={KEPT}").trigger.budget_per_day == KEPT
+    for name, most in (("execute.batches_per_day", KEEP_BATCHES), ("trigger.budget_per_day", KEPT)):
+        with pytest.raises(SettingsRefusedError):
+            settings_of(f"{name}={most + 1}")
 
 
 def test_what_is_set_reaches_the_stages() -> None:

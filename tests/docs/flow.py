@@ -16,7 +16,7 @@ SECTIONS = (
     ("4. detect", "pure", ("agent/detect",)),
     ("5. plan", "pure", ("agent/plan",)),
     ("6. propose", "pure", ("agent/propose",)),
-    ("7. guard", "pure", ("agent/guard.py",)),
+    ("7. guard", "pure", ("agent/guard",)),
     ("8. act", "shell", ("agent/act",)),
     ("what acting rests on", "pure", ("agent/journal", "agent/execute", "agent/probing")),
     ("9. record", "shell", ("agent/record",)),

@@ -1,115 +1,23 @@
-"""May this proposal be acted on now? What is not surely safe is held.
+"""What stands against acting on a cluster as it is, in every mode: the checks that need no journal.
 
 The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
 seen; a proposal whose ground has changed or whose time is over; a reassignment that is running; a group that is not
-stable; a rack that has not held still; an act too short a time ago; advice, which only its owner can follow; and last
-the mode. The first reason found is the answer, so the sentence an operator reads is always the gravest one, also in a
-dry run.
-
-`Hold` may end by itself, `Refuse` is final for this proposal. Pure: it compares the proposals with a fresh snapshot.
+stable; a rack that has not held still; an act too short a time ago; advice, which only its owner can follow; the mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from enum import StrEnum
-from typing import NamedTuple
-
-from agent.limits import Limits, Mode
-from agent.memo import Memo
-from agent.memory import Memory
-from agent.memory.sightings import sightings, unsteady
+from agent.guard.ground import Check, Ground
+from agent.guard.verdict import Hold, HoldReason, Refuse, RefuseReason
+from agent.limits import Mode
 from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
 from agent.observation import Gap, Part
 from agent.propose.proposal import Proposal, ProposalKind
-from agent.propose.rests import Rests
-
-
-class HoldReason(StrEnum):
-    """Why a proposal waits; each may pass without anybody changing the proposal."""
-
-    UNDER_MIN_ISR = "a partition in the proposal is under its min ISR"
-    UNKNOWN = "a part that the proposal needs could not be seen"
-    REASSIGNMENT_RUNNING = "a reassignment is already in progress"
-    GROUP_NOT_STABLE = "the group is not stable now"
-    RACK_NOT_STEADY = "a rack has not been stable for long enough"
-    COOLING_DOWN = "the last act is too recent"
-    OWNER_ACTS = "only the owner of the client or broker can do it"
-    DRY_RUN = "rackwise runs dry"
-    NOT_YET = "acting comes with a later release"
-
-
-class RefuseReason(StrEnum):
-    """Why a proposal is over; the next cycle makes a new one if there is still something to propose."""
-
-    STALE_SNAPSHOT = "what the proposal rests on has changed since it was made"
-    EXPIRED = "the proposal's time is over"
-
-
-class Allow(NamedTuple):
-    """It may be done now."""
-
-    proposal_id: str
-    sentence: str
-
-
-class Hold(NamedTuple):
-    """Not now."""
-
-    proposal_id: str
-    reason: HoldReason
-    sentence: str
-    until_ms: int | None = None
-    """Epoch milliseconds when it may be asked again; None when nobody can tell."""
-
-
-class Refuse(NamedTuple):
-    """Never."""
-
-    proposal_id: str
-    reason: RefuseReason
-    sentence: str
-
-
-Verdict = Allow | Hold | Refuse
-
-
-class Ground(NamedTuple):
-    """What the guard judges by."""
-
-    fresh: Snapshot
-    memory: Memory
-    limits: Limits
-    rests: Rests
-    unsteady: frozenset[int]
-    """Brokers whose rack has not held still."""
-
-
-def guard(proposals: Sequence[Proposal], fresh: Snapshot, memory: Memory, limits: Limits) -> tuple[Verdict, ...]:
-    """One verdict per proposal, in their order."""
-    steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)
-    ground = Ground(fresh, memory, limits, Rests(fresh, Memo()), steady)
-    return tuple(_judge(proposal, ground) for proposal in proposals)
-
-
-def allowed(proposals: Iterable[Proposal], verdicts: Iterable[Verdict]) -> tuple[Proposal, ...]:
-    """The proposals that may be acted on now, in their order."""
-    free = {verdict.proposal_id for verdict in verdicts if isinstance(verdict, Allow)}
-    return tuple(proposal for proposal in proposals if proposal.id in free)
-
-
-def _judge(proposal: Proposal, ground: Ground) -> Verdict:
-    for check in CHECKS:
-        verdict = check(proposal, ground)
-        if verdict is not None:
-            return verdict
-    return Allow(proposal.id, "allowed: nothing stands against it")
-
 
 # --- what could lose data ---------------------------------------------------------------------------------------
 
 
-def _under_min_isr(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _under_min_isr(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     for state in _partitions(proposal, ground.fresh):
         minimum = ground.fresh.topics[state.id.topic].min_isr
         in_sync = len([broker for broker in state.isr if broker not in state.offline])
@@ -120,7 +28,7 @@ def _under_min_isr(proposal: Proposal, ground: Ground) -> Verdict | None:
     return None
 
 
-def _unknown(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _unknown(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     for gap in ground.fresh.gaps:
         if _needs(proposal, gap, ground.fresh):
             what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
@@ -135,7 +43,7 @@ def _unknown(proposal: Proposal, ground: Ground) -> Verdict | None:
 # --- what would be wrong by now ---------------------------------------------------------------------------------
 
 
-def _stale(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _stale(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
@@ -143,7 +51,7 @@ def _stale(proposal: Proposal, ground: Ground) -> Verdict | None:
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
 
-def _expired(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _expired(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     late_ms = ground.fresh.taken_ms - proposal.expires_ms
     if late_ms <= 0:
         return None
@@ -153,7 +61,7 @@ def _expired(proposal: Proposal, ground: Ground) -> Verdict | None:
 # --- what would get into the way of something -------------------------------------------------------------------
 
 
-def _reassignment_running(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _reassignment_running(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     running = ground.fresh.reassignments
     match proposal.kind:
         case ProposalKind.REASSIGN:
@@ -172,7 +80,7 @@ def _reassignment_running(proposal: Proposal, ground: Ground) -> Verdict | None:
     return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
 
 
-def _group_not_stable(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _group_not_stable(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     group = ground.fresh.groups.get(proposal.subject.name)
     if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ConsumerGroup | StreamsGroup):
         return None
@@ -181,7 +89,7 @@ def _group_not_stable(proposal: Proposal, ground: Ground) -> Verdict | None:
     return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {group.state}, not Stable")
 
 
-def _rack_not_steady(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _rack_not_steady(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     if not ground.unsteady or proposal.kind is ProposalKind.ADVISE:
         return None
     named = {broker for row in (*proposal.before, *proposal.after) for broker in row.value if isinstance(broker, int)}
@@ -195,7 +103,7 @@ def _rack_not_steady(proposal: Proposal, ground: Ground) -> Verdict | None:
     return Hold(proposal.id, HoldReason.RACK_NOT_STEADY, sentence)
 
 
-def _cooling_down(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _cooling_down(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     acted_ms = ground.memory.acts.get(str(proposal.subject))
     if acted_ms is None or proposal.kind is not ProposalKind.TRIGGER:
         return None
@@ -209,21 +117,21 @@ def _cooling_down(proposal: Proposal, ground: Ground) -> Verdict | None:
 # --- what is not ours to do -------------------------------------------------------------------------------------
 
 
-def _owner_acts(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _owner_acts(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     del ground
     if proposal.kind is not ProposalKind.ADVISE:
         return None
     return Hold(proposal.id, HoldReason.OWNER_ACTS, "held: only the owner of the client or broker can follow advice")
 
 
-def _mode(proposal: Proposal, ground: Ground) -> Verdict | None:
+def _mode(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     mode = ground.limits.mode
     if mode is Mode.EXECUTE:
-        return Hold(proposal.id, HoldReason.NOT_YET, "held: not yet, acting comes with a later release")
+        return None
     return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run, so nothing is touched")
 
 
-CHECKS: tuple[Callable[[Proposal, Ground], Verdict | None], ...] = (
+CHECKS: tuple[Check, ...] = (
     _under_min_isr,
     _unknown,
     _stale,

@@ -1,0 +1,108 @@
+"""What stands against acting in mode execute, whatever it is worth: who leads, what was begun, what the settings say.
+
+Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; a group that is not
+to be asked; a pause; what the settings leave out; the time of day.
+"""
+
+from __future__ import annotations
+
+from agent.execute.refusals import refusal
+from agent.guard.ground import Check, Ground
+from agent.guard.verdict import Fine, Hold, HoldReason
+from agent.journal.commands import pause_in
+from agent.journal.leader import leader_in
+from agent.limits import any_of
+from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.windows import closed
+
+
+def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
+    leader = leader_in(ground.records.view)
+    if not ground.leads:
+        return Hold(proposal.id, HoldReason.NOT_LEADING, "held: this agent does not lead, so it only watches")
+    if (why := ground.records.unreadable) is not None:
+        sentence = f"held: what was begun cannot be read from the journal ({why})"
+        return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
+    return Fine("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
+
+
+def _cluster(proposal: Proposal, ground: Ground) -> Hold | Fine:
+    wanted, here = ground.limits.execute.cluster_id, ground.fresh.cluster_id
+    leader = leader_in(ground.records.view)
+    if wanted is not None and here != wanted:
+        sentence = f"held: this is cluster {here}, and only {wanted} may be acted upon (cluster.id)"
+        return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
+    if leader is not None and leader.cluster and leader.cluster != here:
+        sentence = f"held: this is cluster {here}, and the journal is that of {leader.cluster}"
+        return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
+    return Fine(f"this is cluster {here}")
+
+
+def _begun(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    """A plan begins once; what became of it is told where it is followed."""
+    if proposal.kind is ProposalKind.TRIGGER:
+        return None
+    begun = ground.records.plans.get(proposal.id)
+    if begun is None:
+        return Fine("it was not begun before")
+    plan = begun.plan
+    if not plan.ended:
+        sentence = (
+            f"held: it is being carried out ({plan.state.value}), approved by {plan.approved_by or 'nobody known'}"
+        )
+    else:
+        how = f": {plan.sentence}" if plan.sentence else ""
+        sentence = f"held: it was begun before and is {plan.state.value}{how}; the same plan begins only once"
+    return Hold(proposal.id, HoldReason.BEGUN, sentence)
+
+
+def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return None
+    view, limits = ground.records.view, ground.limits
+    if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.execute.probing:
+        sentence = "held: triggers for warm-ups are switched off (probing.enabled)"
+        return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence)
+    found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
+    if found is None:
+        return Fine(f"nothing is known against asking group {proposal.subject.name}")
+    sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
+    return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms)
+
+
+def _paused(proposal: Proposal, ground: Ground) -> Hold | Fine:
+    pause = pause_in(ground.records.view)
+    if pause is None:
+        return Fine("acting is not paused")
+    minutes = max(0, ground.now_ms - pause.since_ms) / 60_000
+    why = f" ({pause.reason})" if pause.reason else ""
+    sentence = f"held: {pause.who} paused acting {minutes:.0f} min ago{why}; go on with: rackwise resume"
+    return Hold(proposal.id, HoldReason.PAUSED, sentence)
+
+
+def _left_out(proposal: Proposal, ground: Ground) -> Hold | Fine:
+    execute, name = ground.limits.execute, proposal.subject.name
+    kind = "groups" if proposal.kind is ProposalKind.TRIGGER else "topics"
+    include = execute.include_groups if kind == "groups" else execute.include_topics
+    exclude = execute.exclude_groups if kind == "groups" else execute.exclude_topics
+    if any_of(exclude).fullmatch(name):
+        sentence = f"held: {name} is not to be acted upon (execute.exclude_{kind})"
+        return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
+    if include and not any_of(include).fullmatch(name):
+        sentence = (
+            f"held: {name} is none of the {len(include)} patterns that may be acted upon (execute.include_{kind})"
+        )
+        return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
+    return Fine(f"{name} may be acted upon: {len(include)} patterns include, {len(exclude)} exclude")
+
+
+def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
+    windows = ground.limits.execute.windows
+    shut = closed(windows, proposal.kind.value, ground.now_ms)
+    if shut is not None:
+        return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms)
+    return Fine(f"it may be done at this time: {len(windows.allow)} windows allow, {len(windows.blackout)} black out")
+
+
+ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _group, _paused, _left_out, _window)
+"""Gravest first."""

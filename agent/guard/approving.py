@@ -1,0 +1,129 @@
+"""Has somebody approved exactly this? A person, the default rule for triggers, or a rule of the settings.
+
+Order: a person's approval of this very plan; the default rule; then the rules by name. The first that holds is the one
+that is recorded. What is unknown is above every upper bound and below every lower one, so no rule approves it. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.guard.ground import Ground
+from agent.guard.verdict import Allow, Hold, HoldReason
+from agent.guard.worth import saved_bytes_per_s, saved_usd_per_day
+from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash
+from agent.limits import any_of
+from agent.limits_execute import ApprovalRule
+from agent.propose.proposal import Proposal, ProposalKind
+
+DEFAULT_RULE = "triggers-within-budget"
+
+
+def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
+    """Who approved it, or that nobody did and why no rule does."""
+    given = approval_of(ground.records.view, proposal.id)
+    if given is not None and given.rule is not None:
+        given = None  # only a record: a rule is asked anew, as it may be another by now
+    why_not = _no_person(given, proposal, ground.now_ms)
+    if given is not None and why_not is None:
+        return Allow(
+            proposal.id,
+            f"allowed: {given.sentence or f'approved by {given.by}'}",
+            by=given.by,
+            rule=given.rule,
+            throttle_bytes_per_s=given.throttle_bytes_per_s,
+            max_moves=given.max_moves,
+            reason=given.reason,
+        )
+    if proposal.kind is ProposalKind.TRIGGER and ground.limits.execute.approve_triggers:
+        return _allowed(proposal, DEFAULT_RULE, "triggers within budget need no person (approve.triggers)")
+    against: list[str] = []
+    for rule in ground.limits.execute.approval_rules:
+        bound = broken(rule, proposal)
+        if bound is None:
+            return _allowed(proposal, rule.name, kept(rule, proposal))
+        against.append(f"rule {rule.name}: {bound}")
+    rules = f"; {'; '.join(against)}" if against else ""
+    sentence = f"held: {why_not}{rules}; approve it with: rackwise proposals approve {proposal.id}"
+    return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
+
+
+def broken(rule: ApprovalRule, proposal: Proposal) -> str | None:
+    """The first bound of a rule that a proposal is not within; None when it is within all."""
+    return next(_broken(rule, proposal), None)
+
+
+def kept(rule: ApprovalRule, proposal: Proposal) -> str:
+    """The numbers by which a rule approved it."""
+    predicted = proposal.predicted
+    told = [
+        f"{predicted.moves} of {rule.max_moves} moves" if rule.max_moves is not None else "",
+        f"{_number(predicted.bytes_to_move)} of {rule.max_bytes:,} bytes" if rule.max_bytes is not None else "",
+        "no preferred leader changes" if rule.keep_leaders else "",
+        f"{_number(saved_usd_per_day(predicted))} USD a day saved" if rule.min_gain_usd_per_day is not None else "",
+        f"{_number(saved_bytes_per_s(predicted))} bytes/s saved" if rule.min_gain_bytes_per_s is not None else "",
+        f"{proposal.subject} matches" if rule.topics or rule.groups else "",
+        f"the reason is {reason_word(proposal)}" if rule.reasons else "",
+    ]
+    return ", ".join(one for one in told if one)
+
+
+def new_leaders(proposal: Proposal) -> int:
+    """Partitions whose preferred leader it changes."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return 0
+    before = {row.key: row.value[:1] for row in proposal.before}
+    return sum(before.get(row.key) != row.value[:1] for row in proposal.after)
+
+
+def _broken(rule: ApprovalRule, proposal: Proposal) -> Iterator[str]:
+    predicted, subject = proposal.predicted, proposal.subject
+    patterns, others = (rule.groups, rule.topics) if subject.kind == "group" else (rule.topics, rule.groups)
+    if proposal.kind.value not in rule.kinds:
+        yield f"it is not about a {proposal.kind.value}"
+    if rule.reasons and reason_word(proposal) not in rule.reasons:
+        yield f"it is not about {reason_word(proposal)}"
+    if (others and not patterns) or (patterns and not any_of(patterns).fullmatch(subject.name)):
+        yield f"it is not about {subject}"
+    if rule.max_moves is not None and predicted.moves > rule.max_moves:
+        yield f"{predicted.moves} moves are more than {rule.max_moves}"
+    if rule.max_bytes is not None and (predicted.bytes_to_move is None or predicted.bytes_to_move > rule.max_bytes):
+        yield f"{_number(predicted.bytes_to_move)} bytes are not surely within {rule.max_bytes:,}"
+    if rule.keep_leaders and (changed := new_leaders(proposal)):
+        yield f"{changed} preferred leaders change"
+    for least, saved, unit in (
+        (rule.min_gain_usd_per_day, saved_usd_per_day(predicted), "USD a day"),
+        (rule.min_gain_bytes_per_s, saved_bytes_per_s(predicted), "bytes/s"),
+    ):
+        if least is not None and (saved is None or saved < least):
+            yield f"{_number(saved)} {unit} saved are not surely {least:g} or more"
+
+
+def reason_word(proposal: Proposal) -> str:
+    """The reason as rules name it: ``mend-rack-spread``."""
+    return proposal.reason.name.lower().replace("_", "-")
+
+
+def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str | None:
+    """Why no person's approval holds; None when one does."""
+    if given is None:
+        return "nobody has approved it"
+    if given.plan_hash != plan_hash(proposal):
+        return f"{given.by} approved another plan under this id, which is void"
+    match given.state:
+        case ApprovalState.VOID:
+            return f"its approval is void ({given.sentence.removeprefix('void: ')})"
+        case ApprovalState.REQUESTED:
+            return f"{given.by} asked for it {(now_ms - given.at_ms) / 60_000:.0f} min ago, and a second person has not"
+        case ApprovalState.APPROVED:
+            if now_ms < given.expires_ms:
+                return None
+            return f"its approval by {given.by} expired {(now_ms - given.expires_ms) / 60_000:.0f} min ago"
+
+
+def _allowed(proposal: Proposal, rule: str, why: str) -> Allow:
+    return Allow(proposal.id, f"allowed by rule {rule}: {why}", by=f"rule {rule}", rule=rule, reason=why)
+
+
+def _number(value: float | None) -> str:
+    return "an unknown number of" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,92 @@
+"""What the guard judges by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from agent.execute.values import Batch, Plan
+from agent.guard.verdict import Fine, Hold, Refuse
+from agent.journal import moves
+from agent.journal.entry import View, under
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model.snapshot import Snapshot
+from agent.propose.proposal import Proposal
+from agent.propose.rests import Rests
+from agent.typed_json import UnreadableError, from_json
+
+
+class Begun(NamedTuple):
+    """A plan in the journal, and when it was last heard of."""
+
+    plan: Plan
+    at_ms: int
+
+
+class Sent(NamedTuple):
+    """A batch in the journal, and when it was last heard of."""
+
+    batch: Batch
+    at_ms: int
+
+
+class Records:
+    """What the journal says, each part read when it is first asked for. Plans that cannot be read hold everything."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    @cached_property
+    def plans(self) -> Mapping[str, Begun]:
+        """By proposal. Raises UnreadableError."""
+        return {
+            plan.proposal_id: Begun(plan, entry.at_ms)
+            for entry in under(self.view, "plan")
+            for plan in (from_json(Plan, entry.value),)
+        }
+
+    @cached_property
+    def batches(self) -> tuple[Sent, ...]:
+        """In the order in which they were last written. Raises UnreadableError."""
+        return tuple(Sent(from_json(Batch, entry.value), entry.at_ms) for entry in under(self.view, "batch"))
+
+    @cached_property
+    def moved(self) -> Mapping[str, int]:
+        """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of."""
+        last: dict[str, int] = {}
+        for plan, at_ms in self.plans.values():
+            for target in plan.targets if plan.ended else ():
+                last[target.id.topic] = max(at_ms, last.get(target.id.topic, at_ms))
+        return last
+
+    @cached_property
+    def unreadable(self) -> str | None:
+        """Why plans or batches cannot be read; None when they can."""
+        try:
+            _ = moves.read(self.view), self.plans, self.batches
+        except UnreadableError as error:
+            return str(error)
+        return None
+
+
+class Ground(NamedTuple):
+    """What the guard judges by."""
+
+    fresh: Snapshot
+    memory: Memory
+    limits: Limits
+    rests: Rests
+    unsteady: frozenset[int]
+    """Brokers whose rack has not held still."""
+    records: Records
+    leads: bool
+    now_ms: int
+    granted: tuple[Proposal, ...] = ()
+    """What was allowed before it in the same round."""
+
+
+Check = Callable[[Proposal, Ground], Hold | Refuse | Fine | None]
+"""A check: what stands against a proposal, by which numbers nothing does, or None when it is not about it."""
+EMPTY: View = {}

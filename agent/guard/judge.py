@@ -1,0 +1,115 @@
+"""May this proposal be acted on now? What is not surely safe is held.
+
+The order is from what could lose data to what is only impolite: what the cluster shows (`agent.guard.world_checks`),
+then, in mode execute, who leads, what was begun, what the settings and the schedule say, what it is worth
+(`acting_checks`, `worth`, `budgets`), and last whether somebody approved it (`approving`). The first reason found is
+the answer, so the sentence an operator reads is always the gravest one, also in a dry run.
+
+`Hold` may end by itself, `Refuse` is final for this proposal. Pure: it compares the proposals with a fresh snapshot and
+with what the journal says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent.guard.acting_checks import ACTING_CHECKS
+from agent.guard.approving import approved
+from agent.guard.budgets import BUDGET_CHECKS
+from agent.guard.ground import EMPTY, Check, Ground, Records
+from agent.guard.verdict import Allow, Fine, Hold, Verdict
+from agent.guard.world_checks import CHECKS
+from agent.guard.worth import WORTH_CHECKS
+from agent.journal.entry import View
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory import Memory
+from agent.memory.sightings import sightings, unsteady
+from agent.model.snapshot import Snapshot
+from agent.plan.explained import Answer, Explained
+from agent.propose.proposal import Proposal
+from agent.propose.rests import Rests
+
+ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
+"""Gravest first; whether somebody approved it is asked after all of them."""
+_GATES = (CHECKS[-1], ACTING_CHECKS[0])
+"""Where these hold, nothing after them can be asked: nothing is acted in this mode, or there is no journal to read."""
+
+
+def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that leads has)
+    proposals: Sequence[Proposal],
+    fresh: Snapshot,
+    memory: Memory,
+    limits: Limits,
+    view: View | None = None,
+    now_ms: int | None = None,
+) -> tuple[Verdict, ...]:
+    """One verdict per proposal, in their order.
+
+    ``view`` is what the journal says, and None for an agent that does not lead. ``now_ms`` is the time by the wall
+    clock, by default that of the snapshot.
+    """
+    ground = ground_of(fresh, memory, limits, view, now_ms)
+    verdicts: list[Verdict] = []
+    for proposal in proposals:
+        verdict = _judge(proposal, ground)
+        verdicts.append(verdict)
+        if isinstance(verdict, Allow):
+            ground = ground._replace(granted=(*ground.granted, proposal))
+    return tuple(verdicts)
+
+
+def explained(  # noqa: PLR0917 (as the guard is asked)
+    proposal: Proposal,
+    fresh: Snapshot,
+    memory: Memory,
+    limits: Limits,
+    view: View | None = None,
+    now_ms: int | None = None,
+) -> tuple[Explained, ...]:
+    """What every check says of one proposal, with its numbers, in the order in which they are asked."""
+    ground = ground_of(fresh, memory, limits, view, now_ms)
+    lines: list[Explained] = []
+    for check in ALL_CHECKS:
+        answer = check(proposal, ground)
+        if answer is not None:
+            lines.append(_line(proposal.id, _name(check), answer))
+        if check in _GATES and isinstance(answer, Hold):
+            return tuple(lines)
+    return (*lines, _line(proposal.id, "approval", approved(proposal, ground)))
+
+
+def allowed(proposals: Iterable[Proposal], verdicts: Iterable[Verdict]) -> tuple[Proposal, ...]:
+    """The proposals that may be acted on now, in their order."""
+    free = {verdict.proposal_id for verdict in verdicts if isinstance(verdict, Allow)}
+    return tuple(proposal for proposal in proposals if proposal.id in free)
+
+
+def ground_of(fresh: Snapshot, memory: Memory, limits: Limits, view: View | None, now_ms: int | None) -> Ground:
+    """What verdicts are made of."""
+    steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)
+    at_ms = fresh.taken_ms if now_ms is None else now_ms
+    records = Records(EMPTY if view is None else view)
+    return Ground(fresh, memory, limits, Rests(fresh, Memo()), steady, records, view is not None, at_ms)
+
+
+def _judge(proposal: Proposal, ground: Ground) -> Verdict:
+    for check in ALL_CHECKS:
+        answer = check(proposal, ground)
+        if answer is not None and not isinstance(answer, Fine):
+            return answer
+    return approved(proposal, ground)
+
+
+def _line(about: str, rule: str, answer: Verdict | Fine) -> Explained:
+    match answer:
+        case Fine() | Allow():
+            return Explained(about, rule, Answer.YES, answer.sentence)
+        case Hold():
+            return Explained(about, rule, Answer.WAIT, answer.sentence)
+        case _:
+            return Explained(about, rule, Answer.NO, answer.sentence)
+
+
+def _name(check: Check) -> str:
+    return getattr(check, "__name__", "check").strip("_").replace("_", " ")

@@ -1,0 +1,81 @@
+"""What the guard says: allowed, held with what would have to change, or refused for good."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class HoldReason(StrEnum):
+    """Why a proposal waits; each may pass without anybody changing the proposal."""
+
+    UNDER_MIN_ISR = "a partition in the proposal is under its min ISR"
+    UNKNOWN = "a part that the proposal needs could not be seen"
+    REASSIGNMENT_RUNNING = "a reassignment is already in progress"
+    GROUP_NOT_STABLE = "the group is not stable now"
+    RACK_NOT_STEADY = "a rack has not been stable for long enough"
+    COOLING_DOWN = "the last act is too recent"
+    OWNER_ACTS = "only the owner of the client or broker can do it"
+    DRY_RUN = "rackwise runs dry"
+    NOT_LEADING = "this agent does not lead"
+    WRONG_CLUSTER = "this is not the cluster that may be acted upon"
+    BEGUN = "it was begun before"
+    GROUP_REFUSED = "the group is not to be triggered now"
+    PAUSED = "acting is paused"
+    EXCLUDED = "the settings leave it out"
+    OUTSIDE_WINDOW = "nothing may be done at this time"
+    TRIED = "the same was tried lately"
+    TOO_LITTLE_GAIN = "it brings too little"
+    NO_PAYBACK = "it would not pay for itself in time"
+    OVER_BUDGET = "the budget is used up"
+    NEEDS_APPROVAL = "nobody has approved it"
+
+
+class RefuseReason(StrEnum):
+    """Why a proposal is over; the next cycle makes a new one if there is still something to propose."""
+
+    STALE_SNAPSHOT = "what the proposal rests on has changed since it was made"
+    EXPIRED = "the proposal's time is over"
+
+
+class Allow(NamedTuple):
+    """It may be done now."""
+
+    proposal_id: str
+    sentence: str
+    by: str = ""
+    """Who approved it: ``user@host``, or ``rule NAME``."""
+    rule: str | None = None
+    """The rule that approved it, where no person did."""
+    throttle_bytes_per_s: int | None = None
+    """What the person who approved it asked for; None: as the settings say."""
+    max_moves: int | None = None
+    reason: str = ""
+    """What that person wrote, or by which numbers the rule held."""
+
+
+class Hold(NamedTuple):
+    """Not now."""
+
+    proposal_id: str
+    reason: HoldReason
+    sentence: str
+    until_ms: int | None = None
+    """Epoch milliseconds when it may be asked again; None when nobody can tell."""
+
+
+class Refuse(NamedTuple):
+    """Never."""
+
+    proposal_id: str
+    reason: RefuseReason
+    sentence: str
+
+
+Verdict = Allow | Hold | Refuse
+
+
+class Fine(NamedTuple):
+    """One check has nothing against it, and by which numbers."""
+
+    sentence: str

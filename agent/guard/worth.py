@@ -1,0 +1,148 @@
+"""Is it worth doing, and does it pay? Least gain, a margin for what was acted upon lately, pay-back, cooldown.
+
+Repairs are asked none of it: replicas that share a rack are mended for safety's sake, whatever that costs. What is
+claimed to save something must say how much: what cannot be told is held. Pure.
+"""
+
+from __future__ import annotations
+
+from agent.detect.assessment import Locality, Measure
+from agent.guard.ground import Check, Ground
+from agent.guard.verdict import Fine, Hold, HoldReason
+from agent.journal.triggers import TriggerVerdict, acted_at, triggers
+from agent.limits import Limits
+from agent.propose.flows import BYTES_PER_GB
+from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
+
+SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
+"""Reasons that claim to save cross-rack bytes."""
+
+
+def saved_bytes_per_s(predicted: Predicted) -> float | None:
+    """Cross-rack bytes per second that it saves; None when unknown."""
+    before, after = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
+    return None if before is None or after is None else before - after
+
+
+def saved_usd_per_day(predicted: Predicted) -> float | None:
+    """Money that it saves a day; None when unknown."""
+    before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
+    return None if before is None or after is None else before - after
+
+
+def brought_home(predicted: Predicted) -> tuple[float, float] | None:
+    """(partitions that become local by Kafka's measure, all of them); None where that is not said."""
+    before, after = _partitions(predicted.before), _partitions(predicted.after)
+    return None if before is None or after is None else (after.local - before.local, before.total)
+
+
+def copying_usd(predicted: Predicted, limits: Limits) -> float | None:
+    """What copying costs at most, were every byte to cross racks; None when bytes or price are unknown."""
+    if predicted.bytes_to_move == 0:
+        return 0.0
+    if predicted.bytes_to_move is None or limits.usd_per_gb is None:
+        return None
+    dearest = max((limits.usd_per_gb, *limits.prices.values()))
+    return predicted.bytes_to_move / BYTES_PER_GB * dearest
+
+
+def _tried(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    """The same proposal about the same assignment again: the last rebalance did not change what it rests on."""
+    if proposal.reason is not ProposalReason.REBALANCE_IMPROVES:
+        return None
+    window_ms = ground.limits.execute.hysteresis_window_ms
+    for entry in reversed(triggers(ground.records.view, proposal.subject.name)):
+        judged = entry.judgement
+        lately = ground.now_ms - entry.intended_ms < window_ms
+        if (
+            entry.proposal_id != proposal.id
+            or judged is None
+            or judged.verdict is TriggerVerdict.NOT_DONE
+            or not lately
+        ):
+            continue
+        ago_min = (ground.now_ms - entry.intended_ms) / 60_000
+        sentence = f"held: the same was done {ago_min:.0f} min ago: {judged.verdict.value} ({judged.sentence})"
+        return Hold(proposal.id, HoldReason.TRIED, sentence, entry.intended_ms + window_ms)
+    return Fine(f"the same was not tried within {window_ms / 3_600_000:.0f} h")
+
+
+def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    if proposal.reason not in SAVERS:
+        return None
+    limits = ground.limits
+    factor, lately = _margin(proposal, ground)
+    home = brought_home(proposal.predicted)
+    told: list[str] = []
+    if home is not None:
+        least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
+        told.append(f"it brings {home[0]:g} of {home[1]:g} partitions home, at least {least:.1f} are asked for{lately}")
+        if home[0] < least:
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+    if limits.min_gain_bytes_per_s > 0:
+        saved, least = saved_bytes_per_s(proposal.predicted), limits.min_gain_bytes_per_s * factor
+        if saved is None:
+            sentence = f"held: how many bytes it saves is not known, and {least:,.0f} bytes/s are asked for{lately}"
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
+        told.append(f"it saves {saved:,.0f} bytes/s, at least {least:,.0f} are asked for{lately}")
+        if saved < least:
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+    return Fine("; ".join(told) or "no least gain is asked for")
+
+
+def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    most_days = ground.limits.execute.payback_max_days
+    if proposal.reason not in SAVERS or most_days is None:
+        return None
+    cost, saved = copying_usd(proposal.predicted, ground.limits), saved_usd_per_day(proposal.predicted)
+    if cost == 0:
+        return Fine("it copies nothing, so there is nothing to pay back")
+    if cost is None or saved is None:
+        what = "what it saves a day" if cost is not None else "how many bytes it copies, or their price,"
+        sentence = f"held: {what} is not known, so its pay-back time cannot be told (execute.payback_days)"
+        return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
+    if saved <= 0:
+        sentence = f"held: copying costs up to {cost:.2f} USD, and it saves {saved:.2f} USD a day"
+        return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
+    days = cost / saved
+    sentence = f"copying costs up to {cost:.2f} USD, saved at {saved:.2f} USD a day: {days:.1f} days of {most_days:g}"
+    return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else Fine(sentence)
+
+
+def _cooled_down(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    """Triggers have their own cooldown among what is known against asking a group."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return None
+    cooldown_ms, last_ms = ground.limits.execute.move_cooldown_ms, ground.records.moved.get(proposal.subject.name)
+    if last_ms is None:
+        return Fine(f"no plan of topic {proposal.subject.name} is remembered")
+    left_ms = cooldown_ms - (ground.now_ms - last_ms)
+    ago = f"the last plan of topic {proposal.subject.name} ended {(ground.now_ms - last_ms) / 60_000:.0f} min ago"
+    if left_ms <= 0:
+        return Fine(ago)
+    sentence = f"held: {ago}, and the cooldown is {cooldown_ms / 60_000:.0f} min"
+    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.now_ms + left_ms)
+
+
+def _margin(proposal: Proposal, ground: Ground) -> tuple[float, str]:
+    """By what the least gain grows for what was acted upon lately, and the words for it."""
+    execute, name = ground.limits.execute, proposal.subject.name
+    if proposal.kind is ProposalKind.TRIGGER:
+        last_ms = max(acted_at(ground.records.view, name), default=None)
+    else:
+        last_ms = ground.records.moved.get(name)
+    if last_ms is None or ground.now_ms - last_ms >= execute.hysteresis_window_ms:
+        return 1.0, ""
+    hours = (ground.now_ms - last_ms) / 3_600_000
+    return (
+        1 + execute.hysteresis_share,
+        f" ({execute.hysteresis_share:.0%} more, as it was acted upon {hours:.1f} h ago)",
+    )
+
+
+def _partitions(rows: tuple[Locality, ...]) -> Locality | None:
+    return next((row for row in rows if row.measure is Measure.KAFKA and row.unit == "partitions"), None)
+
+
+WORTH_CHECKS: tuple[Check, ...] = (_cooled_down, _tried, _gain, _payback)
+"""Gravest first."""

@@ -1,0 +1,143 @@
+"""What the journal says about approvals: who approved which exact plan, until when, or which rule did.
+
+Key ``approval/<proposal id>``. The kind is the state: ``requested`` (a second person is awaited), ``approved``,
+``void``. Invariants: an approval is of one exact plan, told by its hash; a plan that differs in a single replica, move
+or fact that it rests on has another one. What cannot be read approves nothing. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.journal.entry import Entry, View, Write, under
+from agent.propose.proposal import Proposal
+from agent.typed_json import UnreadableError, from_json, to_json
+
+PREFIX = "approval"
+KEPT = 200
+"""Void approvals that stay."""
+
+
+class ApprovalState(StrEnum):
+    """Where an approval is."""
+
+    REQUESTED = "requested"
+    """Somebody asked for it; another person has to approve it."""
+    APPROVED = "approved"
+    VOID = "void"
+
+
+class Approval(NamedTuple):
+    """One person's, or one rule's, yes to one exact plan."""
+
+    proposal_id: str
+    plan_hash: str
+    state: ApprovalState
+    by: str
+    """Who approved it, as ``user@host`` or ``rule NAME``; who asked for it, while a second person is awaited."""
+    at_ms: int
+    """Epoch milliseconds."""
+    expires_ms: int
+    """It is void when nothing was begun by then."""
+    rule: str | None = None
+    """Name of the rule, where no person did it."""
+    requested_by: str | None = None
+    """Who asked for it, where a second person approved it."""
+    reason: str = ""
+    """What the person wrote, or by which numbers the rule held."""
+    throttle_bytes_per_s: int | None = None
+    """The operator's own rate; None: as the settings say."""
+    max_moves: int | None = None
+    """At most so many partitions at a time; None: as the settings say."""
+    sentence: str = ""
+    """How it came to this state."""
+
+
+def plan_hash(proposal: Proposal) -> str:
+    """32 hex digits of everything that a person who approves it relies on: what is changed, and what it rests on.
+
+    Sizes and times are no part of it: they change all the time, and change nothing of what is done.
+    """
+    facts = (
+        proposal.id,
+        proposal.kind.value,
+        proposal.reason.name,
+        str(proposal.subject),
+        tuple((row.key, tuple(row.value)) for row in proposal.before),
+        tuple((row.key, tuple(row.value)) for row in proposal.after),
+        tuple((move.what, move.subject, move.source, move.target) for move in proposal.moves),
+        proposal.snapshot_hash,
+    )
+    return hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
+
+
+def written(approval: Approval) -> Write:
+    """What is to be said of it."""
+    return Write(f"{PREFIX}/{approval.proposal_id}", approval.state.value, to_json(Approval, approval))
+
+
+def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: int) -> Approval:
+    """The approval that a rule gave, so that the journal tells by which rule something was done."""
+    return Approval(
+        proposal.id,
+        plan_hash(proposal),
+        ApprovalState.APPROVED,
+        f"rule {rule}",
+        now_ms,
+        now_ms + valid_ms,
+        rule=rule,
+        reason=why,
+        sentence=f"approved by rule {rule}: {why}",
+    )
+
+
+def voided(approval: Approval, now_ms: int, why: str) -> Approval:
+    """The same, no longer in force."""
+    return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=f"void: {why}")
+
+
+def why_void(approval: Approval, standing: Proposal | None, now_ms: int) -> str | None:
+    """Why it no longer holds, given what stands under its id; None when it does."""
+    if now_ms >= approval.expires_ms:
+        return f"it expired {(now_ms - approval.expires_ms) / 1000:.0f} s ago, and nothing was begun"
+    if standing is None:
+        return "what was approved is no longer proposed"
+    if plan_hash(standing) != approval.plan_hash:
+        return "the plan is not the one that was approved"
+    return None
+
+
+def approvals(view: View) -> tuple[Approval, ...]:
+    """All that can be read, in the order in which they were written."""
+    found = (_read(entry) for entry in under(view, PREFIX))
+    return tuple(one for one in found if one is not None)
+
+
+def approval_of(view: View, proposal_id: str) -> Approval | None:
+    """What was said about that proposal; None when nothing readable was."""
+    entry = view.get(f"{PREFIX}/{proposal_id}")
+    return None if entry is None else _read(entry)
+
+
+def swept(view: View, standing: Iterable[Proposal], begun: frozenset[str], now_ms: int) -> tuple[Write, ...]:
+    """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is."""
+    by_id = {proposal.id: proposal for proposal in standing}
+    writes: list[Write] = []
+    old: list[Approval] = []
+    for one in approvals(view):
+        if one.state is ApprovalState.VOID or one.proposal_id in begun:
+            old.append(one)
+        elif why := why_void(one, by_id.get(one.proposal_id), now_ms):
+            writes.append(written(voided(one, now_ms, why)))
+    writes += [Write(f"{PREFIX}/{one.proposal_id}", "deleted", None) for one in old[: max(0, len(old) - KEPT)]]
+    return tuple(writes)
+
+
+def _read(entry: Entry) -> Approval | None:
+    try:
+        return from_json(Approval, entry.value)
+    except UnreadableError:
+        return None

@@ -1,0 +1,156 @@
+"""What operators ask, what they are answered, and whether acting is paused.
+
+=====================  ==============================================================================================
+``command/<id>``       a command with its answer: it is answered once, and read again it has the same answer
+``pause``              who paused acting, why and since when; not there while it is not paused
+=====================  ==============================================================================================
+
+A command comes from outside: whoever may write the commands topic (or directory) may command, which is a matter of
+rights. Its text is foreign and shown as such. Pure.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from agent.journal.entry import Entry, View, Write, under
+from agent.typed_json import UnreadableError, from_json, to_json
+
+COMMANDS = "command"
+PAUSE = "pause"
+KEPT = 200
+"""Answered commands that stay."""
+MAX_TEXT = 500
+"""Characters of what a person writes that are kept."""
+T = TypeVar("T")
+
+
+class Verb(StrEnum):
+    """What can be asked."""
+
+    APPROVE = "approve"
+    """It may be done, whenever the schedule allows it."""
+    APPLY = "apply"
+    """The same, and whoever asks waits for it."""
+    CANCEL = "cancel"
+    """Nothing more of it; what moves is taken back."""
+    ROLLBACK = "rollback"
+    """Bring back what was there before it."""
+    PAUSE = "pause"
+    """Begin nothing new; go on observing."""
+    RESUME = "resume"
+
+
+class Command(NamedTuple):
+    """One wish of an operator."""
+
+    id: str
+    """Unique: the same id is the same command."""
+    verb: Verb
+    who: str
+    """As ``user@host``; told by whoever writes it, and only as true as that."""
+    at_ms: int
+    """Epoch milliseconds of the asker's clock."""
+    proposal_id: str | None = None
+    """What it is about; None for pause and resume of everything."""
+    plan_hash: str | None = None
+    """Of the very plan that the operator saw."""
+    reason: str = ""
+    throttle_bytes_per_s: int | None = None
+    max_moves: int | None = None
+    schema_version: int = 1
+
+
+class Answer(NamedTuple):
+    """What became of it, as soon as that is known."""
+
+    done: bool
+    """False: refused, and the sentence says why."""
+    sentence: str
+    at_ms: int
+
+
+class Answered(NamedTuple):
+    """A command with its answer."""
+
+    command: Command
+    answer: Answer
+
+
+class Pause(NamedTuple):
+    """Acting is paused; observing goes on."""
+
+    who: str
+    reason: str
+    since_ms: int
+    """Epoch milliseconds."""
+
+
+def answered(command: Command, answer: Answer) -> Write:
+    """The command with its answer."""
+    kind = "done" if answer.done else "refused"
+    return Write(f"{COMMANDS}/{command.id}", kind, to_json(Answered, Answered(command, answer)))
+
+
+def paused(pause: Pause) -> Write:
+    """Acting is paused from now on."""
+    return Write(PAUSE, "paused", to_json(Pause, pause))
+
+
+def resumed() -> Write:
+    """Acting is no longer paused."""
+    return Write(PAUSE, "resumed", None)
+
+
+def answer_to(view: View, command_id: str) -> Answered | None:
+    """What was answered; None while nothing was."""
+    return _read(Answered, view.get(f"{COMMANDS}/{command_id}"))
+
+
+def history(view: View) -> tuple[Answered, ...]:
+    """All answered commands that are kept, in the order in which they were answered."""
+    found = (_read(Answered, entry) for entry in under(view, COMMANDS))
+    return tuple(one for one in found if one is not None)
+
+
+def pause_in(view: View) -> Pause | None:
+    """Who paused acting; None while it is not paused. An entry that cannot be read counts as a pause."""
+    entry = view.get(PAUSE)
+    if entry is None:
+        return None
+    return _read(Pause, entry) or Pause("somebody", "what was written about it cannot be read", entry.at_ms)
+
+
+def forgotten(view: View) -> tuple[Write, ...]:
+    """Deletes the oldest answered commands beyond `KEPT`."""
+    old = [entry.key for entry in under(view, COMMANDS)]
+    return tuple(Write(key, "deleted", None) for key in old[: max(0, len(old) - KEPT)])
+
+
+def command_to_json(command: Command) -> dict[str, object]:
+    """As it travels in the commands topic or directory."""
+    data: dict[str, object] = to_json(Command, command)
+    return data
+
+
+def command_from_json(data: object) -> Command:
+    """A command that came from outside, its texts cut. Raises UnreadableError."""
+    if not isinstance(data, dict):
+        raise UnreadableError("no command: an object is expected")
+    command = from_json(Command, data)
+    if not command.id or len(command.id) > 64 or not command.id.isascii() or not command.id.isprintable():
+        raise UnreadableError("no command: its id is no short text")
+    for number in (command.throttle_bytes_per_s, command.max_moves):
+        if number is not None and number < 1:
+            raise UnreadableError("no command: a rate and a number of moves are at least 1")
+    return command._replace(who=command.who[:MAX_TEXT], reason=command.reason[:MAX_TEXT])
+
+
+def _read(kind: type[T], entry: Entry | None) -> T | None:
+    if entry is None:
+        return None
+    try:
+        return from_json(kind, entry.value)
+    except UnreadableError:
+        return None

@@ -1,0 +1,351 @@
+"""Commands of operators: what each comes to, once, and what a crash in between does not lose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+
+from agent.execute.messages import Accepted, Said, Word
+from agent.execute.obey import Obeyed, obey, words_again
+from agent.execute.values import Plan, PlanState, Target
+from agent.journal import moves
+from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
+from agent.journal.commands import (
+    KEPT,
+    Answer,
+    Command,
+    Pause,
+    Verb,
+    answer_to,
+    answered,
+    command_to_json,
+    history,
+    pause_in,
+    paused,
+)
+from agent.journal.entry import View, Write
+from agent.limits_execute import ExecuteLimits
+from agent.propose.proposal import Proposal, ProposalKind
+from tests.journals import journal, keys
+from tests.snapshots import NOW_MS, tp
+from tests.test_guard import proposals_of, shared, swapped
+
+MINUTE = 60_000
+(MOVE,) = proposals_of(shared().snapshot())
+(TRIGGER,) = proposals_of(swapped().snapshot())
+STANDING = (MOVE, TRIGGER)
+LIMITS = ExecuteLimits()
+TWO = ExecuteLimits(second_person=True)
+TARGET = Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000, gain=3.0)
+EMPTY: View = {}
+
+
+class Wish(NamedTuple):
+    """A command as an inbox hands it out."""
+
+    id: str
+    value: Mapping[str, Any]
+    after: Write
+
+
+def ask(
+    verb: Verb, proposal: Proposal | str | None = None, *, who: str = "ann@desk", id_: str = "c1", **more: Any
+) -> Wish:
+    name = proposal.id if isinstance(proposal, Proposal) else proposal
+    digest = plan_hash(proposal) if isinstance(proposal, Proposal) else None
+    command = Command(id_, verb, who, NOW_MS, name, digest)._replace(**more)
+    return Wish(id_, command_to_json(command), Write("command-position", "offset", {"next": 1}))
+
+
+def done(result: Obeyed, view: View = EMPTY, name: str = "c1") -> Answer:
+    """The answer as the journal is going to have it."""
+    found = answer_to(journal(*result.writes, at_ms=NOW_MS, view=view), name)
+    assert found is not None
+    return found.answer
+
+
+def plan(state: PlanState = PlanState.OPEN, **changes: Any) -> Write:
+    return moves.write(Plan(MOVE.id, (TARGET,), state, approved_by="ann@desk", order=7)._replace(**changes))
+
+
+def in_journal(*writes: Write) -> View:
+    return journal(*writes, at_ms=NOW_MS - MINUTE)
+
+
+# --- approving --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.APPLY])
+@pytest.mark.parametrize("proposal", STANDING)
+def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: Proposal) -> None:
+    wish = ask(verb, proposal, reason="quiet now", throttle_bytes_per_s=5_000_000, max_moves=3)
+    result = obey([wish], EMPTY, STANDING, LIMITS, NOW_MS)
+    assert keys(result.writes) == [
+        (f"approval/{proposal.id}", "approved"), ("command/c1", "done"), ("command-position", "offset"),
+    ]  # fmt: skip
+    assert (result.words, result.look_now) == ((), True)
+    given = approval_of(journal(*result.writes, at_ms=NOW_MS), proposal.id)
+    assert given is not None
+    assert (given.by, given.reason, given.throttle_bytes_per_s, given.max_moves) == (
+        "ann@desk", "quiet now", 5_000_000, 3,
+    )  # fmt: skip
+    assert (given.plan_hash, given.expires_ms) == (plan_hash(proposal), NOW_MS + LIMITS.approval_valid_ms)
+    assert done(result).sentence == "approved by ann@desk; void if nothing is begun within 60 min"
+
+
+@pytest.mark.parametrize(
+    ("wish", "view", "says"),
+    [
+        pytest.param(
+            ask(Verb.APPROVE, "p-gone", plan_hash="x"), EMPTY, "p-gone is not proposed any more", id="nothing stands"
+        ),
+        pytest.param(
+            ask(Verb.APPROVE, MOVE, plan_hash="0" * 32), EMPTY, "is not the plan that you saw", id="another plan"
+        ),
+        pytest.param(ask(Verb.APPROVE, MOVE, plan_hash=None), EMPTY, "not the plan that you saw", id="no plan at all"),
+        pytest.param(
+            ask(Verb.APPROVE, MOVE, throttle_bytes_per_s=1), EMPTY, "is not between execute.throttle_floor",
+            id="a rate that would never end",
+        ),
+        pytest.param(
+            ask(Verb.APPROVE, MOVE, max_moves=251), EMPTY, "more than execute.max_moves_per_cluster (250)",
+            id="more moves than the cluster may have",
+        ),
+        pytest.param(
+            ask(Verb.APPLY, MOVE), in_journal(plan(PlanState.CANCELLED)), "was begun before and is cancelled;",
+            id="it was cancelled",
+        ),
+        pytest.param(ask(Verb.CANCEL, MOVE), EMPTY, "neither begun nor approved", id="nothing to cancel"),
+        pytest.param(
+            ask(Verb.CANCEL, MOVE), in_journal(plan(PlanState.DONE)), "is done; to bring back what was there",
+            id="what is done is not cancelled",
+        ),
+        pytest.param(ask(Verb.ROLLBACK, MOVE), EMPTY, "was never begun", id="nothing to roll back"),
+        pytest.param(
+            ask(Verb.ROLLBACK, MOVE), in_journal(plan(PlanState.CANCELLED)), "is cancelled, so there is nothing",
+            id="what was cancelled is back already",
+        ),
+        pytest.param(ask(Verb.PAUSE, MOVE), EMPTY, "carried out, so it cannot be paused", id="no such plan"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_refused_with_the_reason_and_changes_nothing(wish: Wish, view: View, says: str) -> None:
+    result = obey([wish], view, STANDING, LIMITS, NOW_MS)
+    answer = done(result, view)
+    assert (answer.done, answer.sentence.startswith("refused: "), says in answer.sentence) == (False, True, True), (
+        answer
+    )
+    assert keys(result.writes) == [("command/c1", "refused"), ("command-position", "offset")]
+    assert (result.words, result.look_now) == ((), False)
+
+
+def test_advice_is_for_its_owner() -> None:
+    advice = replace(MOVE, kind=ProposalKind.ADVISE)
+    result = obey([ask(Verb.APPROVE, advice)], EMPTY, [advice], LIMITS, NOW_MS)
+    assert "only the owner" in done(result).sentence
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({"id": "c1"}, id="no verb"),
+        pytest.param({"id": "c1", "verb": "EXPLODE", "who": "x", "at_ms": 1}, id="an unknown verb"),
+        pytest.param({"id": "c1", "verb": "PAUSE", "who": 7, "at_ms": 1}, id="a person who is a number"),
+        pytest.param({"id": "c1", "verb": "APPROVE", "who": "x", "at_ms": 1, "max_moves": 0}, id="no moves at all"),
+        pytest.param({"id": "c1", "verb": "PAUSE", "who": "x", "at_ms": []}, id="a time that is a list"),
+    ],
+)
+def test_what_is_no_command_is_answered_and_does_nothing(value: dict[str, Any]) -> None:
+    wish = Wish("c1", value, Write("command-position", "offset", {"next": 1}))
+    result = obey([wish], EMPTY, STANDING, LIMITS, NOW_MS)
+    assert keys(result.writes) == [("command/c1", "refused"), ("command-position", "offset")]
+
+
+def test_long_texts_are_cut() -> None:
+    result = obey([ask(Verb.PAUSE, reason="x" * 10_000)], EMPTY, (), LIMITS, NOW_MS)
+    pause = pause_in(journal(*result.writes, at_ms=NOW_MS))
+    assert pause is not None
+    assert len(pause.reason) == 500
+
+
+# --- a second person --------------------------------------------------------------------------------------------
+
+
+def test_a_second_person_must_be_another_one() -> None:
+    first = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, TWO, NOW_MS)
+    view = journal(*first.writes, at_ms=NOW_MS)
+    asked = approval_of(view, MOVE.id)
+    assert asked is not None
+    assert (asked.state, first.look_now) == (ApprovalState.REQUESTED, False)
+
+    again = obey([ask(Verb.APPROVE, MOVE, id_="c2")], view, STANDING, TWO, NOW_MS)
+    assert "was asked for by ann@desk; somebody else has to approve it" in done(again, view, "c2").sentence
+
+    other = obey([ask(Verb.APPROVE, MOVE, who="bob@desk", id_="c3")], view, STANDING, TWO, NOW_MS)
+    given = approval_of(journal(*other.writes, at_ms=NOW_MS, view=view), MOVE.id)
+    assert given is not None
+    assert (given.state, given.by, given.requested_by) == (ApprovalState.APPROVED, "bob@desk", "ann@desk")
+
+
+def test_a_request_that_expired_or_was_for_another_plan_is_a_new_request() -> None:
+    first = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, TWO, NOW_MS)
+    view = journal(*first.writes, at_ms=NOW_MS)
+    late = NOW_MS + TWO.approval_valid_ms
+    other = obey([ask(Verb.APPROVE, MOVE, who="bob@desk", id_="c3")], view, STANDING, TWO, late)
+    given = approval_of(journal(*other.writes, at_ms=late, view=view), MOVE.id)
+    assert given is not None
+    assert (given.state, given.by) == (ApprovalState.REQUESTED, "bob@desk")
+
+
+def test_a_trigger_needs_no_second_person() -> None:
+    result = obey([ask(Verb.APPROVE, TRIGGER)], EMPTY, STANDING, TWO, NOW_MS)
+    given = approval_of(journal(*result.writes, at_ms=NOW_MS), TRIGGER.id)
+    assert given is not None
+    assert given.state is ApprovalState.APPROVED
+
+
+# --- cancelling, rolling back, pausing --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "word"),
+    [
+        pytest.param(Verb.CANCEL, PlanState.OPEN, Word.CANCEL, id="cancel what runs"),
+        pytest.param(Verb.CANCEL, PlanState.ELECTING, Word.CANCEL, id="cancel what elects"),
+        pytest.param(Verb.ROLLBACK, PlanState.OPEN, Word.ROLLBACK, id="roll back what runs"),
+        pytest.param(Verb.PAUSE, PlanState.OPEN, Word.PAUSE, id="pause one plan"),
+        pytest.param(Verb.RESUME, PlanState.OPEN, Word.RESUME, id="go on with one plan"),
+    ],
+)
+def test_a_word_about_a_plan_goes_to_the_mover(verb: Verb, state: PlanState, word: Word) -> None:
+    result = obey([ask(verb, MOVE)], in_journal(plan(state)), STANDING, LIMITS, NOW_MS)
+    assert result.words == (Said(word, MOVE.id, "ann@desk"),)
+    assert done(result).done
+
+
+def test_cancelling_what_was_not_begun_voids_its_approval() -> None:
+    approved = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS)
+    view = journal(*approved.writes, at_ms=NOW_MS)
+    result = obey([ask(Verb.CANCEL, MOVE, id_="c2", reason="not today")], view, STANDING, LIMITS, NOW_MS)
+    gone = approval_of(journal(*result.writes, at_ms=NOW_MS, view=view), MOVE.id)
+    assert gone is not None
+    assert (gone.state, gone.sentence) == (ApprovalState.VOID, "void: cancelled by ann@desk (not today)")
+    assert result.words == ()
+
+
+def test_what_is_done_is_rolled_back_by_a_plan_of_its_own() -> None:
+    view = in_journal(plan(PlanState.DONE))
+    result = obey([ask(Verb.ROLLBACK, MOVE, reason="worse")], view, STANDING, LIMITS, NOW_MS)
+    (word,) = result.words
+    assert isinstance(word, Accepted)
+    assert (word.plan.proposal_id, word.plan.approved_by) == (f"{MOVE.id}-back", "ann@desk")
+    assert word.plan.reason == f"rollback of {MOVE.id} (worse)"
+    assert [(target.before, target.after) for target in word.plan.targets] == [((1, 2), (1, 4))]
+
+
+def test_acting_is_paused_and_goes_on() -> None:
+    result = obey([ask(Verb.PAUSE, reason="sale")], EMPTY, (), LIMITS, NOW_MS)
+    view = journal(*result.writes, at_ms=NOW_MS)
+    assert pause_in(view) == Pause("ann@desk", "sale", NOW_MS)
+    again = obey([ask(Verb.PAUSE, who="bob@desk", id_="c2")], view, (), LIMITS, NOW_MS)
+    assert done(again, view, "c2").sentence == "acting was paused by ann@desk already (sale)"
+    assert pause_in(journal(*again.writes, at_ms=NOW_MS, view=view)) == Pause("ann@desk", "sale", NOW_MS)
+    on = obey([ask(Verb.RESUME, id_="c3")], view, (), LIMITS, NOW_MS + 5 * MINUTE)
+    assert done(on, view, "c3").sentence == "acting goes on; it was paused by ann@desk for 5 min"
+    assert pause_in(journal(*on.writes, at_ms=NOW_MS, view=view)) is None
+    assert on.look_now
+
+
+# --- once -------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_was_answered_is_not_obeyed_again() -> None:
+    first = obey([ask(Verb.PAUSE)], EMPTY, (), LIMITS, NOW_MS)
+    view = journal(*first.writes, at_ms=NOW_MS)
+    assert obey([ask(Verb.PAUSE)], view, (), LIMITS, NOW_MS) == Obeyed()
+
+
+def test_two_commands_of_one_id_are_one() -> None:
+    result = obey([ask(Verb.PAUSE), ask(Verb.RESUME)], EMPTY, (), LIMITS, NOW_MS)
+    assert pause_in(journal(*result.writes, at_ms=NOW_MS)) is not None
+
+
+def test_a_later_command_finds_what_an_earlier_one_changed() -> None:
+    wishes = [ask(Verb.APPROVE, MOVE, id_="c1"), ask(Verb.CANCEL, MOVE, id_="c2"), ask(Verb.CANCEL, MOVE, id_="c3")]
+    result = obey(wishes, EMPTY, STANDING, LIMITS, NOW_MS)
+    view = journal(*result.writes, at_ms=NOW_MS)
+    assert [answer.done for _, answer in history(view)] == [True, True, False]
+    gone = approval_of(view, MOVE.id)
+    assert gone is not None
+    assert gone.state is ApprovalState.VOID
+
+
+def test_only_the_latest_answers_are_kept() -> None:
+    old = [answered(Command(f"o{n:03d}", Verb.PAUSE, "x", n), Answer(True, "done", n)) for n in range(KEPT)]
+    view = journal(*old, at_ms=1)
+    result = obey([ask(Verb.PAUSE)], view, (), LIMITS, NOW_MS)
+    after = journal(*result.writes, at_ms=NOW_MS, view=view)
+    assert len(history(after)) == KEPT
+    assert answer_to(after, "o000") is None
+    assert answer_to(after, "c1") is not None
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "again"),
+    [
+        pytest.param(Verb.CANCEL, PlanState.OPEN, True, id="cancelled, and it still runs"),
+        pytest.param(Verb.CANCEL, PlanState.CANCELLING, False, id="cancelled, and it shows"),
+        pytest.param(Verb.ROLLBACK, PlanState.OPEN, True, id="rolled back, and it still runs"),
+        pytest.param(Verb.ROLLBACK, PlanState.DONE, True, id="rolled back once done, and nothing was accepted"),
+        pytest.param(Verb.ROLLBACK, PlanState.ROLLED_BACK, False, id="rolled back, and it shows"),
+        pytest.param(Verb.PAUSE, PlanState.OPEN, False, id="a pause is not repeated"),
+    ],
+)
+def test_a_crash_between_the_answer_and_the_mover_loses_no_word(verb: Verb, state: PlanState, again: bool) -> None:
+    command = Command("c1", verb, "ann@desk", NOW_MS, MOVE.id)
+    view = in_journal(plan(state), answered(command, Answer(True, "done", NOW_MS)))
+    assert bool(words_again(view)) is again
+
+
+def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:
+    command = Command("c1", Verb.ROLLBACK, "ann@desk", NOW_MS, MOVE.id)
+    done_ = answered(command, Answer(True, "done", NOW_MS))
+    view = in_journal(plan(PlanState.DONE), done_, plan(PlanState.OPEN, proposal_id=f"{MOVE.id}-back"))
+    assert words_again(view) == ()
+
+
+# --- approvals that no longer hold ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("standing", "begun", "now_ms", "says"),
+    [
+        pytest.param(STANDING, False, NOW_MS + MINUTE, None, id="it holds"),
+        pytest.param((), False, NOW_MS + MINUTE, "void: what was approved is no longer proposed", id="nothing stands"),
+        pytest.param(
+            (replace(MOVE, snapshot_hash="changed"),), False, NOW_MS + MINUTE,
+            "void: the plan is not the one that was approved", id="the world changed",
+        ),
+        pytest.param(
+            STANDING, False, NOW_MS + 62 * MINUTE, "void: it expired 120 s ago, and nothing was begun", id="it expired"
+        ),
+        pytest.param((), True, NOW_MS + 62 * MINUTE, None, id="what was begun goes on whatever is proposed"),
+    ],
+)  # fmt: skip
+def test_an_approval_is_void_as_soon_as_its_plan_does_not_stand(
+    standing: tuple[Proposal, ...], begun: bool, now_ms: int, says: str | None
+) -> None:
+    view = journal(*obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS).writes, at_ms=NOW_MS)
+    ids = frozenset({MOVE.id}) if begun else frozenset[str]()
+    writes = swept(view, standing, ids, now_ms)
+    assert [write.value and write.value["sentence"] for write in writes] == ([] if says is None else [says])
+    after = journal(*writes, at_ms=now_ms, view=view)
+    assert swept(after, standing, ids, now_ms) == (), "told once"
+
+
+def test_a_pause_survives_whatever_else_is_written() -> None:
+    view = in_journal(paused(Pause("ann", "", 1)))
+    result = obey([ask(Verb.APPROVE, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    assert pause_in(journal(*result.writes, at_ms=NOW_MS, view=view)) == Pause("ann", "", 1)

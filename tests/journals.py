@@ -1,0 +1,24 @@
+"""Journals for tests: what writes come to, without a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agent.journal.entry import Entry, View, Write
+
+
+def journal(*writes: Write, at_ms: int, view: View | None = None, epoch: int = 1) -> View:
+    """What a journal says once these were written, all at the same time."""
+    after = dict(view or {})
+    begin = len(after)
+    for seq, write in enumerate(writes, begin):
+        if write.value is None:
+            after.pop(write.key, None)
+        else:
+            after[write.key] = Entry(write.key, write.kind, write.value, at_ms, epoch, seq)
+    return after
+
+
+def keys(writes: Iterable[Write]) -> list[tuple[str, str]]:
+    """Key and kind of each."""
+    return [(write.key, write.kind) for write in writes]
