@@ -5,17 +5,18 @@
 
 A rack with too many replicas of a partition must send the surplus to the partition's node; racks with room take it.
 With ``balance`` replicas may also change brokers inside a rack, and partitions that keep the rule may move as well.
+Without it, what goes and what comes meet at the brokers only, so new replicas with the same ways are one node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from itertools import count, cycle, islice
 from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.network import Network
+from assignors.optimal.network import Ints, Network
 from assignors.optimal.ranges import Hub
 
 _MANY = 1 << 40
@@ -33,7 +34,7 @@ class Choice(NamedTuple):
     over: dict[int, int]
     """Rack -> replicas that must leave it."""
     room: dict[int, int]
-    """Rack -> replicas that it can take."""
+    """Rack -> replicas that it can take, where it can take any."""
     settled: bool
     """Some racks are not known: only what must move does."""
 
@@ -60,10 +61,11 @@ def choose(
     for (broker, case), carried in zip(wires.goes, units[: len(wires.goes)], strict=True):
         if carried:
             gone[case].append(broker)
-    for (tail, head, start), carried in zip(wires.comes, units[wires.first_comes :], strict=False):
+    in_turn = [cycle(group) for group in wires.groups]
+    for (tail, head, group), carried in zip(wires.comes, units[wires.first_comes :], strict=False):
         # Partitions walk from arc to arc until they stand at a broker.
-        if start is not None:
-            at[head] += [start] * carried
+        if group is not None:
+            at[head] += islice(in_turn[group], carried)
         elif carried:
             at[head] += at[tail][-carried:]
             del at[tail][-carried:]
@@ -83,8 +85,10 @@ class _Wires(NamedTuple):
     net: list[tuple[int, int, int]]
     """(tail, head, capacity) between a partition and its racks."""
     comes: list[tuple[int, int, int | None]]
-    """(tail, head, case): towards brokers, parents before children; the case where the arc starts at one."""
+    """(tail, head, group): towards brokers, parents before children; the group where the arc starts at one."""
     supplies: list[tuple[int, int]]
+    groups: list[list[int]]
+    """Cases that send as many replicas by the same ways."""
 
     @property
     def first_comes(self) -> int:
@@ -95,29 +99,77 @@ class _Wires(NamedTuple):
 def _wire(cases: list[Choice], rack: list[int | None], accepts: list[bool], *, balance: bool) -> _Wires:
     new_node = count(len(rack)).__next__
     hubs = _hubs(rack, accepts)
-    wires = _Wires(0, [], [], [], [], [])
+    wires = _Wires(0, [], [], [], [], [], [])
+    alike: dict[tuple[int, tuple[tuple[int, tuple[int, ...]], ...]], list[int]] = {}
     for number, case in enumerate(cases):
-        partition = new_node()
-        wires.supplies.append((partition, sum(case.over.values())))
-        for place, holders in enumerate(case.holders):
-            over, room = case.over.get(place, 0), case.room.get(place, 0)
-            loose = balance and not case.settled
-            leaving = [each for each in holders if over or (loose and accepts[each])]
-            if not leaving and not room:
-                continue
+        if balance and not case.settled:
+            _wire_loose(wires, hubs, new_node, accepts, (number, case))
+            continue
+        for place, over in case.over.items():
             node = new_node()
             wires.supplies.append((node, -over))
-            wires.goes.extend((broker, number) for broker in leaving)
-            wires.goes_to.extend([node] * len(leaving))
-            if len(leaving) > over and loose:
-                wires.net.append((node, partition, len(leaving) - over))
-            if room:
-                wires.net.append((partition, node, room))
-            most = room + (len(leaving) if loose else 0)
-            wires.comes.extend((node, entry, number) for entry in _entries(hubs[place], new_node, holders, most))
+            wires.goes.extend((broker, number) for broker in case.holders[place])
+            wires.goes_to.extend([node] * len(case.holders[place]))
+        gates = tuple(
+            [
+                (room, tuple(_entries(hubs[place], new_node, case.holders[place], room)))
+                for place, room in case.room.items()
+            ]
+        )
+        alike.setdefault((sum(case.over.values()), gates), []).append(number)
+    for (over, gates), group in alike.items():
+        _wire_group(wires, new_node, group, over, gates)
     for hub in hubs:
         wires.comes.extend((tail, head, None) for tail, head in hub.branches())
     return wires._replace(size=new_node())
+
+
+def _wire_loose(
+    wires: _Wires, hubs: list[Hub], new_node: Callable[[], int], accepts: list[bool], numbered: tuple[int, Choice]
+) -> None:
+    """Wire a case of which replicas may also move that need not."""
+    number, case = numbered
+    partition = new_node()
+    wires.supplies.append((partition, sum(case.over.values())))
+    for place, holders in enumerate(case.holders):
+        over, room = case.over.get(place, 0), case.room.get(place, 0)
+        leaving = [each for each in holders if over or accepts[each]]
+        if not leaving and not room:
+            continue
+        node = new_node()
+        wires.supplies.append((node, -over))
+        wires.goes.extend((broker, number) for broker in leaving)
+        wires.goes_to.extend([node] * len(leaving))
+        if len(leaving) > over:
+            wires.net.append((node, partition, len(leaving) - over))
+        if room:
+            wires.net.append((partition, node, room))
+        entries = _entries(hubs[place], new_node, holders, room + len(leaving))
+        wires.comes.extend((node, entry, len(wires.groups)) for entry in entries)
+    wires.groups.append([number])
+
+
+def _wire_group(
+    wires: _Wires,
+    new_node: Callable[[], int],
+    group: list[int],
+    over: int,
+    gates: tuple[tuple[int, tuple[int, ...]], ...],
+) -> None:
+    """Wire the new replicas of cases that differ in nothing but what goes: one node for all, ``over`` for each.
+
+    A gate (a rack) takes at most so many of a case and each of its entries one. The units of all cases dealt in turn,
+    gate by gate and entry by entry, keep that for every case, because they keep it for all together.
+    """
+    start = new_node()
+    wires.supplies.append((start, over * len(group)))
+    for room, entries in gates:
+        node = start
+        if len(entries) > 1:
+            node = new_node()
+            wires.net.append((start, node, room * len(group)))
+        wires.comes.extend((node, entry, len(wires.groups)) for entry in entries)
+    wires.groups.append(group)
 
 
 def _hubs(rack: list[int | None], accepts: list[bool]) -> list[Hub]:
@@ -157,7 +209,8 @@ def _solve(
     sink = network.nodes(1)
     network.arcs(broker, wires.goes_to, 1, *costs)
     _add(network, wires.net)
-    _add(network, [(tail, head, 1 if number is not None else _MANY) for tail, head, number in wires.comes])
+    sizes = list(map(len, wires.groups))
+    _add(network, [(tail, head, _MANY if group is None else sizes[group]) for tail, head, group in wires.comes])
     nodes, units = (np.array(each, np.int64) for each in zip(*wires.supplies, strict=True))
     network.supply(nodes, units)
     network.supply(np.arange(len(accepts)), removable)
@@ -166,12 +219,21 @@ def _solve(
     others = np.flatnonzero(~np.array(accepts))
     network.arcs(others, sink, removable[others])
     now = np.array(counts, np.int64)
-    guess = np.full(len(taking), int(now[taking].sum()) // max(1, len(taking))) if balance else now[taking]
-    flow = network.solve_even(
-        even, sink, taking, now[taking] - removable[taking], removable[taking] + len(cases), guess
-    )
+    least = now[taking] - removable[taking]
+    guess = np.maximum(least, _level(least, int(now[taking].sum())))
+    flow = network.solve_even(even, sink, taking, least, removable[taking] + len(cases), guess)
     carried: list[int] = flow.units.tolist()
     return carried, flow.exact
+
+
+def _level(least: Ints, total: int) -> int:
+    """Up to where counts rise when ``total`` replicas fill the brokers from below, as water does."""
+    if not len(least):
+        return 0
+    ground = np.sort(least)
+    above = ground.sum() - np.cumsum(ground)
+    level = (total - above) // np.arange(1, len(ground) + 1)
+    return int(level[np.flatnonzero(level >= ground)[-1]])
 
 
 def _add(network: Network, arcs: list[tuple[int, int, int]]) -> None:

@@ -15,9 +15,13 @@ would hurt, so a move is planned only where it helps in any case.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
+from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
+
+from assignors.optimal.network import Ints
 from assignors.optimal.replica_flow import Change, Choice, choose
 from assignors.problem import BadProblem, Infeasible, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
 
@@ -29,14 +33,17 @@ def optimal_replicas(problem: ReplicaProblem) -> ReplicaResult:
     ``BadProblem`` when a broker or a partition occurs twice.
     """
     cluster = _read(problem)
+    seats = _seats(problem, cluster)
+    suspects = problem.partitions if problem.balance else _suspects(problem, cluster, seats)
     open_ones, infeasible = [], []
-    for partition in sorted(problem.partitions, key=lambda each: each.id):
+    for partition in sorted(suspects, key=attrgetter("id")):
         case = _case(cluster, partition, balance=problem.balance)
         if isinstance(case, Infeasible):
             infeasible.append(case)
         elif case is not None:
             open_ones.append((partition, case))
-    changes, exact = _choose(problem, cluster, [case for _, case in open_ones])
+    counts = np.bincount(seats.broker[seats.broker >= 0], minlength=len(cluster.ids)).tolist()
+    changes, exact = _choose(cluster, [case for _, case in open_ones], counts, balance=problem.balance)
     replicas: dict[TopicPartition, tuple[int, ...]] = {}
     moved = moved_bytes = needed = 0
     for (partition, case), change in zip(open_ones, changes, strict=True):
@@ -76,8 +83,8 @@ def _read(problem: ReplicaProblem) -> _Cluster:
     if len(number) != len(brokers):
         twice = min(one.id for one, other in pairwise(brokers) if one.id == other.id)
         raise BadProblem(f"broker {twice} occurs twice; name every broker once")
-    names = Counter(partition.id for partition in problem.partitions)
-    if len(names) != len(problem.partitions):
+    if len(set(map(attrgetter("id"), problem.partitions))) != len(problem.partitions):
+        names = Counter(partition.id for partition in problem.partitions)
         raise BadProblem(f"partition {min(each for each in names if names[each] > 1)} occurs twice; name each once")
     racks = sorted({broker.rack for broker in brokers if broker.rack is not None})
     index = {name: position for position, name in enumerate(racks)}
@@ -94,6 +101,42 @@ def _read(problem: ReplicaProblem) -> _Cluster:
     )
 
 
+class _Seats(NamedTuple):
+    """One entry per replica of each partition, partition after partition."""
+
+    broker: Ints
+    """-1 for a broker that the cluster does not have."""
+    size: Ints
+    """Replicas of each partition."""
+
+
+def _seats(problem: ReplicaProblem, cluster: _Cluster) -> _Seats:
+    lists = list(map(attrgetter("replicas"), problem.partitions))
+    size = np.fromiter(map(len, lists), np.int64, len(lists))
+    return _Seats(np.fromiter(map(cluster.number.get, chain.from_iterable(lists), repeat(-1)), np.int64), size)
+
+
+def _suspects(problem: ReplicaProblem, cluster: _Cluster, seats: _Seats) -> list[ReplicaSet]:
+    """All partitions that break the rack rule or of which it is not known, and as few others as is quickly told."""
+    unknown, brokers = len(cluster.racks), len(cluster.ids) + 1
+    rack = np.array([*(unknown if each is None else each for each in cluster.rack), unknown], np.int64)[seats.broker]
+    partition = np.repeat(np.arange(len(seats.size)), seats.size)
+    most = -(-seats.size // max(1, unknown))
+    crowded = _more_than(most[partition], partition * (unknown + 1) + rack) // (unknown + 1)
+    twice = _more_than(np.ones_like(partition), partition * brokers + seats.broker + 1) // brokers
+    suspects = np.unique(np.concatenate([partition[rack == unknown], crowded, twice]))
+    return list(map(problem.partitions.__getitem__, suspects.tolist()))
+
+
+def _more_than(most: Ints, keys: Ints) -> Ints:
+    """Keys that occur more often than ``most`` says; both come partition by partition, and so do keys once sorted."""
+    ordered = np.sort(keys)
+    later = np.arange(len(keys)) + most
+    inside = np.flatnonzero(later < len(keys))
+    found: Ints = ordered[inside[ordered[later[inside]] == ordered[inside]]]
+    return found
+
+
 def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice | Infeasible | None:
     """What may change about a partition; None when nothing has to and, for the sake of balance, nothing may."""
     if len(set(partition.replicas)) != len(partition.replicas):
@@ -101,9 +144,6 @@ def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice 
             id=partition.id, why="its replica list names a broker twice; nothing is planned on such a list"
         )
     if not cluster.racks or not partition.replicas:
-        return None
-    racks = {cluster.rack_of.get(replica) for replica in partition.replicas}
-    if not balance and None not in racks and len(racks) == len(partition.replicas):
         return None
     holders: list[list[int]] = [[] for _ in cluster.racks]
     unknown = []
@@ -141,14 +181,12 @@ def _why(cluster: _Cluster, over: dict[int, int], possible: int, unknown: list[i
     return f"{start}, but only {possible} can: {reason}; bring brokers back or add some there"
 
 
-def _choose(problem: ReplicaProblem, cluster: _Cluster, cases: list[Choice]) -> tuple[list[Change], bool]:
-    held = Counter(cluster.number[each] for p in problem.partitions for each in p.replicas if each in cluster.number)
-    counts = [held[number] for number in range(len(cluster.ids))]
+def _choose(cluster: _Cluster, cases: list[Choice], counts: list[int], *, balance: bool) -> tuple[list[Change], bool]:
     taking = [count for count, accepts in zip(counts, cluster.accepts, strict=True) if accepts]
     even = not taking or max(taking) - min(taking) <= 1
     if not cases or (even and not any(case.over for case in cases)):
         return [Change((), ())] * len(cases), True
-    return choose(cases, cluster.rack, cluster.accepts, counts, balance=problem.balance)
+    return choose(cases, cluster.rack, cluster.accepts, counts, balance=balance)
 
 
 def _reordered(replicas: tuple[int, ...], change: Change, ids: list[int]) -> tuple[int, ...]:
