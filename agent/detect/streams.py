@@ -16,6 +16,7 @@ from agent.detect.ground import View
 from agent.detect.words import count, first, listed
 from agent.limits import GroupLimits
 from agent.memory.streams import is_reading
+from agent.memory.values import Memory
 from agent.model.snapshot import Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
 from agent.model.topology import NO_CHANGELOG_SEEN
 from assignors.problem import TaskId
@@ -96,16 +97,21 @@ def _warmup(
         sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag})"
         sentence += f" and can be promoted now{waits}"
         yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, Severity.INFO, view)
-    elif copy.process_id not in restoring and _falls_behind(copy) and _lasting(copy, view):
+    elif (
+        copy.process_id not in restoring
+        and _falls_behind(copy)
+        and _lasting(copy, view.memory, view.snapshot.monotonic_ms)
+    ):
         sentence = f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or stands still "
         sentence += f"({_rate(copy)})"
         yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, Severity.WARNING, view)
 
 
-def _standbys_grow(
-    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View
-) -> Iterable[Finding]:
-    growing = [
+def growing_standbys(
+    copies: Iterable[TaskCopy], settings: GroupLimits, memory: Memory, now_ms: int
+) -> tuple[TaskCopy, ...]:
+    """Standbys that fall behind all the time. ``now_ms`` is monotonic."""
+    return tuple(
         copy
         for copy in copies
         if copy.role is Role.STANDBY
@@ -113,8 +119,14 @@ def _standbys_grow(
         and copy.rate_per_s.high < 0
         and copy.lag is not None
         and copy.lag.low > settings.acceptable_recovery_lag
-        and _lasting(copy, view)
-    ]
+        and _lasting(copy, memory, now_ms)
+    )
+
+
+def _standbys_grow(
+    group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View
+) -> Iterable[Finding]:
+    growing = growing_standbys(copies, settings, view.memory, view.snapshot.monotonic_ms)
     if not growing:
         return
     worst = max(growing, key=lambda copy: copy.lag.likely if copy.lag else 0.0)
@@ -203,13 +215,17 @@ def _about_copy(reason: FindingReason, copy: TaskCopy, sentence: str, severity: 
     )
 
 
-def _lasting(copy: TaskCopy, view: View) -> bool:
+def _lasting_in(view: View, copy: TaskCopy) -> bool:
+    return _lasting(copy, view.memory, view.snapshot.monotonic_ms)
+
+
+def _lasting(copy: TaskCopy, memory: Memory, now_ms: int) -> bool:
     """True when the rate rests on enough readings, and none of them came nearer to the end for some time."""
-    known = view.memory.streams.get(copy.group_id)
+    known = memory.streams.get(copy.group_id)
     before = known.copies.get((copy.process_id, copy.task)) if known is not None else None
     if before is None or before.nearest is None or not is_reading(copy) or copy.samples < ENOUGH_SAMPLES:
         return False
-    return view.snapshot.monotonic_ms - before.nearest[0] >= ENOUGH_MS
+    return now_ms - before.nearest[0] >= ENOUGH_MS
 
 
 def _lag_evidence(copy: TaskCopy) -> tuple[tuple[str, str | float | bool | tuple[int, ...] | None], ...]:

@@ -132,7 +132,8 @@ def _moved_streams(known: StreamsMemory, moved: Callable[[int], int]) -> Streams
         )
         for key, copy in known.copies.items()
     }
-    return known._replace(join=join, copies=copies)
+    ready_ms = None if known.ready_ms is None else moved(known.ready_ms)
+    return known._replace(join=join, copies=copies, ready_ms=ready_ms)
 
 
 # --- writing -------------------------------------------------------------------------------------------------
@@ -145,6 +146,7 @@ def _streams(known: StreamsMemory) -> _Json:
         "sums": [[process, *task, offset] for (process, task), offset in known.sums.items()],
         "copies": [[process, *task, *copy] for (process, task), copy in known.copies.items()],
         "rates": known.rates,
+        "ready_ms": known.ready_ms,
     }
 
 
@@ -239,6 +241,7 @@ def _read_streams(row: _Json) -> StreamsMemory:
             for process, s, p, since_ms, samples, warmup, *nearest in row["copies"]
         },
         tuple(RestoreRate(float(low), None if high is None else float(high)) for low, high in row["rates"]),
+        None if row.get("ready_ms") is None else int(row["ready_ms"]),
     )
 
 

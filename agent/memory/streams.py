@@ -63,6 +63,7 @@ def remember_streams(
         {_key(copy): copy.offset_sum or 0 for copy in copies if _is_followed(copy)},
         seen,
         (*known.rates, *taught)[-RATES_KEPT:],
+        _ready_ms(None if rebalanced else known.ready_ms, copies, now_ms),
     )
 
 
@@ -113,6 +114,16 @@ def _copy(before: CopyMemory | None, copy: TaskCopy, now_ms: int) -> CopyMemory:
         nearest = (taken_ms, lag) if nearest is None or lag < nearest[1] else nearest
     since_ms = before.since_ms if before is not None else now_ms
     return CopyMemory(since_ms, samples, copy.role is Role.WARMUP, nearest)
+
+
+def _ready_ms(before: int | None, copies: Iterable[TaskCopy], now_ms: int) -> int | None:
+    """Since when a warm-up has caught up, surely or probably."""
+    ready = any(copy.role is Role.WARMUP and (copy.caught_up or _probably(copy)) for copy in copies)
+    return (now_ms if before is None else before) if ready else None
+
+
+def _probably(copy: TaskCopy) -> bool:
+    return copy.eta_s is not None and copy.eta_s.likely == 0
 
 
 def _between_joins(

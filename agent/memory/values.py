@@ -140,6 +140,8 @@ class StreamsMemory(NamedTuple):
     copies: Mapping[CopyKey, CopyMemory]
     rates: tuple[RestoreRate, ...]
     """The latest restores that were measured, oldest first."""
+    ready_ms: int | None = None
+    """Monotonic: the first look since the last join that took a warm-up for caught up; None while none did."""
 
 
 class Foretold(NamedTuple):

@@ -1,1 +1,23 @@
 """When is a rebalance of a Streams application worth asking for (KIP-441)? Pure."""
+
+from agent.probing.check import Held, probing_check
+from agent.probing.decide import Ground, decide, decisions
+from agent.probing.look import next_look_ms
+from agent.probing.values import Decision, Off, OffReason, Past, Reason, TriggerNow, Wait, WaitReason
+
+__all__ = [
+    "Decision",
+    "Ground",
+    "Held",
+    "Off",
+    "OffReason",
+    "Past",
+    "Reason",
+    "TriggerNow",
+    "Wait",
+    "WaitReason",
+    "decide",
+    "decisions",
+    "next_look_ms",
+    "probing_check",
+]

@@ -1,0 +1,47 @@
+"""The guard's question about a trigger for warm-ups: is it time, by the fresh look? And what `explain` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent.model.snapshot import Snapshot
+from agent.probing.decide import Ground, decide
+from agent.probing.values import Off, Past, TriggerNow, Wait, WaitReason
+from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+
+PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
+"""Reasons that probing decides about."""
+_ESTIMATES = (WaitReason.RESTORING, WaitReason.REBALANCING)
+"""What nobody can promise a time for."""
+
+
+class Held(NamedTuple):
+    """Not now; the guard makes its own verdict of it."""
+
+    reason: str
+    """As `WaitReason` or `OffReason` say it."""
+    sentence: str
+    until_ms: int | None
+    """Epoch milliseconds when it may be asked again; None when nobody can tell."""
+
+
+def probing_check(proposal: Proposal, ground: Ground, past: Sequence[Past]) -> Held | None:
+    """Why a trigger for warm-ups has to wait; None where nothing of probing is in the way, or it is another proposal.
+
+    ``ground`` holds the fresh snapshot; ``past`` the group's triggers of the last hour at least.
+    """
+    if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
+        return None
+    decision = decide(proposal.subject.name, ground, past)
+    if isinstance(decision, TriggerNow):
+        return None
+    if isinstance(decision, Off):
+        return Held(decision.reason.value, f"held: {decision.sentence.removeprefix('not probed: ')}", None)
+    return Held(decision.reason.value, decision.sentence, _wall_ms(decision, ground.snapshot))
+
+
+def _wall_ms(wait: Wait, fresh: Snapshot) -> int | None:
+    if wait.until_ms is None or wait.reason in _ESTIMATES:
+        return None
+    return fresh.taken_ms + max(0, wait.until_ms - fresh.monotonic_ms)

@@ -1,0 +1,302 @@
+"""Decides whether an application is asked to rebalance now, so that warm-ups that have caught up take over (KIP-441).
+
+Kafka's leader looks at lags only in a rebalance, and asks for one every ``probing.rebalance.interval.ms``. What comes
+too early costs one cheap round, moves the application's own deadline, and brings fresh offset sums; what comes too late
+is lost time. So a trigger is asked for as soon as a warm-up has caught up, surely or probably, and is bounded by: a
+floor between two, a floor that grows while nothing is promoted, a budget per hour, and the application's own deadline.
+
+Invariants: only copies that their process hosts justify a trigger; every bound rests on the monotonic clock; of several
+bounds the one that ends last is told. Whether a trigger may be sent at all (static members, eager protocols, rolling
+restarts, windows) is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+from agent.detect.streams import growing_standbys
+from agent.limits import Limits
+from agent.limits_execute import ExecuteLimits
+from agent.memory import Memory
+from agent.memory.streams import NOTHING, current_join, last_look_of
+from agent.memory.values import SETTLED_STATES, CopyKey, Join
+from agent.model.snapshot import GroupKind, Snapshot, StreamsGroup
+from agent.probing.deadline import Deadline, deadline
+from agent.probing.readiness import Readiness, readiness
+from agent.probing.sharing import worth_waiting_ms
+from agent.probing.values import (
+    Decision,
+    Off,
+    OffReason,
+    Past,
+    Reason,
+    TriggerNow,
+    Wait,
+    WaitReason,
+    failures,
+)
+
+HOUR_MS = 3_600_000
+SETTLE_MS = 2_000
+"""A join younger than this may be followed by another at once, when tasks were taken from somebody."""
+JUDGED_WITHIN_MS = 60_000
+"""A trigger whose effect nobody has told after this long counts as one that promoted nothing."""
+AGAIN_MS = 1_000
+"""Soonest look at what can not be told yet."""
+LEARN_AFTER_MS = 30_000
+"""With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""
+LONG_MS = 4 * LEARN_AFTER_MS
+CHECKED_AT = 4
+"""A restore that is estimated to take longer than that is checked after this part of its time."""
+STANDBY_EVERY_MS = HOUR_MS
+"""Standbys fall behind for reasons that a rebalance seldom mends: one an hour is enough."""
+_NAMED = 3
+
+
+class Ground(NamedTuple):
+    """What a decision rests on: one look, and what was known before it."""
+
+    snapshot: Snapshot
+    memory: Memory
+    limits: Limits
+
+
+def decisions(ground: Ground, past: Mapping[str, Sequence[Past]]) -> Mapping[str, Decision]:
+    """One decision for each classic Streams application, by group."""
+    groups = ground.snapshot.groups
+    return {
+        name: decide(name, ground, past.get(name, ()))
+        for name in sorted({*ground.snapshot.copies, *ground.memory.streams})
+        if getattr(groups.get(name), "kind", None) is GroupKind.CLASSIC_STREAMS
+        and not ground.limits.excludes_group(name)
+    }
+
+
+def decide(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> Decision:
+    """The decision for one group. ``past``: its triggers of the last hour at least, in any order."""
+    group = ground.snapshot.groups.get(group_id)
+    if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
+        return Off(group_id, OffReason.NOT_CLASSIC, "not probed: only classic Streams applications warm tasks up")
+    if not ground.limits.execute.probing:
+        return Off(group_id, OffReason.SWITCHED_OFF, "not probed: the setting probing.enabled is off")
+    scene = _Scene(group, ground, past)
+    if group.state != "Stable" or group.hidden:
+        return scene.rebalancing()
+    wanted = scene.wanted()
+    if not isinstance(wanted, TriggerNow):
+        return wanted
+    return scene.held(wanted) or scene.shared(wanted) or wanted
+
+
+class _Scene:
+    """One application at one look."""
+
+    def __init__(self, group: StreamsGroup, ground: Ground, past: Sequence[Past]) -> None:
+        snapshot, memory, execute = ground.snapshot, ground.memory, ground.limits.execute
+        settings = ground.limits.group(group.id)
+        self._group, self._execute = group, execute
+        self._now_ms = snapshot.monotonic_ms
+        known = memory.streams.get(group.id, NOTHING)
+        self._join: Join | None = known.join
+        self._waited_ms = 0
+        self._rebalancing_since_ms = memory.rebalancing.get(group.id, self._now_ms)
+        if group.join is not None:
+            self._join = current_join(known.join, group.join, self._now_ms, last_look_of(memory, group.id))
+        if known.ready_ms is not None and self._join is known.join:
+            self._waited_ms = max(0, self._now_ms - known.ready_ms)
+        # A trigger from the future is one whose time was told by a clock that jumped: it counts as one of now.
+        self._past = tuple(one._replace(at_ms=min(one.at_ms, self._now_ms)) for one in past)
+        copies = snapshot.copies.get(group.id, ())
+        self._warmups: Readiness = readiness(copies, settings.acceptable_recovery_lag)
+        self._growing = growing_standbys(copies, settings, memory, self._now_ms) if execute.probing_standbys else ()
+        self._deadline: Deadline | None = deadline(
+            group.next_rebalance_ms, snapshot.taken_ms, self._now_ms, self._join, settings
+        )
+
+    def wanted(self) -> Decision:
+        """What would justify a trigger; a wait or an off where nothing does."""
+        warm = self._warmups
+        if not any(warm):
+            return self._about_standbys()
+        if self._group.next_rebalance_ms is None and not any(member.defects for member in self._group.members):
+            # A follow-up is on its way, or copies that were taken for warm-ups are standbys.
+            return self._off(OffReason.NOTHING_WANTED, "its leader has set no time for a probing rebalance")
+        if warm.caught_up:
+            told = f"{_copies(warm.caught_up)} caught up"
+            return self._now(Reason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
+        if warm.likely:
+            return self._now(Reason.LIKELY, warm.likely, f"{_copies(warm.likely)} probably caught up by now")
+        if warm.unknown and not warm.arriving:
+            return self._learn(warm.unknown)
+        return self._doubted() or self._restoring()
+
+    def rebalancing(self) -> Decision:
+        """While nothing can be seen of the group; soon looked at again when it is on its way to somewhere."""
+        why = f"group {self._group.id} is {self._group.state}, not Stable"
+        if self._group.state in SETTLED_STATES and not self._group.hidden:
+            return self._off(OffReason.EMPTY, why)
+        return self._wait(WaitReason.REBALANCING, self._again_ms(self._rebalancing_since_ms), why)
+
+    def held(self, wanted: TriggerNow) -> Wait | None:
+        """The bound that ends last; None when none is in the way."""
+        waits = [wait for wait in self._bounds(wanted) if wait.until_ms is None or wait.until_ms > self._now_ms]
+        return max(waits, key=lambda wait: inf if wait.until_ms is None else wait.until_ms, default=None)
+
+    def shared(self, wanted: TriggerNow) -> Wait | None:
+        """A short wait for warm-ups that arrive together; None when the trigger had better come now."""
+        if wanted.reason not in (Reason.CAUGHT_UP, Reason.LIKELY):
+            return None
+        arrivals_ms = [arrival.eta_s.likely * 1_000 for arrival in self._warmups.arriving]
+        wait_ms = worth_waiting_ms(
+            len(wanted.copies),
+            arrivals_ms,
+            floor_ms=self._execute.probing_floor_ms,
+            longest_ms=self._execute.probing_share_ms,
+            waited_ms=self._waited_ms,
+        )
+        if wait_ms is None:
+            return None
+        more = sum(arrival <= wait_ms for arrival in arrivals_ms)
+        why = f"{_count(more, 'more warm-up')} will have caught up within {wait_ms / 1000:.1f} s and share the trigger"
+        return self._wait(WaitReason.SHARING, self._now_ms + wait_ms, why)
+
+    # --- what justifies a trigger -------------------------------------------------------------------------------
+
+    def _about_standbys(self) -> Decision:
+        if not self._growing:
+            return self._off(OffReason.NO_WARMUPS, "no process of it warms a task up")
+        keys = tuple((copy.process_id, copy.task) for copy in self._growing)
+        return self._now(
+            Reason.STANDBY, keys, f"{_count(len(keys), 'standby', 'standbys')} falling behind all the time"
+        )
+
+    def _learn(self, unknown: tuple[CopyKey, ...]) -> Decision:
+        if self._join is None:
+            return self._wait(WaitReason.RESTORING, None, "nothing is known of its last join")
+        left_ms = self._join.seen_ms + LEARN_AFTER_MS - self._now_ms
+        if left_ms > 0:
+            why = f"nothing tells how far {_copies(unknown)} come; asking for fresh sums in {left_ms / 1000:.0f} s"
+            return self._wait(WaitReason.RESTORING, self._now_ms + left_ms, why)
+        return self._now(Reason.LEARN, unknown, f"only fresh offset sums can tell how far {_copies(unknown)} come")
+
+    def _doubted(self) -> TriggerNow | None:
+        """An estimate of a long restore may be wrong by far, so it is checked once, when a part of it is over."""
+        arriving = self._warmups.arriving
+        if self._join is None or not arriving or not all(one.estimated for one in arriving):
+            return None
+        age_ms = self._now_ms - self._join.seen_ms
+        whole_ms = age_ms + arriving[0].eta_s.likely * 1_000
+        if whole_ms < LONG_MS or age_ms < whole_ms / CHECKED_AT or failures(self._past, self._now_ms, JUDGED_WITHIN_MS):
+            return None
+        keys = tuple(one.copy for one in arriving)
+        told = (
+            f"{_copies(keys)} been restoring for {_s(age_ms)}, and only fresh offset sums tell whether the estimate of "
+        )
+        return self._now(Reason.LEARN, keys, f"{told}{_s(round(whole_ms))} holds")
+
+    def _restoring(self) -> Wait:
+        warm = self._warmups
+        if not warm.arriving:
+            behind = (*warm.stuck, *warm.unknown)
+            why = f"{_copies(behind)} not caught up, and no time can be told"
+            return self._wait(WaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why)
+        first = warm.arriving[0]
+        eta = f"{first.eta_s.low:.0f} to {first.eta_s.high:.0f} s, likely {first.eta_s.likely:.0f} s"
+        why = f"the first of {_count(len(warm.arriving), 'warm-up')} will have caught up in {eta}"
+        return self._wait(WaitReason.RESTORING, self._now_ms + round(first.eta_s.likely * 1_000), why)
+
+    # --- what bounds it -----------------------------------------------------------------------------------------
+
+    def _bounds(self, wanted: TriggerNow) -> Iterable[Wait]:
+        now_ms, execute = self._now_ms, self._execute
+        if self._join is not None and self._join.after_ms is not None:
+            ago = _s(now_ms - self._join.seen_ms)
+            yield self._wait(WaitReason.SETTLING, self._join.seen_ms + SETTLE_MS, f"it rebalanced {ago} ago")
+        yield from self._after_last()
+        lately = sorted(one.at_ms for one in self._past if now_ms - one.at_ms < HOUR_MS)
+        budget = execute.probing_budget_per_group_per_hour
+        if len(lately) >= budget:
+            until_ms = lately[-budget] + HOUR_MS if budget else None
+            why = f"{_count(len(lately), 'trigger')} within the last hour, the budget is {budget}"
+            yield self._wait(WaitReason.BUDGET, until_ms, why)
+        if wanted.reason is Reason.STANDBY:
+            last_ms = max((one.at_ms for one in self._past), default=None)
+            if last_ms is not None:
+                why = f"for standbys one trigger an hour is enough, the last was {_s(now_ms - last_ms)} ago"
+                yield self._wait(WaitReason.FLOOR, last_ms + STANDBY_EVERY_MS, why)
+        yield from self._near_deadline()
+
+    def _after_last(self) -> Iterable[Wait]:
+        if not self._past:
+            return
+        now_ms, execute = self._now_ms, self._execute
+        last = max(self._past, key=lambda one: one.at_ms)
+        ago = _s(now_ms - last.at_ms)
+        seen = self._join is not None and self._join.seen_ms > last.at_ms
+        if last.promoted is None and not seen:
+            why = f"the rebalance of the trigger {ago} ago is not seen yet"
+            yield self._wait(WaitReason.JUDGING, last.at_ms + JUDGED_WITHIN_MS, why)
+        floor_ms = execute.probing_floor_ms
+        yield self._wait(
+            WaitReason.FLOOR, last.at_ms + floor_ms, f"the last trigger was {ago} ago, the floor is {_s(floor_ms)}"
+        )
+        failed = failures(self._past, now_ms, JUDGED_WITHIN_MS)
+        if failed:
+            pause_ms = backoff_ms(failed, execute)
+            why = f"the last {_count(failed, 'trigger')} promoted nothing, so the next comes after {_s(pause_ms)}"
+            yield self._wait(WaitReason.BACK_OFF, last.at_ms + pause_ms, why)
+
+    def _near_deadline(self) -> Iterable[Wait]:
+        near_ms = self._execute.probing_near_deadline_ms
+        due = self._deadline
+        # One that is long over was not kept, or was told by a clock that differs from ours: nothing to wait for.
+        if due is None or not -near_ms <= due.left_ms <= near_ms:
+            return
+        when = f"in {_s(due.left_ms)}" if due.left_ms >= 0 else f"any moment, {_s(-due.left_ms)} overdue"
+        why = f"the application will rebalance by itself {when}"
+        yield self._wait(WaitReason.DEADLINE, self._now_ms + due.left_ms + near_ms, why)
+
+    def _again_ms(self, since_ms: int | None) -> int:
+        """When to look again at what has been so for that long: the longer, the later."""
+        lasted_ms = 0 if since_ms is None else self._now_ms - since_ms
+        return self._now_ms + max(AGAIN_MS, lasted_ms // 4)
+
+    # --- words --------------------------------------------------------------------------------------------------
+
+    def _now(self, reason: Reason, copies: tuple[CopyKey, ...], told: str) -> TriggerNow:
+        return TriggerNow(self._group.id, reason, copies, f"rebalance {self._group.id} now: {told}")
+
+    def _wait(self, reason: WaitReason, until_ms: int | None, why: str) -> Wait:
+        return Wait(self._group.id, reason, until_ms, f"held: {why}", self._warmups.arriving)
+
+    def _off(self, reason: OffReason, why: str) -> Off:
+        return Off(self._group.id, reason, f"not probed: {why}")
+
+
+def backoff_ms(failed: int, execute: ExecuteLimits) -> int:
+    """The pause after so many triggers in a row that promoted nothing."""
+    longest_ms = max(execute.probing_floor_ms, execute.probing_backoff_max_ms)
+    pause_ms = float(execute.probing_floor_ms)
+    for _ in range(failed):
+        pause_ms *= execute.probing_backoff_factor
+        if pause_ms >= longest_ms:
+            return longest_ms
+    return max(execute.probing_floor_ms, round(pause_ms))
+
+
+def _copies(keys: Sequence[CopyKey]) -> str:
+    """The tasks by name, where they are few."""
+    named = ", ".join(str(task) for _, task in keys[:_NAMED])
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    verb = "has" if len(keys) == 1 else "have"
+    return f"{_count(len(keys), 'warm-up')} ({named}{more}) {verb}"
+
+
+def _count(number: int, word: str, plural: str | None = None) -> str:
+    return f"{number} {word if number == 1 else plural or word + 's'}"
+
+
+def _s(duration_ms: int) -> str:
+    return f"{duration_ms / 1000:.0f} s"

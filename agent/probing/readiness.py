@@ -1,0 +1,85 @@
+"""How far the warm-ups of an application are: certain, probable, on their way, or not to be told.
+
+Only copies that a process hosts count. State that a member reports for a task which it does not host may be deleted at
+any time (``state.cleanup.delay.ms``): it is nobody's copy, so it is not here and justifies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from agent.memory.values import CopyKey
+from agent.model.snapshot import LagSource, Range, Role, TaskCopy
+from agent.probing.values import Arrival
+
+
+class Readiness(NamedTuple):
+    """The warm-ups of one application; each is in one of the five."""
+
+    caught_up: tuple[CopyKey, ...]
+    """For certain."""
+    likely: tuple[CopyKey, ...]
+    """By the model's middle; its worst case says no."""
+    arriving: tuple[Arrival, ...]
+    """By likely time of arrival."""
+    unknown: tuple[CopyKey, ...]
+    """Nothing but the lag at the last join is known, or the reading is old."""
+    stuck: tuple[CopyKey, ...]
+    """Read to be behind, with no time of arrival: too few readings, or standing still."""
+
+
+def readiness(copies: Iterable[TaskCopy], acceptable: int) -> Readiness:
+    """Sorts the warm-ups among the copies. ``acceptable`` is ``acceptable.recovery.lag``."""
+    copies = [copy for copy in copies if copy.role is Role.WARMUP]
+    caught_up: list[CopyKey] = []
+    likely: list[CopyKey] = []
+    arriving: list[Arrival] = []
+    unknown: list[CopyKey] = []
+    stuck: list[CopyKey] = []
+    for copy in copies:
+        key = copy.process_id, copy.task
+        if copy.caught_up:
+            caught_up.append(key)
+        elif copy.caught_up is False:
+            _on_its_way(copy, key, arriving, stuck)
+        elif copy.lag_source is LagSource.MODEL and copy.lag is not None:
+            if copy.lag.likely <= acceptable:
+                likely.append(key)
+            else:
+                _on_its_way(copy, key, arriving, unknown)
+        else:
+            unknown.append(key)
+    arriving += _in_turn(copies, stuck, acceptable)
+    arriving.sort(key=lambda one: (one.eta_s.likely, one.copy[0], str(one.copy[1])))
+    told = {one.copy for one in arriving}
+    still = tuple(key for key in stuck if key not in told)
+    return Readiness(tuple(caught_up), tuple(likely), tuple(arriving), tuple(unknown), still)
+
+
+def _on_its_way(copy: TaskCopy, key: CopyKey, arriving: list[Arrival], rest: list[CopyKey]) -> None:
+    if copy.eta_s is None:
+        rest.append(key)
+    else:
+        arriving.append(Arrival(key, copy.eta_s, copy.lag_source is LagSource.MODEL))
+
+
+def _in_turn(copies: Sequence[TaskCopy], stuck: Sequence[CopyKey], acceptable: int) -> list[Arrival]:
+    """When those will arrive that stand still while their process restores others: a thread takes them in turn."""
+    arrivals = []
+    for process in sorted({process for process, _ in stuck}):
+        here = [copy for copy in copies if copy.process_id == process and copy.lag is not None]
+        speed = max((copy.rate_per_s.likely for copy in here if copy.rate_per_s is not None), default=0.0)
+        if speed <= 0:
+            continue
+        ahead = sum(_missing(copy, acceptable) for copy in here if (process, copy.task) not in stuck)
+        for copy in sorted(here, key=lambda copy: _missing(copy, acceptable)):
+            if (process, copy.task) in stuck:
+                own = _missing(copy, acceptable)
+                ahead += own
+                arrivals.append(Arrival((process, copy.task), Range(own / speed, ahead / speed, 2 * ahead / speed)))
+    return arrivals
+
+
+def _missing(copy: TaskCopy, acceptable: int) -> float:
+    return 0.0 if copy.lag is None else max(0.0, copy.lag.likely - acceptable)

@@ -1,0 +1,301 @@
+"""One look at a time: what is decided, for which reason, until when, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agent.detect.finding import Subject
+from agent.limits import GroupLimits, Limits
+from agent.limits_execute import ExecuteLimits
+from agent.memory import Memory, memory_from_json, memory_to_json
+from agent.memory.values import Join, StreamsMemory
+from agent.model.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
+from agent.probing import (
+    Decision,
+    Ground,
+    Off,
+    OffReason,
+    Past,
+    Reason,
+    TriggerNow,
+    Wait,
+    WaitReason,
+    decisions,
+    probing_check,
+)
+from agent.probing import decide as decide_by
+from agent.probing.decide import LEARN_AFTER_MS, backoff_ms
+from agent.propose.proposal import ProposalReason
+from assignors.problem import TaskId
+from tests.act.triggers import a_proposal
+from tests.snapshots import NOW_MS, a_cluster, process, task
+
+NOW = 5_000_000
+"""Monotonic milliseconds of every snapshot here."""
+TASKS = [TaskId(0, number) for number in range(4)]
+DUE_MS = NOW_MS + 400_000
+JOINED = Join("k", NOW - 201_000, NOW - 200_000, {})
+
+
+def warmup(number: int, *, lag: float | None = 0, eta: float | None = None, **changes: Any) -> TaskCopy:
+    """A warm-up on process ``new``: caught up without an ``eta``, else so many seconds away."""
+    behind = None if lag is None else Range(lag, lag, lag)
+    reached = Range(eta * 0.8, eta, eta * 1.5) if eta is not None else Range(0.0, 0.0, 0.0)
+    copy = TaskCopy(
+        "app", "new", TASKS[number], Role.WARMUP, role_certain=True, end_offset_sum=100_000, lag=behind,
+        lag_source=LagSource.APPLICATION, lag_age_ms=0, rate_per_s=None, eta_s=reached, caught_up=eta is None,
+    )  # fmt: skip
+    return copy._replace(**changes)
+
+
+def estimated(number: int, likely: float, eta: float, **changes: Any) -> TaskCopy:
+    lag = Range(0.0, likely, 90_000.0)
+    reached = Range(0.0, eta, 10 * eta)
+    return warmup(number, eta=eta, lag_source=LagSource.MODEL, caught_up=None)._replace(
+        lag=lag, eta_s=reached, **changes
+    )
+
+
+def unknown(number: int) -> TaskCopy:
+    return warmup(number, lag=90_000, lag_source=LagSource.LAST_JOIN)._replace(eta_s=None, caught_up=None)
+
+
+def shown(*copies: TaskCopy, **changes: Any) -> Snapshot:
+    of_group = {"next_rebalance_ms": DUE_MS, "join": "k", **changes}
+    return (
+        a_cluster()
+        .topic("in", (1,), (2,), (3,), (1,))
+        .streams(
+            "app",
+            process("old", "a", "0_0 0_1 0_2 0_3"),
+            process("new", "b"),
+            topology=[task(f"0_{n}", f"in-{n}") for n in range(4)],
+            copies=copies,
+            **of_group,
+        )
+        .snapshot()
+    )
+
+
+def decide(
+    snapshot: Snapshot,
+    past: Sequence[Past] = (),
+    *,
+    join: Join = JOINED,
+    ready_ms: int | None = None,
+    limits: Limits | None = None,
+    **execute: Any,
+) -> Decision:
+    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(join, {}, {}, (), ready_ms)})
+    limits = limits or Limits(groups={"app": GroupLimits(known=True)})
+    return decide_by("app", Ground(snapshot, memory, replace(limits, execute=ExecuteLimits(**execute))), past)
+
+
+READY = shown(warmup(0))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "reason", "tasks"),
+    [
+        pytest.param(READY, Reason.CAUGHT_UP, [0], id="one has caught up"),
+        pytest.param(shown(warmup(0), warmup(1, eta=90)), Reason.CAUGHT_UP, [0], id="another is far away"),
+        pytest.param(shown(estimated(0, 500, 0)), Reason.LIKELY, [0], id="one probably has, by the model"),
+        pytest.param(
+            shown(warmup(0), estimated(1, 500, 0)), Reason.CAUGHT_UP, [0, 1], id="one has and another probably has"
+        ),
+        pytest.param(shown(unknown(0), unknown(1)), Reason.LEARN, [0, 1], id="nothing tells and time has passed"),
+        pytest.param(
+            shown(estimated(0, 90_000, 300)), Reason.LEARN, [0], id="a long estimate, and a quarter of it is over"
+        ),
+    ],
+)
+def test_what_justifies_a_trigger(snapshot: Snapshot, reason: Reason, tasks: list[int]) -> None:
+    decision = decide(snapshot)
+    assert isinstance(decision, TriggerNow), decision
+    assert (decision.reason, [key[1].partition for key in decision.copies]) == (reason, tasks)
+    assert decision.sentence.startswith("rebalance app now: ")
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "reason", "words"),
+    [
+        pytest.param(shown(), OffReason.NO_WARMUPS, "no process of it warms a task up", id="nothing warms up"),
+        pytest.param(
+            shown(warmup(0)._replace(role=Role.STANDBY)), OffReason.NO_WARMUPS, "", id="a standby that has caught up"
+        ),
+        pytest.param(
+            shown(warmup(0), next_rebalance_ms=None), OffReason.NOTHING_WANTED, "set no time",
+            id="the leader wants no other assignment",
+        ),
+        pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), OffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
+        pytest.param(shown(warmup(0), state="Empty"), OffReason.EMPTY, "is Empty", id="nobody is there"),
+        pytest.param(a_cluster().snapshot(), OffReason.NOT_CLASSIC, "", id="no such group"),
+    ],
+)  # fmt: skip
+def test_where_there_is_nothing_to_do(snapshot: Snapshot, reason: OffReason, words: str) -> None:
+    decision = decide(snapshot)
+    assert isinstance(decision, Off), decision
+    assert decision.reason is reason
+    assert words in decision.sentence
+
+
+def test_probing_can_be_switched_off_and_groups_left_out() -> None:
+    assert decide(READY, probing=False) == Off(
+        "app", OffReason.SWITCHED_OFF, "not probed: the setting probing.enabled is off"
+    )
+    assert decisions(Ground(READY, Memory(), Limits(exclude_groups=("a*",))), {}) == {}
+    assert list(decisions(Ground(READY, Memory(), Limits()), {})) == ["app"]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "past", "changes", "reason", "in_ms", "words"),
+    [
+        pytest.param(shown(warmup(0, eta=30)), [], {}, WaitReason.RESTORING, 30_000, "24 to 45 s, likely 30 s",
+                     id="still restoring"),
+        pytest.param(shown(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)), [], {}, WaitReason.RESTORING, 50_000,
+                     "no time can be told", id="standing still: the longer, the later the next look"),
+        pytest.param(shown(warmup(0), warmup(1, eta=3)), [], {}, WaitReason.SHARING, 3_000, "1 more warm-up will",
+                     id="the next one comes in three seconds"),
+        pytest.param(READY, [], {"join": Join("k", NOW - 1_500, NOW - 500, {})}, WaitReason.SETTLING, 1_500,
+                     "rebalanced 0 s ago", id="just rebalanced: a second round may follow"),
+        pytest.param(READY, [Past(NOW - 4_000, True)], {}, WaitReason.FLOOR, 6_000, "4 s ago, the floor is 10 s",
+                     id="within the floor"),
+        pytest.param(READY, [Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 8_000,
+                     "the last 1 trigger promoted nothing, so the next comes after 20 s", id="one in vain"),
+        pytest.param(READY, [Past(NOW - 95_000, False), Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 28_000,
+                     "the last 2 triggers promoted nothing", id="two in vain"),
+        pytest.param(READY, [Past(NOW - 65_000, None), Past(NOW - 62_000, None)], {"probing_backoff_factor": 6.0},
+                     WaitReason.BACK_OFF, 238_000, "the last 2 triggers promoted nothing",
+                     id="two that nobody judged within a minute"),
+        pytest.param(READY, [Past(NOW - 30_000, None)], {}, WaitReason.JUDGING, 30_000, "is not seen yet",
+                     id="the rebalance of the last one was not seen"),
+        pytest.param(READY, [Past(NOW - 500_000 - n, True) for n in range(5)],
+                     {"probing_budget_per_group_per_hour": 5}, WaitReason.BUDGET, 3_600_000 - 500_004,
+                     "5 triggers within the last hour, the budget is 5", id="the budget of the hour"),
+        pytest.param(READY, [], {"probing_budget_per_group_per_hour": 0}, WaitReason.BUDGET, None, "the budget is 0",
+                     id="a budget of none"),
+        pytest.param(shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000), [], {"limits": Limits()},
+                     WaitReason.DEADLINE, 24_000, "by itself in 9 s", id="the application's deadline is near"),
+        pytest.param(shown(warmup(0), next_rebalance_ms=NOW_MS - 9_000), [], {"limits": Limits()},
+                     WaitReason.DEADLINE, 6_000, "any moment, 9 s overdue", id="the deadline is just over"),
+        pytest.param(shown(warmup(0), state="PreparingRebalance", hidden=True), [], {}, WaitReason.REBALANCING, 1_000,
+                     "PreparingRebalance, not Stable", id="rebalancing"),
+        pytest.param(shown(unknown(0)), [], {"join": Join("k", NOW - 11_000, NOW - 10_000, {})},
+                     WaitReason.RESTORING, LEARN_AFTER_MS - 10_000, "asking for fresh sums in 20 s",
+                     id="nothing tells, and it has only begun"),
+    ],
+)  # fmt: skip
+def test_what_holds_a_trigger(  # noqa: PLR0917 a column each
+    snapshot: Snapshot, past: list[Past], changes: dict[str, Any], reason: WaitReason, in_ms: int | None, words: str
+) -> None:
+    decision = decide(snapshot, past, **changes)
+    assert isinstance(decision, Wait), decision
+    assert decision.reason is reason
+    assert decision.until_ms == (None if in_ms is None else NOW + in_ms)
+    assert words in decision.sentence
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "join", "known", "held"),
+    [
+        pytest.param(NOW_MS - 60_000, JOINED, False, False, id="long overdue: it is not kept"),
+        pytest.param(NOW_MS + 5_000, JOINED, True, False, id="told by a clock that is 395 s ahead: not believed"),
+        pytest.param(NOW_MS + 5_000, JOINED, False, True, id="the same, where the interval is only assumed"),
+        pytest.param(
+            NOW_MS + 500_000_000, Join("k", NOW - 596_000, NOW - 595_000, {}), True, True,
+            id="told days ahead, and the join was an interval ago",
+        ),
+    ],
+)  # fmt: skip
+def test_a_deadline_is_believed_within_the_bounds_of_the_last_join(
+    due_ms: int, join: Join, known: bool, held: bool
+) -> None:
+    limits = Limits(groups={"app": GroupLimits(known=known)})
+    decision = decide(shown(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
+    assert (isinstance(decision, Wait) and decision.reason is WaitReason.DEADLINE) is held
+
+
+def test_of_several_bounds_the_one_that_ends_last_is_told() -> None:
+    near = shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000)
+    decision = decide(near, [Past(NOW - 1_000, True)], limits=Limits())
+    assert isinstance(decision, Wait)
+    assert decision.reason is WaitReason.DEADLINE
+
+
+def test_a_wait_for_others_is_over_after_its_bound_however_the_estimates_slip() -> None:
+    slipping = shown(warmup(0), warmup(1, eta=3))
+    assert isinstance(decide(slipping, ready_ms=NOW - 1_000), Wait)
+    assert isinstance(decide(slipping, ready_ms=NOW - 5_000), TriggerNow)
+
+
+def test_a_trigger_of_the_future_counts_as_one_of_now() -> None:
+    decision = decide(READY, [Past(NOW + 10_000_000, True)])
+    assert isinstance(decision, Wait)
+    assert (decision.reason, decision.until_ms) == (WaitReason.FLOOR, NOW + 10_000)
+
+
+def test_triggers_for_other_reasons_keep_the_floor_and_say_nothing_of_promotions() -> None:
+    other = Past(NOW - 4_000, False, probing=False)
+    decision = decide(READY, [other])
+    assert isinstance(decision, Wait)
+    assert decision.reason is WaitReason.FLOOR
+    assert isinstance(decide(READY, [other._replace(at_ms=NOW - 11_000)]), TriggerNow)
+
+
+@pytest.mark.parametrize(
+    ("failed", "pause_s"), [(1, 20), (2, 40), (3, 80), (4, 160), (5, 300), (6, 300), (10_000, 300)]
+)
+def test_pauses_double_up_to_a_bound(failed: int, pause_s: int) -> None:
+    assert backoff_ms(failed, ExecuteLimits()) == pause_s * 1_000
+
+
+def test_no_factor_makes_pauses_shorter_than_the_floor() -> None:
+    assert backoff_ms(3, ExecuteLimits(probing_backoff_factor=0.1)) == 10_000
+    assert backoff_ms(3, ExecuteLimits(probing_backoff_max_ms=1)) == 10_000
+
+
+# --- for the guard ----------------------------------------------------------------------------------------------
+
+
+def checked(snapshot: Snapshot, reason: ProposalReason = ProposalReason.WARMUP_PROMOTABLE, *past: Past) -> object:
+    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
+    return probing_check(a_proposal("app", reason=reason), Ground(snapshot, memory, Limits()), past)
+
+
+def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
+    held = checked(READY, ProposalReason.WARMUP_PROMOTABLE, Past(NOW - 4_000, True))
+    assert held == (
+        WaitReason.FLOOR.value, "held: the last trigger was 4 s ago, the floor is 10 s", NOW_MS + 6_000,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "sentence"),
+    [
+        pytest.param(shown(), "held: no process of it warms a task up", id="nothing to promote any more"),
+        pytest.param(
+            shown(warmup(0, eta=30)),
+            "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
+            id="not yet",
+        ),
+    ],
+)
+def test_the_guard_is_promised_no_time_where_there_is_only_an_estimate(snapshot: Snapshot, sentence: str) -> None:
+    held = checked(snapshot)
+    assert held is not None
+    assert held[1:] == (sentence, None)  # type: ignore[index]
+
+
+def test_the_guard_is_told_nothing_where_it_is_time_or_about_other_proposals() -> None:
+    assert checked(READY) is None
+    assert checked(shown(), ProposalReason.REBALANCE_IMPROVES) is None
+    assert Subject("group", "app") == a_proposal("app").subject
+
+
+def test_since_when_a_warm_up_waits_outlives_the_process() -> None:
+    memory = Memory(streams={"app": StreamsMemory(JOINED, {}, {}, (), NOW - 3_000)})
+    assert memory_from_json(memory_to_json(memory)).streams["app"].ready_ms == NOW - 3_000
