@@ -1,0 +1,108 @@
+"""A hand that answers what a test wants: brokers that contradict each other cannot be had on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.observation import RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.wire.change import DONE, Answered
+from agent.wire.cluster_calls import ClusterAnswer, TopicsAnswer
+from agent.wire.config_calls import Configs
+from agent.wire.config_changes import KEYS, Holder, Layers, Setting, ThrottleChange, Throttles
+from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
+from assignors.problem import TopicPartition
+
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def topic(
+    name: str, replicas: tuple[int, ...], *, topic_id: str = "id", isr: tuple[int, ...] = (), leader: int = 1
+) -> RawTopic:
+    """A topic of one partition."""
+    return RawTopic(name, topic_id, False, (RawPartition(0, leader, replicas, isr or replicas, ()),), None)
+
+
+def unknown(name: str) -> RawTopic:
+    """What a broker says of a topic that it does not know."""
+    return RawTopic(name, None, False, (), UNKNOWN_TOPIC)
+
+
+@dataclass
+class StubHand:
+    """Each witness tells its own; all calls are kept."""
+
+    witnesses: Mapping[int, tuple[RawTopic, ...]] = field(default_factory=dict)
+    up: tuple[int, ...] = (1, 2, 3)
+    fenced: tuple[int, ...] = ()
+    moves: tuple[RawReassignment, ...] = ()
+    min_isr: Mapping[str, str] = field(default_factory=dict)
+    layers: Mapping[Setting, Layers] = field(default_factory=dict)
+    mute: frozenset[int] = frozenset()
+    """Brokers whose throttles cannot be read."""
+    failure: CallFailed | None = None
+    answer: Answered = DONE
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def describe_brokers(self, deadline_ms: int) -> ClusterAnswer:
+        if self.failure is not None:
+            raise self.failure
+        self.calls.append(("brokers",))
+        rows = [RawBroker(one, "127.0.0.1", 1, None, one in self.fenced) for one in (*self.up, *self.fenced)]
+        return ClusterAnswer("stub", 1, tuple(sorted(rows)), None)
+
+    def list_reassignments(self, deadline_ms: int) -> tuple[RawReassignment, ...]:
+        self.calls.append(("reassignments",))
+        return self.moves
+
+    def describe_topics(self, deadline_ms: int, *, names: Iterable[str], avoid: int | None = None) -> TopicsAnswer:
+        who = next(one for one in sorted(self.witnesses) if one != avoid)
+        self.calls.append(("topics", who))
+        wanted = set(names)
+        return TopicsAnswer(tuple(row for row in self.witnesses[who] if row.name in wanted), {}, who)
+
+    def describe_topic_configs(self, topics: Iterable[str], keys: Iterable[str], deadline_ms: int) -> Configs:
+        return Configs(
+            {name: {"min.insync.replicas": self.min_isr[name]} for name in topics if name in self.min_isr}, ()
+        )
+
+    def describe_throttles(self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int) -> Throttles:
+        asked = list(brokers)
+        self.calls.append(("throttles", tuple(sorted(asked))))
+        holders = [(Holder.TOPIC, name) for name in topics]
+        holders += [(Holder.BROKER, str(one)) for one in asked if one not in self.mute]
+        return Throttles(
+            {
+                setting: self.layers.get(setting, Layers(None, None))
+                for holder, name in holders
+                for setting in (Setting(holder, name, key) for key in KEYS[holder])
+            },
+            (),
+        )
+
+    def replica_sizes(
+        self, replicas: Mapping[int, Iterable[TopicPartition]], deadline_ms: int
+    ) -> dict[tuple[TopicPartition, int], int]:
+        return {(partition, broker): 1_000 * broker for broker, rows in replicas.items() for partition in rows}
+
+    def alter_placements(
+        self, targets: Mapping[TopicPartition, Any], deadline_ms: int, begin_by: Deadline | None = None
+    ) -> dict[TopicPartition, Answered]:
+        self.calls.append(("alter", dict(targets)))
+        return dict.fromkeys(targets, self.answer)
+
+    def elect_preferred(
+        self, partitions: Iterable[TopicPartition], deadline_ms: int, begin_by: Deadline | None = None
+    ) -> dict[TopicPartition, Answered]:
+        wanted = list(partitions)
+        self.calls.append(("elect", wanted))
+        return dict.fromkeys(wanted, self.answer)
+
+    def change_throttles(
+        self, changes: Iterable[ThrottleChange], deadline_ms: int, begin_by: Deadline | None = None
+    ) -> dict[Setting, Answered]:
+        wanted = list(changes)
+        self.calls.append(("throttle", wanted))
+        return {change.setting: self.answer for change in wanted}

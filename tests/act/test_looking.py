@@ -1,0 +1,98 @@
+"""What counts as seen before anything is done: two brokers that agree, in the right order, and no silence as empty."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from agent.act.looking import LookFailedError, look
+from agent.execute.messages import Look, Seen
+from agent.execute.values import LEADER_RATE, Resource
+from agent.observation import GapCause, RawReassignment
+from agent.wire.config_changes import Holder, Layers, Setting
+from agent.wire.failure import CallFailed
+from agent.wire.hand import WireHand
+from assignors.problem import TopicPartition
+from tests.act.stub_hand import StubHand, topic, unknown
+
+T0 = TopicPartition("t", 0)
+
+
+def seen(hand: StubHand, *topics: str, resources: tuple[Resource, ...] = ()) -> Seen:
+    return look(cast("WireHand", cast("Any", hand)), Look(topics or ("t",), resources), 1_000)
+
+
+def test_moves_are_read_before_topics_and_topics_from_two_brokers() -> None:
+    hand = StubHand({1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}, min_isr={"t": "2"})
+    (partition,) = seen(hand).partitions
+    assert (partition.id, partition.replicas, partition.leader, partition.min_isr) == (T0, (1, 2), 1, 2)
+    assert hand.calls[:4] == [("brokers",), ("reassignments",), ("topics", 1), ("topics", 2)]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [topic("t", (1, 3)), topic("t", (2, 1)), topic("t", (1, 2), topic_id="another"), unknown("t")],
+    ids=["other replicas", "another order", "another topic of that name", "a topic that it does not know"],
+)
+def test_where_two_brokers_tell_different_things_nothing_is_seen(second: Any) -> None:
+    with pytest.raises(LookFailedError, match="brokers 1 and 2 do not tell the same about topic t yet"):
+        seen(StubHand({1: (topic("t", (1, 2)),), 2: (second,)}))
+
+
+def test_the_weaker_of_two_isrs_counts_and_a_disputed_leader_is_unknown() -> None:
+    one, two = topic("t", (1, 2, 3), isr=(1, 2)), topic("t", (1, 2, 3), isr=(2, 3), leader=2)
+    (partition,) = seen(StubHand({1: (one,), 2: (two,)})).partitions
+    assert (partition.isr, partition.leader, partition.min_isr) == (frozenset({2}), None, None)
+
+
+def test_a_topic_is_gone_when_both_say_so() -> None:
+    found = seen(StubHand({1: (unknown("t"),), 2: (unknown("t"),)}))
+    assert (found.gone, found.partitions) == (frozenset({"t"}), ())
+
+
+def test_the_only_broker_that_is_up_is_believed() -> None:
+    hand = StubHand({1: (topic("t", (1, 2)),)}, up=(1,), fenced=(2,))
+    assert [row.id for row in seen(hand).partitions] == [T0]
+    assert seen(hand).brokers == {1}
+
+
+def test_of_two_brokers_up_one_witness_is_too_few() -> None:
+    class Twice(StubHand):
+        def describe_topics(self, deadline_ms: int, *, names: Any, avoid: int | None = None) -> Any:
+            return super().describe_topics(deadline_ms, names=names)
+
+    with pytest.raises(LookFailedError, match="only one broker told about the topics"):
+        seen(Twice({1: (topic("t", (1, 2)),)}))
+
+
+def test_a_cluster_that_does_not_answer_is_not_seen() -> None:
+    with pytest.raises(LookFailedError, match="nobody is there"):
+        seen(StubHand(failure=CallFailed(GapCause.UNREACHABLE, "nobody is there")))
+
+
+def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_named_as_unread() -> None:
+    resources = tuple(Resource("broker", str(broker)) for broker in (1, 2, 3))
+    witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
+    hand = StubHand(witnesses, up=(1, 2), fenced=(3,), mute=frozenset({2}))
+    assert seen(hand, resources=resources).unread == {Resource("broker", "2"), Resource("broker", "3")}
+    assert ("throttles", (1, 2)) in hand.calls
+
+
+def test_layers_are_told_apart_and_keys_without_a_value_left_out() -> None:
+    own = Setting(Holder.BROKER, "1", LEADER_RATE)
+    witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
+    hand = StubHand(witnesses, layers={own: Layers("7", "9")})
+    (throttle,) = seen(hand, resources=(Resource("broker", "1"), Resource("topic", "t"))).throttles
+    assert (throttle.resource, throttle.own, throttle.default) == (Resource("broker", "1"), "7", "9")
+
+
+def test_sizes_are_asked_for_what_moves_and_matters_only() -> None:
+    moves = (
+        RawReassignment(TopicPartition("other", 0), (1, 2, 3), (3,), (1,)),
+        RawReassignment(T0, (3, 2, 1), (3,), (1,)),
+    )
+    hand = StubHand({1: (topic("t", (3, 2, 1)),), 2: (topic("t", (3, 2, 1)),)}, moves=tuple(sorted(moves)))
+    found = seen(hand)
+    assert found.bytes == ((T0, 1, 1_000), (T0, 2, 2_000), (T0, 3, 3_000))
+    assert [move.target for move in found.moves if move.id == T0] == [(3, 2)]

@@ -1,0 +1,193 @@
+"""What stops a mover, and what it goes on with: fences, journals that do not answer, and being closed in the middle.
+
+The hand is a stub whose moves are over at once: here it matters only what is asked of it, and when nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+
+from agent.act.mover import Mover
+from agent.errors import FencedOut, JournalUnavailable
+from agent.execute.messages import May, Word
+from agent.execute.values import BatchState, Plan, PlanState, Policy, Target
+from agent.journal import moves
+from agent.wire.change import DONE
+from agent.wire.config_changes import Layers
+from agent.wire.hand import WireHand
+from assignors.problem import TopicPartition
+from tests.act.stub_hand import StubHand, topic
+from tests.act.triggers import MemoryJournal
+from tests.observe.live import wait_for
+
+T0 = TopicPartition("t", 0)
+PLAN = Plan("p-1", (Target(T0, "id", (1, 2), (3, 2), 1_000),), approved_by="a test")
+POLICY = Policy(look_ms=1, throttle_bytes_per_s=1_000_000, request_timeout_ms=500)
+YES = May(begin=True)
+
+
+class Instant(StubHand):
+    """Moves end at once, elections succeed at once."""
+
+    def __init__(self) -> None:
+        super().__init__(min_isr={"t": "1"})
+        self.replicas = (1, 2)
+        self._tell()
+
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+        answers = super().alter_placements(targets, deadline_ms, begin_by)
+        self.replicas = targets[T0] or (1, 2)
+        self._tell()
+        return answers
+
+    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+        wanted = list(changes)
+        layers = dict(self.layers)
+        for change in wanted:
+            value = None if change.operation.name in ("DELETE", "SUBTRACT") else change.value
+            layers[change.setting] = Layers(value, None)
+        self.layers = layers
+        self.calls.append(("throttle", wanted))
+        return {change.setting: DONE for change in wanted}
+
+    def _tell(self) -> None:
+        row = topic("t", self.replicas, leader=self.replicas[0])
+        self.witnesses = {1: (row,), 2: (row,)}
+
+
+def changes(hand: StubHand) -> list[str]:
+    return [call[0] for call in hand.calls if call[0] in ("alter", "elect", "throttle")]
+
+
+@contextmanager
+def moving(
+    hand: StubHand, journal: MemoryJournal, may: Callable[[], May] = lambda: YES, policy: Policy = POLICY
+) -> Iterator[Mover]:
+    taken = cast("WireHand", cast("Any", hand))
+    mover = Mover(journal=journal, hand=taken, policy=policy, may=may, tick_ms=10)
+    mover.start()
+    try:
+        yield mover
+    finally:
+        assert mover.close()
+
+
+def state(journal: MemoryJournal) -> Mapping[str, PlanState]:
+    return {plan.proposal_id: plan.state for plan in moves.plans(journal.view())}
+
+
+def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behind() -> None:
+    hand, journal = Instant(), MemoryJournal()
+    with moving(hand, journal) as mover:
+        mover.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
+        wait_for(lambda: not mover.busy, "nothing is left", 20)
+        status = mover.status()
+    assert changes(hand) == ["throttle", "alter", "throttle"]
+    assert hand.replicas == (3, 2)
+    assert {layers.own for layers in hand.layers.values()} == {None}
+    assert [(row.plan.state, row.done, row.ended) for row in status.plans] == [(PlanState.DONE, 1, 1)]
+    kinds = [kind for kind in journal.kinds if kind in {one.value for one in BatchState}]
+    assert kinds[:2] == ["intent", "sent"]
+
+
+def test_a_plan_that_was_accepted_once_is_not_begun_again() -> None:
+    hand, journal = Instant(), MemoryJournal()
+    with moving(hand, journal) as mover:
+        mover.accept(PLAN)
+        mover.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not mover.busy, "it is done", 20)
+        mover.accept(PLAN)
+        wait_for(lambda: not mover.busy, "it was heard", 20)
+    assert changes(hand).count("alter") == 1
+
+
+def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
+    hand, journal = Instant(), MemoryJournal()
+    may = [May(begin=False, sentence="outside every window")]
+    with moving(hand, journal, lambda: may[0]) as mover:
+        mover.accept(PLAN)
+        wait_for(lambda: len(hand.calls) > 12, "it looked a few times", 20)
+        assert changes(hand) == []
+        assert mover.status().may_not == "outside every window"
+        may[0] = YES
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
+
+
+def test_a_fenced_mover_asks_for_nothing_more() -> None:
+    hand, journal = Instant(), MemoryJournal()
+    with moving(hand, journal) as mover:
+        journal.fails = FencedOut("Another agent took over")
+        mover.accept(PLAN)
+        wait_for(lambda: mover.status().failure is not None, "it noticed", 20)
+        with pytest.raises(FencedOut):
+            mover.check()
+        asked = len(hand.calls)
+        mover.word(Word.CANCEL, "p-1")
+        assert not mover._thread.is_alive()
+        assert (len(hand.calls), changes(hand)) == (asked, [])
+
+
+@pytest.mark.parametrize("times", [1, 2, 3, 4, 5])
+def test_a_journal_that_does_not_answer_for_a_moment_only_delays(times: int) -> None:
+    class Flaky(MemoryJournal):
+        appends = 0
+
+        def append(self, *writes: Any) -> None:
+            self.appends += 1
+            if self.appends == times:
+                raise JournalUnavailable("No answer in time")
+            super().append(*writes)
+
+    hand, journal = Instant(), Flaky()
+    with moving(hand, journal) as mover:
+        mover.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
+        wait_for(lambda: not mover.busy, "nothing is left", 20)
+        mover.check()
+    assert changes(hand).count("alter") == 1
+    assert {layers.own for layers in hand.layers.values()} == {None}
+
+
+@pytest.mark.parametrize("stops_at", range(1, 8))
+def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: int) -> None:
+    closed: list[Mover] = []
+
+    class Closing(MemoryJournal):
+        appends = 0
+
+        def append(self, *writes: Any) -> None:
+            super().append(*writes)
+            self.appends += 1
+            if self.appends == stops_at:
+                closed[0]._runner.stop()
+
+    hand, journal = Instant(), Closing()
+    with moving(hand, journal) as mover:
+        closed.append(mover)
+        mover.accept(PLAN)
+        wait_for(lambda: journal.appends >= stops_at or state(journal) == {"p-1": PlanState.DONE}, "it stopped", 20)
+    with moving(hand, journal) as mover:
+        if not state(journal):
+            mover.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not mover.busy, "it is done", 20)
+        mover.check()
+    assert changes(hand).count("alter") == 1
+    assert hand.replicas == (3, 2)
+    assert {layers.own for layers in hand.layers.values()} == {None}
+
+
+def test_a_defect_ends_it_and_is_told() -> None:
+    class Broken(Instant):
+        def list_reassignments(self, deadline_ms: int) -> Any:
+            raise ZeroDivisionError("not what anybody expected")
+
+    with moving(Broken(), MemoryJournal()) as mover:
+        mover.accept(PLAN)
+        wait_for(lambda: mover.status().failure == "not what anybody expected", "it ended", 20)
+        with pytest.raises(ZeroDivisionError):
+            mover.check()

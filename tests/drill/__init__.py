@@ -1,0 +1,1 @@
+"""Faults on real brokers while rackwise acts: whatever happens, nothing is lost, doubled or left behind."""

@@ -1,0 +1,95 @@
+"""From a proposal to the plan that an executor is given: the same partitions, lists and topic ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.detect.finding import Subject
+from agent.execute.accepting import NotCarriedOut, plan_of, policy_of
+from agent.execute.values import Policy
+from agent.limits_execute import ExecuteLimits
+from agent.model.snapshot import Snapshot, TopicState
+from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason, Row
+from assignors.problem import TopicPartition
+
+A, B = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def proposal(kind: ProposalKind = ProposalKind.REASSIGN, predicted: Predicted | None = None) -> Proposal:
+    return Proposal(
+        id="p-1",
+        kind=kind,
+        reason=ProposalReason.MEND_RACK_SPREAD,
+        subject=Subject("topic", "t"),
+        sentence="two replicas share a rack",
+        before=(Row("t-0", (1, 4)), Row("t-1", (4, 1))),
+        after=(Row("t-0", (1, 2)), Row("t-1", (2, 1))),
+        moves=(),
+        predicted=predicted or Predicted(),
+        lower_bound=None,
+        optimal=None,
+        evidence=(),
+        findings=(),
+        snapshot_hash="h",
+        created_ms=0,
+        expires_ms=1,
+    )
+
+
+def snapshot(topic_id: str | None = "id") -> Snapshot:
+    topic = TopicState(
+        name="t", topic_id=topic_id, internal=False, own=False, partitions=(), min_isr=1, cleanup_policy=None,
+        leader_throttle=None, follower_throttle=None,
+    )  # fmt: skip
+    return Snapshot(
+        cluster_id="c", controller=1, brokers=(), topics={"t": topic}, groups={}, size_bytes={A: 5},
+        bytes_per_s={A: 30.0, B: 10.0}, taken_ms=0, monotonic_ms=0,
+    )  # fmt: skip
+
+
+def test_a_plan_has_what_the_proposal_says_and_what_the_snapshot_knows() -> None:
+    plan = plan_of(
+        proposal(), snapshot(), approved_by="rule small", throttle_bytes_per_s=7, max_moves=3, reason="for a test"
+    )
+    assert (plan.proposal_id, plan.approved_by, plan.reason) == ("p-1", "rule small", "for a test")
+    assert (plan.throttle_bytes_per_s, plan.max_moves) == (7, 3)
+    assert [(one.id, one.topic_id, one.before, one.after, one.bytes, one.bytes_per_s) for one in plan.targets] == [
+        (A, "id", (1, 4), (1, 2), 5, 30.0),
+        (B, "id", (4, 1), (2, 1), None, 10.0),
+    ]
+
+
+def test_what_is_saved_is_shared_out_by_what_is_written() -> None:
+    saving = Predicted(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
+    plan = plan_of(proposal(predicted=saving), snapshot(), approved_by="me")
+    assert [one.gain for one in plan.targets] == [60.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("made", "seen", "sentence"),
+    [
+        (proposal(ProposalKind.TRIGGER), snapshot(), "p-1 changes no replica list"),
+        (proposal(), snapshot(None), "p-1 is about t-0, whose topic id is not known"),
+    ],
+    ids=["a trigger moves no replica", "a topic without an id cannot be told from another of its name"],
+)
+def test_what_cannot_be_a_plan_is_told(made: Proposal, seen: Snapshot, sentence: str) -> None:
+    with pytest.raises(NotCarriedOut, match=sentence):
+        plan_of(made, seen, approved_by="me")
+
+
+def test_every_limit_of_the_settings_reaches_the_executor() -> None:
+    limits = ExecuteLimits(
+        max_moves_per_broker=1, max_moves_per_cluster=2, max_bytes_in_flight=3, batch_partitions=4,
+        throttle_bytes_per_s=5, throttle_floor_bytes_per_s=6, throttle_ceiling_bytes_per_s=7,
+        throttle_headroom_share=0.8, broker_bytes_per_s=9, min_isr_guard=False, stuck_after_ms=10,
+        grace_after_broker_loss_ms=11, request_timeout_ms=12, intent_valid_ms=13,
+    )  # fmt: skip
+    policy = policy_of(limits)
+    cut = {name for name in Policy._fields if getattr(policy, name) != getattr(Policy(), name)}
+    assert cut == {
+        "max_moves_per_broker", "max_moves_per_cluster", "max_bytes_in_flight", "batch_partitions",
+        "throttle_bytes_per_s", "throttle_floor_bytes_per_s", "throttle_ceiling_bytes_per_s", "headroom_share",
+        "broker_bytes_per_s", "min_isr_guard", "stuck_after_ms", "grace_ms", "request_timeout_ms", "fresh_ms",
+    }  # fmt: skip
+    assert policy_of(ExecuteLimits())._replace(max_bytes_in_flight=None) == Policy()
