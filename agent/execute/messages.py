@@ -131,6 +131,11 @@ class Result(NamedTuple):
     sentence: str = ""
 
 
+def name(subject: TopicPartition | Resource) -> str:
+    """How people call it."""
+    return str(subject) if isinstance(subject, TopicPartition) else f"{subject.kind} {subject.name}"
+
+
 class Answered(NamedTuple):
     """The answer to `Alter`, `Cancel`, `Configure` or `Elect`; a subject that is missing is `Kind.UNKNOWN`."""
 

@@ -221,6 +221,8 @@ class Policy(NamedTuple):
     throttle_floor_bytes_per_s: int = 1_000_000
     throttle_ceiling_bytes_per_s: int = 100_000_000
     headroom_share: float = 0.5
+    broker_bytes_per_s: int = 125_000_000
+    """What a broker's network carries."""
     min_isr_guard: bool = True
     stuck_after_ms: int = 300_000
     grace_ms: int = 60_000
@@ -232,6 +234,9 @@ class Policy(NamedTuple):
     idle_look_ms: int = 30_000
     """How often to look when only debts of brokers that are down are left."""
     max_sendings: int = 5
+    """Requests for one batch; what is still not begun then is refused."""
+    max_configurings: int = 3
+    """Requests for a throttle; without it nothing is moved."""
     max_elections: int = 3
 
     @property

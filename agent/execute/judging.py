@@ -1,0 +1,141 @@
+"""Where a partition is on its way, as one look shows it.
+
+Invariant: a partition that could not be seen, or that two parts of the look contradict each other about, is `UNSEEN`
+or `BETWEEN`, and nothing is concluded from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from agent.execute.messages import Seen, SeenMove, SeenPartition
+from agent.execute.state import State, Watch
+from agent.execute.values import Batch, BatchState, Plan, Policy, Target
+from assignors.problem import TopicPartition
+
+
+class Status(Enum):
+    """Where it is."""
+
+    UNSEEN = "it could not be seen"
+    BEFORE = "it has its former replicas"
+    SHUFFLED = "it has its former replicas in another order"
+    MOVING = "it moves as planned"
+    BETWEEN = "it has replicas of both, but is not listed as moving"
+    THERE = "it has the planned replicas"
+    OTHER = "it has, or gets, replicas that we do not know"
+    GONE = "its topic is gone"
+    REPLACED = "its topic is another one of the same name"
+
+
+class View(NamedTuple):
+    """A look, with what is known while it is judged."""
+
+    state: State
+    policy: Policy
+    seen: Seen
+    partitions: dict[TopicPartition, SeenPartition]
+    moves: dict[TopicPartition, SeenMove]
+    plan: Plan | None
+    batch: Batch | None
+
+    def status(self, target: Target) -> Status:
+        """Where that partition is."""
+        return _status(target, self)
+
+    def weak(self, targets: Iterable[Target]) -> TopicPartition | None:
+        """The first of these that is under its min ISR or without a leader; None when none is, or none may ask."""
+        if not self.policy.min_isr_guard:
+            return None
+        return next((target.id for target in targets if _weak(target, self.partitions.get(target.id))), None)
+
+    def lost(self, target: Target) -> bool:
+        """True when a broker that is to get a copy has been down for longer than the grace."""
+        return any(
+            broker not in self.seen.brokers and self.state.down_ms(broker) >= self.policy.grace_ms
+            for broker in target.adding
+        )
+
+
+def view_of(state: State, seen: Seen, policy: Policy) -> View:
+    """The look as rules read it, with its clocks brought up to it."""
+    partitions = {partition.id: partition for partition in seen.partitions}
+    moves = {move.id: move for move in seen.moves}
+    view = View(state, policy, seen, partitions, moves, state.plan, state.batch)
+    return view._replace(state=_watched(view))
+
+
+def open_targets(batch: Batch) -> tuple[Target, ...]:
+    """The targets of a batch that have no end yet."""
+    ended = {end.id for end in batch.ends}
+    return tuple(target for target in batch.targets if target.id not in ended)
+
+
+def _status(target: Target, view: View) -> Status:
+    if target.id.topic in view.seen.gone:
+        return Status.GONE
+    now = view.partitions.get(target.id)
+    if now is None:
+        return Status.UNSEEN
+    if now.topic_id != target.topic_id:
+        return Status.REPLACED
+    move = view.moves.get(target.id)
+    if move is not None:
+        return Status.MOVING if move.target == target.after else Status.OTHER
+    return _at_rest(target, now.replicas)
+
+
+def _at_rest(target: Target, replicas: tuple[int, ...]) -> Status:
+    exact = {target.before: Status.BEFORE, target.after: Status.THERE}
+    if replicas in exact or not target.moves_data:
+        return exact.get(replicas, Status.OTHER)
+    sets = {frozenset(target.before): Status.SHUFFLED, frozenset((*target.before, *target.after)): Status.BETWEEN}
+    return sets.get(frozenset(replicas), Status.OTHER)
+
+
+def _weak(target: Target, now: SeenPartition | None) -> bool:
+    if now is None or now.topic_id != target.topic_id:
+        return False
+    return now.leader is None or (now.min_isr is not None and len(now.isr) < now.min_isr)
+
+
+def _watched(view: View) -> State:
+    """The state with how long everything has been as this look shows it."""
+    state, seen, plan, batch = view.state, view.seen, view.plan, view.batch
+    brokers = {broker for target in plan.targets for broker in (*target.before, *target.after)} if plan else set()
+    former = dict(state.down)
+    down = tuple((broker, former.get(broker, 0)) for broker in sorted(brokers - seen.brokers))
+    if batch is None:
+        return state._replace(down=down, weak_ms=None, watches=())
+    targets = open_targets(batch)
+    weak = view.weak(targets) is not None
+    weak_ms = (state.weak_ms or 0) if weak else None
+    unsure = frozenset(
+        target.id
+        for target in targets
+        # A request takes effect once: what it has moved it will not move again.
+        if target.id in state.unsure and view.status(target) not in (Status.MOVING, Status.THERE)
+    )
+    return state._replace(down=down, weak_ms=weak_ms, watches=_watches(view, targets), unsure=unsure)
+
+
+def _watches(view: View, targets: Iterable[Target]) -> tuple[Watch, ...]:
+    if view.batch is None or view.batch.state is BatchState.INTENT:
+        return ()
+    former = {watch.id: watch for watch in view.state.watches}
+    watches: list[Watch] = []
+    for target in targets:
+        token = _token(target, view)
+        watch = former.get(target.id)
+        watches.append(watch if watch is not None and watch.token == token else Watch(target.id, token))
+    return tuple(watches)
+
+
+def _token(target: Target, view: View) -> tuple[object, ...]:
+    """Equal as long as nothing goes on: replicas in sync, and bytes of the copies."""
+    now = view.partitions.get(target.id)
+    isr = () if now is None else tuple(sorted(now.isr))
+    copied = sum(size for id_, broker, size in view.seen.bytes if id_ == target.id and broker in target.adding)
+    return view.status(target).name, isr, copied

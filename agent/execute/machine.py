@@ -1,0 +1,191 @@
+"""The executor: from what it knows and what happened, what it knows then and what it asks for.
+
+Pure: the live shell and the model checker run these very functions. Invariants, each of them checked over every
+interleaving of two agents, crashes, pauses, late requests, faults of brokers and moves of others:
+
+- nothing is done that is not in the journal, and nothing twice;
+- every throttle of ours is taken away, and no other is touched;
+- an agent that was fenced asks for nothing more;
+- a cancelled partition ends with its former or its planned replicas, and their number never changes;
+- a plan ends once faults do.
+
+What starts after a crash, a restart or a takeover is `resume`, and it does nothing that `step` does not do.
+"""
+
+from __future__ import annotations
+
+from agent.execute.judging import view_of
+from agent.execute.messages import (
+    Accepted,
+    Alter,
+    Answered,
+    Append,
+    Appended,
+    Cancel,
+    Command,
+    Configure,
+    Elect,
+    Event,
+    Fenced,
+    Finish,
+    Kind,
+    Look,
+    Looked,
+    May,
+    Said,
+    Say,
+    Seen,
+    Tick,
+    Word,
+    name,
+)
+from agent.execute.planning import pay_debts, work_on_plan
+from agent.execute.running import Decision, work_on_batch
+from agent.execute.state import State, answered, appended, begin, looking, ticked
+from agent.execute.values import ENDED, Plan, PlanState, Policy, Records
+
+Commands = tuple[Command, ...]
+
+_WORDS: dict[tuple[Word, PlanState], PlanState] = {
+    (Word.CANCEL, PlanState.OPEN): PlanState.CANCELLING,
+    (Word.CANCEL, PlanState.ELECTING): PlanState.CANCELLING,
+    (Word.ROLLBACK, PlanState.OPEN): PlanState.ROLLING_BACK,
+    (Word.ROLLBACK, PlanState.ELECTING): PlanState.ROLLING_BACK,
+    (Word.ROLLBACK, PlanState.CANCELLING): PlanState.ROLLING_BACK,
+}
+"""Which word leads where; any other says that it comes too late."""
+
+
+def resume(records: Records, policy: Policy) -> tuple[State, Commands]:
+    """The state of an agent that begins to lead, and its first command: a look, if there is anything to look for."""
+    return _go_on(begin(records, policy))
+
+
+def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
+    """The state after the event, and what is asked for: one asking command at most, and none while one is awaited."""
+    if state.fenced:
+        return state, ()
+    if isinstance(event, Looked | Appended | Answered):
+        return _answer(state, event, policy)
+    match event:
+        case Tick(elapsed_ms):
+            state = ticked(state, elapsed_ms, policy)
+        case Said():
+            state = state._replace(words=(*state.words, event))
+        case Accepted(plan):
+            state = state._replace(incoming=(*state.incoming, plan))
+        case May(may, sentence):
+            state = state._replace(may=may, may_not="" if may else sentence)
+        case Fenced():
+            return state._replace(fenced=True, waiting=None), ()
+    return _go_on(state)
+
+
+def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -> tuple[State, Commands]:
+    """The answer to what was asked for. One that nobody waits for changes nothing."""
+    asked = state.waiting
+    if isinstance(event, Looked) and isinstance(asked, Look):
+        state = state._replace(waiting=None)
+        return (
+            _go_on(state._replace(next_look_ms=policy.look_ms))
+            if event.seen is None
+            else _decide(state, event.seen, policy)
+        )
+    if isinstance(event, Appended) and isinstance(asked, Append):
+        return _written(state, asked)
+    if isinstance(event, Answered) and isinstance(asked, Alter | Cancel | Configure | Elect):
+        return _go_on(*_troubles(answered(state, asked, event, policy), event))
+    return state, ()
+
+
+def _go_on(state: State, says: Commands = ()) -> tuple[State, Commands]:
+    """Write down what people said, then look when it is time; nothing while an answer is awaited."""
+    if state.waiting is not None:
+        return state, says
+    if state.words or state.incoming:
+        state, append, more = _heard(state)
+        says += more
+        if append.changes:
+            return state._replace(waiting=append), (*says, append)
+    if state.idle or state.next_look_ms > 0:
+        return state, says
+    state, look = looking(state)
+    return state, (*says, look)
+
+
+def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
+    view = view_of(state, seen, policy)
+    decision = _first(work_on_batch(view), pay_debts(view), work_on_plan(view))
+    state, says = view.state, decision.says
+    if decision.append is not None:
+        return state._replace(waiting=decision.append), (*says, decision.append)
+    if decision.wait_for and decision.wait_for != state.said:
+        says = (*says, Say(alarm=False, sentence=decision.wait_for))
+    pause = policy.look_ms if state.records.plans else policy.idle_look_ms
+    # People may have said something while the look was under way.
+    return _go_on(state._replace(said=decision.wait_for or state.said, next_look_ms=pause), says)
+
+
+def _first(*decisions: Decision | None) -> Decision:
+    """The first that does something; else the first that says what is waited for."""
+    made = [decision for decision in decisions if decision is not None]
+    return next((it for it in made if it.append is not None), made[0] if made else Decision())
+
+
+def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:
+    """Tell what was refused, once."""
+    sentences = {
+        Kind.REFUSED: "the controller refuses",
+        Kind.UNCLEAN: "cannot be cancelled without an unclean election; it is kept, and cancelled when it can be",
+    }
+    bad = [result for result in answer.results if result.kind in sentences]
+    if not bad:
+        return state, ()
+    words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
+    return state._replace(said=words), (Say(alarm=True, sentence=words),) if words != state.said else ()
+
+
+def _written(state: State, append: Append) -> tuple[State, Commands]:
+    after = appended(state, append)
+    finished = tuple(
+        Finish(change.proposal_id, change.state, change.sentence)
+        for change in append.changes
+        if isinstance(change, Plan) and change.state in ENDED
+    )
+    if append.then is not None:
+        return after, (*finished, append.then)
+    return _go_on(after, finished)
+
+
+def _heard(state: State) -> tuple[State, Append, Commands]:
+    """What people said, as changes of plans."""
+    plans = {plan.proposal_id: plan for plan in state.records.plans}
+    says: list[Command] = []
+    changed: dict[str, Plan] = {}
+    order = max((plan.order for plan in state.records.plans), default=0)
+    for plan in state.incoming:
+        if plan.proposal_id in state.records.known or plan.proposal_id in changed:
+            says.append(Say(alarm=False, sentence=f"{plan.proposal_id} was accepted before"))
+            continue
+        order += 1
+        plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
+    for said in state.words:
+        former = plans.get(said.proposal_id)
+        after = None if former is None else _after_word(former, said)
+        if after is None or after == former:
+            says.append(Say(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
+            continue
+        plans[said.proposal_id] = changed[said.proposal_id] = after
+    return state._replace(words=(), incoming=()), Append(tuple(changed.values())), tuple(says)
+
+
+def _after_word(plan: Plan, said: Said) -> Plan | None:
+    """The plan as the word makes it; None where it comes too late."""
+    if said.word in (Word.PAUSE, Word.RESUME):
+        running = plan.state in (PlanState.OPEN, PlanState.ELECTING)
+        return plan._replace(paused=said.word is Word.PAUSE) if running else None
+    state = _WORDS.get((said.word, plan.state))
+    if state is None:
+        return None
+    by = f" by {said.who}" if said.who else ""
+    return plan._replace(state=state, paused=False, elections=0, sentence=f"{state.value}{by}")

@@ -1,0 +1,179 @@
+"""What is next when no batch is open: pay debts, begin a batch, elect, or finish.
+
+Invariants: a batch begins only when no earlier request can take effect, no throttle of ours is left that can be taken
+away, nobody else moves anything, and no partition that the plan still touches is under its min ISR. What cannot be
+known holds it. A plan finishes when each of its partitions has an end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agent.execute.batches import next_batch
+from agent.execute.judging import Status, View
+from agent.execute.messages import Append, Configure, Elect, Say
+from agent.execute.running import ENDS, Decision
+from agent.execute.throttles import Standing, clearing, rate_of, resources_of, setting, standing, wanted
+from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target
+
+
+def pay_debts(view: View) -> Decision | None:
+    """Take away throttles that no open batch needs. A broker that is down owes until it is back."""
+    owed = [debt for debt in view.state.records.debts if not _needed(debt, view.batch)]
+    found = {debt: standing(debt, view.seen) for debt in owed}
+    if not view.state.calm:
+        # A request that sets it may still be on its way, and one that takes it away must not be sent twice.
+        return Decision(wait_for="waiting until no request can be on its way") if owed and view.batch is None else None
+    paid = tuple(Paid(debt.resource, debt.key) for debt, it in found.items() if it is Standing.GONE)
+    if paid:
+        return Decision(Append(paid))
+    due = tuple(debt for debt, it in found.items() if it is Standing.STANDS)
+    if not due:
+        return None
+    return Decision(Append(due, Configure(tuple(clearing(debt, view.seen) for debt in due))))
+
+
+def work_on_plan(view: View) -> Decision | None:
+    """The next thing to do for the plan; None when there is none, or a batch is open."""
+    plan = view.plan
+    if plan is None or view.batch is not None:
+        return None
+    if not view.state.calm:
+        return Decision(wait_for="waiting until no request can be on its way")
+    if plan.state is PlanState.CANCELLING:
+        return _finish(plan, PlanState.CANCELLED, _ends(view, plan, back=False))
+    pending = _pending(view, plan)
+    return (
+        _close_at_once(view, plan, pending)
+        or _hold(view, plan, pending)
+        or _begin(view, plan, pending)
+        or _end(view, plan)
+    )
+
+
+def numbered(view: View, plan: Plan) -> int:
+    """The number of the plan's next batch."""
+    numbers = (it.number for it in view.state.records.batches if it.proposal_id == plan.proposal_id)
+    return 1 + max(numbers, default=0)
+
+
+def _needed(debt: Debt, batch: Batch | None) -> bool:
+    return batch is not None and (debt.proposal_id, debt.number) == (batch.proposal_id, batch.number)
+
+
+def _ends(view: View, plan: Plan, *, back: bool) -> dict[object, End]:
+    """Partition -> its end in that direction."""
+    batches = (it for it in view.state.records.batches if it.proposal_id == plan.proposal_id and it.back is back)
+    return {end.id: end.end for batch in batches for end in batch.ends}
+
+
+def _pending(view: View, plan: Plan) -> tuple[Target, ...]:
+    """What has still to go through a batch, in the direction of the plan."""
+    forward = _ends(view, plan, back=False)
+    if plan.state is not PlanState.ROLLING_BACK:
+        return tuple(target for target in plan.targets if target.id not in forward)
+    back = _ends(view, plan, back=True)
+    return tuple(it.back() for it in plan.targets if forward.get(it.id) is End.DONE and it.id not in back)
+
+
+def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
+    """Partitions that need no move, or cannot have one, get their end. What others still move is waited for."""
+    ends: list[PartitionEnd] = []
+    for target in pending:
+        status = view.status(target)
+        end = End.CHANGED if status is Status.SHUFFLED else None if status is Status.BETWEEN else ENDS.get(status)
+        if end is None and view.lost(target):
+            end = End.SKIPPED
+        if end is not None and target.id not in view.moves:
+            ends.append(PartitionEnd(target.id, end))
+    if not ends:
+        return None
+    ended = {end.id for end in ends}
+    batch = Batch(
+        plan.proposal_id,
+        numbered(view, plan),
+        tuple(target for target in pending if target.id in ended),
+        BatchState.CLOSED,
+        back=plan.state is PlanState.ROLLING_BACK,
+        ends=tuple(sorted(ends)),
+    )
+    return Decision(Append((batch,)))
+
+
+def _hold(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
+    """Why nothing begins now; what could lose data first."""
+    why = _unsafe(view, plan, pending) if pending else None
+    if why is None and plan.state is not PlanState.ROLLING_BACK:
+        why = "the plan is paused" if plan.paused else None if view.state.may else view.state.may_not
+    return None if why is None else Decision(wait_for=f"no new batch: {why}")
+
+
+def _unsafe(view: View, plan: Plan, pending: tuple[Target, ...]) -> str | None:
+    if (weak := view.weak(plan.targets)) is not None:
+        return f"{weak} is under its min ISR"
+    known = view.partitions
+    hidden = (it.id for it in pending if it.id in known and known[it.id].min_isr is None)
+    if view.policy.min_isr_guard and (unknown := next(hidden, None)):
+        return f"the min ISR of {unknown} is not known"
+    if others := view.seen.moves:
+        return f"{len(others)} partitions are moved by someone else, {others[0].id} first"
+    if unread := sorted(view.seen.unread & set(resources_of(pending, ()))):
+        return f"the settings of {unread[0].kind} {unread[0].name} did not answer"
+    return None
+
+
+def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
+    up = view.seen.brokers
+    ready = [it for it in pending if view.status(it) is Status.BEFORE and up.issuperset(it.adding)]
+    if not pending:
+        return None
+    if not ready:
+        return Decision(wait_for="no new batch: what is left cannot be seen, or needs a broker that is down")
+    targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
+    moves_data = any(target.moves_data for target in targets)
+    rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
+    batch = Batch(
+        plan.proposal_id,
+        numbered(view, plan),
+        targets,
+        back=plan.state is PlanState.ROLLING_BACK,
+        rate_bytes_per_s=rate,
+    )
+    throttle = wanted(batch, view.seen)
+    debts = tuple(debt._replace(tries=1) for debt in throttle.debts)
+    then = Configure(tuple(setting(debt) for debt in debts)) if debts else None
+    says = tuple(Say(alarm=False, sentence=sentence) for sentence in throttle.left)
+    return Decision(Append((batch, *debts), then), says)
+
+
+def _end(view: View, plan: Plan) -> Decision:
+    """Elect preferred leaders, then finish."""
+    back = plan.state is PlanState.ROLLING_BACK
+    ends = _ends(view, plan, back=back)
+    done = [target.back() if back else target for target in plan.targets if ends.get(target.id) is End.DONE]
+    late = tuple(target.id for target in done if _led_by_another(view, target))
+    if late and plan.elections < view.policy.max_elections:
+        state = plan.state if back else PlanState.ELECTING
+        return Decision(Append((plan._replace(state=state, elections=plan.elections + 1),), Elect(late)))
+    led = f"{len(late)} are not led by their preferred leader" if late else ""
+    well = all(end in (End.DONE, End.GONE) for end in ends.values())
+    state = PlanState.ROLLED_BACK if back else PlanState.DONE
+    return _finish(plan, state if well else PlanState.FAILED, ends, led)
+
+
+def _led_by_another(view: View, target: Target) -> bool:
+    """True when its preferred leader could lead it and does not."""
+    now, preferred = view.partitions.get(target.id), target.after[0]
+    if now is None or now.topic_id != target.topic_id or now.replicas != target.after:
+        return False
+    return now.leader != preferred and preferred in now.isr and preferred in view.seen.brokers
+
+
+def _finish(plan: Plan, state: PlanState, ends: dict[object, End], more: str = "") -> Decision:
+    counts = Counter(ends.values())
+    parts = [f"{counts[end]}: {end.value}" for end in End if counts[end]]
+    begun = len(plan.targets) - len(ends)
+    if state is PlanState.CANCELLED and begun:
+        parts.append(f"{begun} were not begun")
+    sentence = "; ".join([part for part in (plan.sentence, *parts, more) if part])
+    return Decision(Append((plan._replace(state=state, sentence=sentence),)))

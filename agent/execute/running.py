@@ -1,0 +1,261 @@
+"""What is next for the open batch.
+
+The order is from what must not be lost to what may wait: write down what has ended; cancel what is to be cancelled;
+close; take back a batch that was never sent; set the throttle and see it set; send; ask again where the controller took
+no notice; give a stuck batch more room, once. Invariants: every request follows right after the append that announces
+it, and rests on a look taken after everything that was written before. Only what was seen to be at its former replicas,
+with no request on its way, is asked for again. Nothing is closed while a request may still take effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.execute.judging import Status, View, open_targets
+from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Say
+from agent.execute.throttles import Standing, complete, setting, standing
+from agent.execute.values import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    Batch,
+    BatchState,
+    Debt,
+    End,
+    PartitionEnd,
+    Plan,
+    PlanState,
+    Target,
+)
+from assignors.problem import TopicPartition
+
+
+class Decision(NamedTuple):
+    """What to do about a look: something, or wait and say what for."""
+
+    append: Append | None = None
+    says: tuple[Say, ...] = ()
+    wait_for: str = ""
+
+
+def work_on_batch(view: View) -> Decision | None:
+    """The next thing to do for the open batch; None when there is no open batch."""
+    if view.batch is None or view.plan is None:
+        return None
+    batch, plan = view.batch, view.plan
+    statuses = {target: view.status(target) for target in open_targets(batch)}
+    return (
+        _record(view, batch, plan, statuses)
+        or _give_up(view, batch, plan)
+        or (_prepare(view, batch, plan, statuses) if batch.state is BatchState.INTENT else None)
+        or (_send_again(view, batch, statuses) if batch.state is BatchState.SENT else None)
+        or _repace(view, batch, statuses)
+        or Decision(wait_for=_waiting(view, batch, statuses))
+    )
+
+
+ENDS = {
+    Status.THERE: End.DONE,
+    Status.GONE: End.GONE,
+    Status.REPLACED: End.REPLACED,
+    Status.OTHER: End.CHANGED,
+    Status.BETWEEN: End.CHANGED,
+}
+"""How a partition has ended that needs, or can have, no move any more."""
+
+
+# --- what has ended, and what is to be cancelled -----------------------------------------------------------
+
+
+def _record(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision | None:
+    ends = [PartitionEnd(target.id, end) for target in statuses if (end := _end(view, batch, target, statuses[target]))]
+    ended = {end.id for end in ends}
+    left = {target: status for target, status in statuses.items() if target.id not in ended}
+    reasons = {target.id: why for target in left if (why := _why_cancel(view, batch, plan, target))}
+    cancelling = tuple(sorted({*batch.cancelling, *reasons})) if batch.state is not BatchState.INTENT else ()
+    changed = batch._replace(ends=tuple(sorted((*batch.ends, *ends))), cancelling=cancelling)
+    if view.state.calm and not left:
+        changed = changed._replace(state=BatchState.CLOSED)
+    runs = tuple(
+        target.id
+        for target, status in left.items()
+        if status is Status.MOVING and target.id in cancelling and target.id not in view.state.uncancelled
+    )
+    then = Cancel(runs) if runs else _restore(view, changed, left)
+    if isinstance(then, Alter):
+        changed = changed._replace(sendings=changed.sendings + 1)
+    if changed == batch and then is None:
+        return None
+    news = [f"{id_}: {reasons[id_]}; its move is cancelled" for id_ in cancelling if id_ not in batch.cancelling]
+    return Decision(Append((changed,), then), tuple(Say(alarm=True, sentence=sentence) for sentence in news))
+
+
+def _end(view: View, batch: Batch, target: Target, status: Status) -> End | None:
+    """How it has ended; None while it has not, or while a request on its way may still change that."""
+    if target.id in view.state.unsure and status is not Status.THERE:
+        return None
+    if status is Status.BEFORE:
+        return None if batch.state is BatchState.INTENT else _end_before(view, batch, target)
+    if status is Status.SHUFFLED:
+        return _end_shuffled(view, batch, target)
+    if status is Status.BETWEEN and view.state.idle_ms(target.id) < view.policy.stuck_after_ms:
+        return None
+    # What someone else moves before we do is waited for.
+    waits = status is Status.OTHER and batch.state is BatchState.INTENT and target.id in view.moves
+    return None if waits else ENDS.get(status)
+
+
+def _end_shuffled(view: View, batch: Batch, target: Target) -> End | None:
+    """A cancel leaves the former replicas in another order, which is mended by one more request."""
+    if target.id not in batch.cancelling:
+        return End.CHANGED
+    return End.BACK if batch.sendings >= 2 * view.policy.max_sendings else None
+
+
+def _end_before(view: View, batch: Batch, target: Target) -> End | None:
+    if target.id in view.state.refused:
+        return End.REFUSED
+    if target.id in batch.cancelling:
+        return End.BACK
+    if target.id in view.state.acked or batch.state is BatchState.ACKED:
+        # The list of reassignments is the controller's own, but replicas are told by brokers that may lag behind it.
+        return End.BACK if view.state.idle_ms(target.id) >= view.policy.request_timeout_ms else None
+    return End.REFUSED if batch.sendings >= view.policy.max_sendings else None
+
+
+def _why_cancel(view: View, batch: Batch, plan: Plan, target: Target) -> str | None:
+    if target.id in batch.cancelling:
+        return None
+    if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
+        return plan.sentence or "its plan is cancelled"
+    if view.lost(target):
+        return "a broker that is to get a copy is down"
+    if batch.repaced and view.state.idle_ms(target.id) >= view.policy.stuck_after_ms:
+        return "no progress"
+    return None
+
+
+def _restore(view: View, batch: Batch, left: dict[Target, Status]) -> Alter | None:
+    moves = tuple(
+        Move(target.id, target.topic_id, view.partitions[target.id].replicas, target.before)
+        for target, status in left.items()
+        if status is Status.SHUFFLED and target.id in batch.cancelling and target.id not in view.state.unsure
+    )
+    return Alter(moves) if moves else None
+
+
+# --- reasons to stop ---------------------------------------------------------------------------------------
+
+
+def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
+    """A batch that was not sent is withdrawn; one that runs while a partition is under its min ISR is cancelled."""
+    if batch.state is BatchState.INTENT and (why := _not_now(view, batch, plan, view.weak(plan.targets))):
+        return Decision(Append((batch._replace(state=BatchState.CLOSED, sentence=why),)))
+    weak = view.weak(open_targets(batch))
+    if weak is None or plan.state is not PlanState.OPEN or (view.state.weak_ms or 0) < view.policy.grace_ms:
+        return None
+    sentence = f"{weak} is under its min ISR"
+    return Decision(
+        Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
+        (Say(alarm=True, sentence=f"{sentence}: the plan is cancelled and what has not ended goes back"),),
+    )
+
+
+def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) -> str | None:
+    """Why an intent is not carried out after all."""
+    if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
+        return plan.sentence or "its plan is cancelled"
+    if not batch.back and (plan.paused or not view.state.may):
+        return "its plan is paused" if plan.paused else view.state.may_not
+    if weak is not None:
+        return f"{weak} is under its min ISR"
+    if view.seen.moves:
+        return f"someone else moves {view.seen.moves[0].id}"
+    return None
+
+
+# --- throttle, then send -----------------------------------------------------------------------------------
+
+
+def _prepare(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision | None:
+    missing = tuple(debt for debt in _debts(view, batch) if not complete(debt, view.seen))
+    if missing:
+        return _throttle_again(view, plan, missing)
+    if any(status is not Status.BEFORE for status in statuses.values()):
+        return None
+    sent = batch._replace(state=BatchState.SENT, sendings=batch.sendings + 1)
+    return Decision(Append((sent,), _alter(statuses)))
+
+
+def _throttle_again(view: View, plan: Plan, missing: tuple[Debt, ...]) -> Decision:
+    if max(debt.tries for debt in missing) >= view.policy.max_configurings:
+        sentence = f"{missing[0].key} of {missing[0].resource.kind} {missing[0].resource.name} cannot be set"
+        return Decision(
+            Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
+            (Say(alarm=True, sentence=f"{sentence}: nothing is moved without a throttle"),),
+        )
+    again = tuple(debt._replace(tries=debt.tries + 1) for debt in missing)
+    return Decision(Append(again, Configure(tuple(setting(debt) for debt in again))))
+
+
+def _send_again(view: View, batch: Batch, statuses: dict[Target, Status]) -> Decision | None:
+    """Ask again for what the controller took no notice of; when all is answered, say so."""
+    held = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
+    quiet = {target: it for target, it in statuses.items() if it is Status.BEFORE and target.id not in held}
+    if quiet and view.weak(quiet) is None:
+        again = batch._replace(sendings=batch.sendings + 1)
+        return Decision(Append((again,), _alter(quiet)))
+    if quiet or any(target.id in view.state.unsure or it is Status.UNSEEN for target, it in statuses.items()):
+        return None
+    return Decision(Append((batch._replace(state=BatchState.ACKED),))) if statuses else None
+
+
+def _alter(targets: Iterable[Target]) -> Alter:
+    return Alter(tuple(Move(target.id, target.topic_id, target.before, target.after) for target in targets))
+
+
+# --- stuck ---------------------------------------------------------------------------------------------------
+
+
+def _repace(view: View, batch: Batch, statuses: dict[Target, Status]) -> Decision | None:
+    """Name what is stuck and double the rate of the batch within the ceiling, once."""
+    patience = view.policy.stuck_after_ms
+    stuck = [
+        target.id
+        for target, status in statuses.items()
+        if status is Status.MOVING and target.id not in batch.cancelling and view.state.idle_ms(target.id) >= patience
+    ]
+    if batch.repaced or not stuck:
+        return None
+    rate = batch.rate_bytes_per_s
+    faster = None if rate is None else max(rate, min(2 * rate, view.policy.throttle_ceiling_bytes_per_s))
+    rates = (debt for debt in _debts(view, batch) if debt.key in (LEADER_RATE, FOLLOWER_RATE))
+    debts = tuple(
+        debt._replace(ours=str(faster), formerly=debt.ours)
+        for debt in rates
+        if faster != rate and standing(debt, view.seen) is Standing.STANDS
+    )
+    named = ", ".join(str(id_) for id_ in stuck[:5])
+    sentence = f"no progress for {patience // 1000} s: {named}" + (f"; the rate is now {faster} B/s" if debts else "")
+    changes: tuple[Batch | Debt, ...] = (
+        batch._replace(repaced=True, rate_bytes_per_s=faster if debts else rate),
+        *debts,
+    )
+    then = Configure(tuple(setting(debt) for debt in debts)) if debts else None
+    return Decision(Append(changes, then), (Say(alarm=True, sentence=sentence),))
+
+
+def _debts(view: View, batch: Batch) -> tuple[Debt, ...]:
+    """The debts of that batch."""
+    key = (batch.proposal_id, batch.number)
+    return tuple(debt for debt in view.state.records.debts if (debt.proposal_id, debt.number) == key)
+
+
+def _waiting(view: View, batch: Batch, statuses: dict[Target, Status]) -> str:
+    if not statuses or view.state.unsure:
+        return f"batch {batch.number}: waiting until no request can be on its way"
+    if batch.cancelling:
+        return f"batch {batch.number}: waiting for cancelled moves to be taken back"
+    if (weak := view.weak(statuses)) is not None:
+        return f"batch {batch.number}: {weak} is under its min ISR"
+    return f"batch {batch.number}: {len(statuses)} partitions on their way"

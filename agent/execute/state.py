@@ -1,0 +1,215 @@
+"""What an executor knows between two events, and how events change it.
+
+Invariant: all that matters is in ``records``, which says what the journal says. The rest is patience (how long
+something has been so) and caution (what may still take effect); `resume` starts it from nothing, always on the cautious
+side. A look is used for one decision and never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.execute.messages import (
+    Act,
+    Alter,
+    Answered,
+    Append,
+    Ask,
+    Cancel,
+    Elect,
+    Kind,
+    Look,
+    Said,
+)
+from agent.execute.throttles import resources_of
+from agent.execute.values import Batch, BatchState, Change, Debt, Paid, Plan, Policy, Records, Resource
+from assignors.problem import TopicPartition
+
+
+class Watch(NamedTuple):
+    """How long a partition of the batch has shown the same."""
+
+    id: TopicPartition
+    token: tuple[object, ...]
+    idle_ms: int = 0
+
+
+class State(NamedTuple):
+    """An executor between two events."""
+
+    records: Records
+    waiting: Ask | None = None
+    """The command whose answer is awaited."""
+    settle_ms: int = 0
+    """Until then a request of a former leader, or one without an answer, may still take effect."""
+    calm: bool = False
+    """No such request was left when the latest look began. Nothing is ever closed without it."""
+    next_look_ms: int = 0
+    unsure: frozenset[TopicPartition] = frozenset()
+    """Partitions that a reassignment of ours may still begin to move."""
+    uncancelled: frozenset[TopicPartition] = frozenset()
+    """Partitions for which a cancel of ours may still be under way."""
+    acked: frozenset[TopicPartition] = frozenset()
+    refused: frozenset[TopicPartition] = frozenset()
+    watches: tuple[Watch, ...] = ()
+    down: tuple[tuple[int, int], ...] = ()
+    """(broker of the plan, how long it has been down)."""
+    weak_ms: int | None = None
+    """How long a partition of the open batch has been under its min ISR; None: none is."""
+    may: bool = False
+    may_not: str = ""
+    words: tuple[Said, ...] = ()
+    incoming: tuple[Plan, ...] = ()
+    said: str = ""
+    """The latest sentence about waiting, so that it is said once."""
+    fenced: bool = False
+
+    @property
+    def batch(self) -> Batch | None:
+        """The open batch; there is one at most."""
+        return next((batch for batch in self.records.batches if batch.state is not BatchState.CLOSED), None)
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan to work on: that of the open batch, else the first that is not paused."""
+        batch, plans = self.batch, self.records.plans
+        if batch is not None:
+            return next(plan for plan in plans if plan.proposal_id == batch.proposal_id)
+        return next((plan for plan in plans if not plan.paused), plans[0] if plans else None)
+
+    @property
+    def idle(self) -> bool:
+        """True when there is nothing to look for."""
+        return not self.records.plans and not self.records.debts
+
+    def down_ms(self, broker: int) -> int:
+        """How long a broker has been down; 0 for one that is up or was just lost."""
+        return dict(self.down).get(broker, 0)
+
+    def idle_ms(self, partition: TopicPartition) -> int:
+        """How long a partition of the batch has shown the same."""
+        return next((watch.idle_ms for watch in self.watches if watch.id == partition), 0)
+
+
+def begin(records: Records, policy: Policy) -> State:
+    """The state of an agent that has just taken over, or just started: everything may still be under way."""
+    state = State(records)
+    batch = state.batch
+    if batch is None and not records.debts:
+        return state
+    state = state._replace(settle_ms=policy.settle_ms)
+    if batch is None:
+        return state
+    open_ids = frozenset(target.id for target in batch.targets) - {end.id for end in batch.ends}
+    unsure = open_ids if batch.state is BatchState.SENT else frozenset[TopicPartition]()
+    return state._replace(unsure=unsure, uncancelled=frozenset(batch.cancelling))
+
+
+def ticked(state: State, elapsed_ms: int, policy: Policy) -> State:
+    """The state when time has passed. Clocks stop where waiting longer makes no difference."""
+    return state._replace(
+        settle_ms=max(0, state.settle_ms - elapsed_ms),
+        next_look_ms=max(0, state.next_look_ms - elapsed_ms),
+        watches=tuple(
+            watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, policy.stuck_after_ms)) for watch in state.watches
+        ),
+        down=tuple((broker, min(ms + elapsed_ms, policy.grace_ms)) for broker, ms in state.down),
+        weak_ms=None if state.weak_ms is None else min(state.weak_ms + elapsed_ms, policy.grace_ms),
+    )
+
+
+def looking(state: State) -> tuple[State, Look]:
+    """The state that asks for a look, and the look."""
+    calm = state.settle_ms == 0
+    none: frozenset[TopicPartition] = frozenset()
+    topics, resources = _interesting(state.plan, state.records.debts)
+    look = Look(topics, resources)
+    unsure, uncancelled = (none, none) if calm else (state.unsure, state.uncancelled)
+    return state._replace(waiting=look, calm=calm, unsure=unsure, uncancelled=uncancelled), look
+
+
+def appended(state: State, append: Append) -> State:
+    """The state once the changes are durable; what comes next is already awaited."""
+    records = state.records
+    for change in append.changes:
+        records = _changed(records, change)
+    state = state._replace(records=records, waiting=append.then, next_look_ms=0)
+    batch = state.batch
+    if batch is None:
+        none: frozenset[TopicPartition] = frozenset()
+        state = state._replace(acked=none, refused=none, watches=(), weak_ms=None)
+    elif any(isinstance(change, Batch) and change.repaced for change in append.changes):
+        state = state._replace(watches=tuple(watch._replace(idle_ms=0) for watch in state.watches))
+    return state
+
+
+def answered(state: State, act: Act, answer: Answered, policy: Policy) -> State:
+    """The state when a request was answered, or was not."""
+    kinds: Mapping[object, Kind] = {result.subject: result.kind for result in answer.results}
+    told = {subject: kinds.get(subject, Kind.UNKNOWN) for subject in _subjects(act)}
+    by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in Kind}
+    state = state._replace(waiting=None)
+    if by_kind[Kind.UNKNOWN]:
+        state = state._replace(settle_ms=policy.settle_ms)
+    if isinstance(act, Alter):
+        state = state._replace(
+            unsure=state.unsure | _partitions(by_kind[Kind.UNKNOWN]),
+            acked=state.acked | _partitions(by_kind[Kind.OK]),
+            refused=state.refused | _partitions(by_kind[Kind.REFUSED]),
+        )
+    elif isinstance(act, Cancel):
+        state = state._replace(uncancelled=state.uncancelled | _partitions(by_kind[Kind.UNKNOWN]))
+    # What did not simply succeed is looked at after a while, lest it is asked for in a tight loop.
+    paced = isinstance(act, Elect) or len(by_kind[Kind.OK]) < len(told)
+    return state._replace(next_look_ms=policy.look_ms if paced else 0)
+
+
+def _subjects(act: Act) -> Iterable[TopicPartition | Resource]:
+    match act:
+        case Alter(moves):
+            return [move.id for move in moves]
+        case Cancel(partitions) | Elect(partitions):
+            return partitions
+        case _:
+            return [setting.resource for setting in act.settings]
+
+
+def _partitions(subjects: Iterable[object]) -> frozenset[TopicPartition]:
+    return frozenset(subject for subject in subjects if isinstance(subject, TopicPartition))
+
+
+def _interesting(plan: Plan | None, debts: tuple[Debt, ...]) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
+    targets = () if plan is None else plan.targets
+    topics = {target.id.topic for target in targets}
+    topics.update(debt.resource.name for debt in debts if debt.resource.kind == "topic")
+    return tuple(sorted(topics)), resources_of(targets, debts)
+
+
+def _changed(records: Records, change: Change) -> Records:
+    match change:
+        case Plan():
+            return _with_plan(records, change)
+        case Batch():
+            key = (change.proposal_id, change.number)
+            rest = [batch for batch in records.batches if (batch.proposal_id, batch.number) != key]
+            return records._replace(batches=tuple(sorted([*rest, change], key=lambda it: (it.proposal_id, it.number))))
+        case Debt():
+            return records._replace(
+                debts=tuple(sorted([*_other_debts(records, change), change], key=lambda it: (it.resource, it.key)))
+            )
+        case _:
+            return records._replace(debts=tuple(_other_debts(records, change)))
+
+
+def _with_plan(records: Records, plan: Plan) -> Records:
+    plans = [other for other in records.plans if other.proposal_id != plan.proposal_id]
+    if plan.ended:
+        batches = tuple(batch for batch in records.batches if batch.proposal_id != plan.proposal_id)
+        return records._replace(plans=tuple(plans), batches=batches)
+    ordered = tuple(sorted([*plans, plan], key=lambda it: it.order))
+    return records._replace(plans=ordered, known=records.known | {plan.proposal_id})
+
+
+def _other_debts(records: Records, change: Debt | Paid) -> list[Debt]:
+    return [debt for debt in records.debts if (debt.resource, debt.key) != (change.resource, change.key)]

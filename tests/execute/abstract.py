@@ -1,0 +1,199 @@
+"""A small abstract cluster for the model checker: what a controller and its brokers make of requests and faults.
+
+It keeps Kafka's rules of KIP-455: a new list replaces a running one, the list of a moving partition is targets and then
+removed replicas, a cancel takes out what was being added and keeps that order, a pure change of order is applied at
+once, and a cancel that would leave no replica in sync is refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent.execute.messages import (
+    Act,
+    Alter,
+    Answered,
+    Cancel,
+    Configure,
+    Kind,
+    Result,
+    Seen,
+    SeenMove,
+    SeenPartition,
+    SeenThrottle,
+)
+from agent.execute.throttles import applied
+from agent.execute.values import Resource
+from assignors.problem import TopicPartition
+
+MIN_ISR = 1
+
+
+class Part(NamedTuple):
+    """One partition as the controller keeps it."""
+
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+    leader: int | None
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    foreign: bool = False
+    """The running move is someone else's."""
+    topic_id: str = "id"
+
+    @property
+    def moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+class Cluster(NamedTuple):
+    """One topic ``t``; no parts at all when it was deleted."""
+
+    parts: tuple[Part, ...]
+    up: frozenset[int]
+    settings: tuple[tuple[Resource, str, str], ...] = ()
+    """Own layer, sorted."""
+    min_isr: int = MIN_ISR
+    harm: str = ""
+    """What a request has just broken that can be told by the cluster alone."""
+
+
+def a_part(*replicas: int) -> Part:
+    return Part(replicas, frozenset(replicas), replicas[0])
+
+
+def seen_of(cluster: Cluster) -> Seen:
+    """What a look shows."""
+    ids = [TopicPartition("t", number) for number in range(len(cluster.parts))]
+    return Seen(
+        brokers=cluster.up,
+        partitions=tuple(
+            SeenPartition(id_, part.topic_id, part.leader, part.replicas, part.isr, cluster.min_isr)
+            for id_, part in zip(ids, cluster.parts, strict=True)
+        ),
+        moves=tuple(
+            SeenMove(id_, part.replicas, part.adding, part.removing)
+            for id_, part in zip(ids, cluster.parts, strict=True)
+            if part.moving
+        ),
+        gone=frozenset() if cluster.parts else frozenset({"t"}),
+        throttles=tuple(SeenThrottle(*setting) for setting in cluster.settings),
+    )
+
+
+def carried_out(cluster: Cluster, act: Act) -> tuple[Cluster, Answered]:
+    """The cluster after the request, and its answer."""
+    if isinstance(act, Configure):
+        return _configured(cluster, act)
+    results: list[Result] = []
+    ids = [move.id for move in act.moves] if isinstance(act, Alter) else act.partitions
+    for index, id_ in enumerate(ids):
+        if not cluster.parts:
+            results.append(Result(id_, Kind.GONE))
+            continue
+        part = cluster.parts[id_.partition]
+        if isinstance(act, Alter):
+            after, kind, harm = _altered(part, act.moves[index].target, cluster.up)
+        elif isinstance(act, Cancel):
+            after, kind, harm = _cancelled(part, cluster.up)
+        else:
+            after, kind, harm = _elected(part, cluster.up)
+        parts = (*cluster.parts[: id_.partition], after, *cluster.parts[id_.partition + 1 :])
+        cluster = cluster._replace(parts=parts, harm=cluster.harm or harm)
+        results.append(Result(id_, kind))
+    return cluster, Answered(tuple(results))
+
+
+def begun(part: Part, target: tuple[int, ...], *, foreign: bool, up: frozenset[int]) -> Part:
+    """The partition with a reassignment to that list."""
+    base = part.target if not part.moving else tuple(it for it in part.replicas if it not in part.adding)
+    adding = tuple(broker for broker in target if broker not in base)
+    removing = tuple(broker for broker in base if broker not in target)
+    part = part._replace(replicas=(*target, *removing), adding=adding, removing=removing, foreign=foreign)
+    return part if part.moving else part._replace(foreign=False, isr=part.isr & set(target))
+
+
+def caught_up(part: Part, up: frozenset[int]) -> Part:
+    """The partition once its copies are whole, as far as brokers are up."""
+    isr = part.isr | (set(part.replicas) & up)
+    if not part.moving or not set(part.target) <= isr:
+        return _led(part._replace(isr=frozenset(isr)), up)
+    target = part.target
+    done = Part(target, frozenset(isr & set(target)), part.leader, topic_id=part.topic_id)
+    return _led(done, up)
+
+
+def lost(cluster: Cluster, broker: int) -> Cluster:
+    """The cluster without that broker; the last replica in sync stays so without a leader."""
+    up = cluster.up - {broker}
+    parts = (part._replace(isr=part.isr - {broker} or part.isr) for part in cluster.parts)
+    return cluster._replace(up=up, parts=tuple(_led(part, up) for part in parts))
+
+
+def back_up(cluster: Cluster, broker: int) -> Cluster:
+    """The cluster with that broker again; what it held before joins in as it catches up."""
+    up = cluster.up | {broker}
+    return cluster._replace(up=up, parts=tuple(_led(part, up) for part in cluster.parts))
+
+
+def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[Part, Kind, str]:
+    if len(target) != len(part.target):
+        return part, Kind.REFUSED, ""
+    harm = ""
+    if part.foreign:
+        harm = "a foreign move was replaced"
+    elif part.topic_id != "id":
+        harm = "a topic made anew was reassigned"
+    elif part.moving or part.replicas == target:
+        harm = "a move was asked for twice"
+    return begun(part, target, foreign=False, up=up), Kind.OK, harm
+
+
+def _cancelled(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+    if not part.moving:
+        return part, Kind.NOT_NEEDED, ""
+    kept = tuple(broker for broker in part.replicas if broker not in part.adding)
+    if not part.isr & set(kept):
+        return part, Kind.UNCLEAN, ""
+    harm = "a foreign move was cancelled" if part.foreign else ""
+    after = Part(kept, part.isr & frozenset(kept), part.leader, topic_id=part.topic_id)
+    return _led(after, up), Kind.OK, harm
+
+
+def _elected(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+    preferred = part.replicas[0]
+    if part.leader == preferred:
+        return part, Kind.NOT_NEEDED, ""
+    if preferred not in part.isr & up:
+        return part, Kind.RETRY, ""
+    return part._replace(leader=preferred), Kind.OK, ""
+
+
+def _led(part: Part, up: frozenset[int]) -> Part:
+    able = [broker for broker in part.replicas if broker in part.isr and broker in up]
+    if part.leader in able:
+        return part
+    return part._replace(leader=able[0] if able else None)
+
+
+def _configured(cluster: Cluster, act: Configure) -> tuple[Cluster, Answered]:
+    settings = {(resource, key): value for resource, key, value in cluster.settings}
+    results: dict[Resource, Kind] = {}
+    for change in act.settings:
+        if change.resource.kind == "broker" and int(change.resource.name) not in cluster.up:
+            results[change.resource] = Kind.RETRY
+            continue
+        if change.resource.kind == "topic" and not cluster.parts:
+            results[change.resource] = Kind.GONE
+            continue
+        results[change.resource] = Kind.OK
+        value = applied(settings.get((change.resource, change.key)), change)
+        settings.pop((change.resource, change.key), None)
+        if value is not None:
+            settings[change.resource, change.key] = value
+    ordered = tuple(sorted((resource, key, value) for (resource, key), value in settings.items()))
+    return cluster._replace(settings=ordered), Answered(tuple(Result(*it) for it in results.items()))
