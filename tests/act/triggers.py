@@ -115,7 +115,7 @@ class Stretch(NamedTuple):
 class GroupWatch:
     """Looks at a group all the time, on a line of its own, and writes down when it is out of Stable."""
 
-    def __init__(self, hand: WireHand, group: str, *, every_s: float = 0.01) -> None:
+    def __init__(self, hand: WireHand, group: str, *, every_s: float = 0.02) -> None:
         self._hand = hand
         self._group = group
         self._every_s = every_s
@@ -126,6 +126,8 @@ class GroupWatch:
         self.generations: set[int] = set()
         """Every generation that a member told while it was looked at."""
         self.last: RawGroup | None = None
+        self.slowest_s = 0.0
+        """The longest time between two looks: what is measured may be longer than it was by so much."""
         self._since: float | None = None
 
     def __enter__(self) -> Self:
@@ -157,6 +159,7 @@ class GroupWatch:
         raise AssertionError(f"group {self._group} did not become Stable within {within_s} s: {self.last}")
 
     def _run(self) -> None:
+        before = time.monotonic()
         while not self._ended.wait(self._every_s):
             try:
                 if self._line is None:
@@ -166,6 +169,7 @@ class GroupWatch:
                 self._line = None
                 continue
             now = time.monotonic()
+            self.slowest_s, before = max(self.slowest_s, now - before), now
             if group.state == "Stable":
                 if self._since is not None:
                     self.stretches.append(Stretch(self._since, now - self._since))

@@ -116,7 +116,8 @@ def verdict(what: TriggerEntry, now: Builder, after_s: float = 10) -> Judgement 
             id="a warm-up took over; of two that could, the first was meant",
         ),
         pytest.param(
-            PROMOTE, an_app("0_0 0_1", ""), an_app("0_0 0_1", "", warm="0_1", generation=5), (TriggerVerdict.NO_EFFECT, 1, 0, ()), id="the warm-up is not caught up after all",
+            PROMOTE, an_app("0_0 0_1", ""), an_app("0_0 0_1", "", warm="0_1", generation=5),
+            (TriggerVerdict.NO_EFFECT, 1, 0, ()), id="the warm-up is not caught up after all",
         ),
         pytest.param(
             STAY, a_group("t-0", "t-1", generation=None), a_group("t-0", "t-1", generation=None),

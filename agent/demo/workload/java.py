@@ -131,6 +131,10 @@ class JavaHost:
         """What happened to assignments after an event's `seq`, oldest first."""
         return cast("list[Json]", self._ask("GET", f"/rebalances?since={since}"))
 
+    def reads(self) -> dict[str, list[int]]:
+        """Java consumer -> when it was given records: epoch milliseconds of its latest polls, oldest first."""
+        return cast("dict[str, list[int]]", self._ask("GET", "/reads"))
+
     def log(self) -> str:
         """What the JVM has printed: warnings and errors of the Kafka clients."""
         log = self._directory / "jvm.log"

@@ -22,6 +22,7 @@ import java.util.concurrent.Executors;
  * GET    /lags?application=ID   see {@link Lags}; the parameter may be left out while there is one application
  * GET    /assignment            what each instance and consumer holds now
  * GET    /rebalances?since=SEQ  what happened to assignments: state, tasks, assigned, revoked, lost, failed
+ * GET    /reads                 consumer → when it was given records, epoch milliseconds
  * GET    /cluster               cluster id, brokers with racks, finalized features
  * POST   /instances             an {@link InstanceSpec}        DELETE /instances/ID?leave=true
  * POST   /consumers             a {@link ConsumerSpec}         DELETE /consumers/ID
@@ -118,6 +119,10 @@ final class ControlServer {
                 return assignment();
             case "/rebalances":
                 return host.events().since(Long.parseLong(query.getOrDefault("since", "0")));
+            case "/reads":
+                final ObjectNode reads = Json.object();
+                host.consumers().forEach(consumer -> reads.set(consumer.id(), consumer.reads()));
+                return reads;
             case "/cluster":
                 return host.cluster();
             default:

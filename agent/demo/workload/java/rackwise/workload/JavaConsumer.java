@@ -3,7 +3,9 @@ package rackwise.workload;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.Collection;
+import java.util.Deque;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
@@ -20,11 +22,13 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 final class JavaConsumer extends Thread {
     private static final Duration POLL = Duration.ofMillis(500);
     private static final long CLOSE_WITHIN_MS = 5_000;
+    private static final int MOST_READS = 20_000;
 
     private final ConsumerSpec spec;
     private final EventLog events;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Set<String> held = new TreeSet<>();
+    private final Deque<Long> reads = new ArrayDeque<>();
     private volatile boolean reading = true;
     private volatile int generation = -1;
     private volatile String failure;
@@ -42,7 +46,9 @@ final class JavaConsumer extends Thread {
         try {
             consumer.subscribe(spec.topics(), new Listener());
             while (reading) {
-                consumer.poll(POLL);
+                if (!consumer.poll(POLL).isEmpty()) {
+                    noteRead();
+                }
             }
         } catch (final WakeupException woken) {
             if (reading) {
@@ -64,6 +70,28 @@ final class JavaConsumer extends Thread {
         } catch (final InterruptedException interrupted) {
             Thread.currentThread().interrupt();
         }
+    }
+
+    /** When it was given records: epoch milliseconds, oldest first, the oldest forgotten beyond a bound. */
+    ArrayNode reads() {
+        final ArrayNode answer = Json.array();
+        synchronized (reads) {
+            reads.forEach(answer::add);
+        }
+        return answer;
+    }
+
+    private void noteRead() {
+        synchronized (reads) {
+            reads.addLast(System.currentTimeMillis());
+            if (reads.size() > MOST_READS) {
+                reads.removeFirst();
+            }
+        }
+    }
+
+    String id() {
+        return spec.id();
     }
 
     ObjectNode assignment() {

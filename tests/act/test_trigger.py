@@ -1,0 +1,223 @@
+"""A trigger and its journal: nothing is asked that was not written down, and what cannot be written is still closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from agent.act.trigger import Trigger
+from agent.clock import Instant
+from agent.decode.encode import encode_subscription
+from agent.decode.values import Subscription
+from agent.errors import FencedOut, JournalUnavailable
+from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
+from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
+from agent.model.snapshot import Snapshot
+from agent.observation import GapCause, RawGroup, RawMember
+from agent.wire.failure import CallFailed
+from agent.wire.membership_calls import JoinAnswer, JoinAsk, RawTransaction
+from assignors.problem import TopicPartition
+from tests.act.triggers import MemoryJournal, a_proposal
+from tests.snapshots import NOW_MS, a_cluster, member
+
+BYTES = encode_subscription(Subscription(3, ("t",), b"\0\0\0\4", (TopicPartition("t", 0),), 4, "a"))
+MEMBERS = (RawMember("m1", None, "c1", "/h", BYTES, b""), RawMember("m2", None, "c2", "/h", BYTES, b""))
+GROUP = RawGroup("g", "Stable", "consumer", "cooperative-sticky", MEMBERS, None)
+LIMITS = ExecuteLimits(trigger=TriggerLimits(transactional=Told.NO))
+
+
+@dataclass
+class Hand:
+    """A cluster with one group, whose coordinator rebalances when a pending id is given back."""
+
+    group: RawGroup = GROUP
+    said: list[str] = field(default_factory=list)
+    asks: list[JoinAsk] = field(default_factory=list)
+    transactions: tuple[RawTransaction, ...] = ()
+    unreachable: bool = False
+    fingerprint: str = "api-0badcafe"
+
+    def group_line(self, group_id: str, deadline_ms: int) -> Hand:
+        if self.unreachable:
+            raise CallFailed(GapCause.UNREACHABLE, "nobody is there")
+        return self
+
+    def describe(self, deadline_ms: int) -> RawGroup:
+        self.said.append("describe")
+        return self.group
+
+    def join(self, ask: JoinAsk, member_id: str, deadline_ms: int) -> JoinAnswer:
+        self.said.append("join")
+        self.asks.append(ask)
+        return JoinAnswer("MEMBER_ID_REQUIRED", "probe")
+
+    def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
+        self.said.append("leave")
+        self.group = self.group._replace(state="PreparingRebalance")
+        return None
+
+    def close(self) -> None:
+        self.said.append("close")
+
+    def list_transactions(self, deadline_ms: int) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
+        return self.transactions, {}
+
+    def describe_transactions(
+        self, transactions: Sequence[RawTransaction], deadline_ms: int
+    ) -> dict[str, tuple[TopicPartition, ...]]:
+        # "g" is 103, so its offsets are in partition 3 of 50.
+        return {row.transactional_id: (TopicPartition("__consumer_offsets", 3),) for row in transactions}
+
+
+class Clock:
+    """Runs when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000_000
+
+    def __call__(self) -> Instant:
+        return Instant(NOW_MS + self.now_ms, self.now_ms)
+
+
+def snapshot() -> Snapshot:
+    built = a_cluster().topic("t", (1,), (2,))
+    return built.group("g", member("m1", "a", "t-0"), member("m2", "b", "t-1")).snapshot()
+
+
+def test_the_intent_is_written_before_and_the_outcome_and_the_way_after() -> None:
+    hand, journal = Hand(), MemoryJournal()
+    steps: list[tuple[str, int]] = []
+    trigger = Trigger(hand, journal, Clock(), LIMITS, on_step=lambda step: steps.append((step, len(journal.kinds))))
+    outcome = trigger.carry_out(a_proposal("g"), snapshot())
+    assert outcome.done, outcome
+    assert steps == [("intended", 1), ("described", 1), ("pending", 1), ("left", 1)]
+    assert journal.kinds == ["intent", "outcome", "learned"]
+    (entry,) = triggers(journal.view())
+    assert (entry.effect, entry.path, entry.open) == (Effect.REBALANCING, Path.PENDING_LEAVE, True)
+    assert entry.expected.holds == {"m1": ("t-0",), "m2": ("t-1",)}
+    assert path_at(journal.view(), "api-0badcafe") is Path.PENDING_LEAVE
+    (ask,) = hand.asks
+    assert (ask.session_timeout_ms, ask.rebalance_timeout_ms, ask.protocol) == (6_000, 6_000, "cooperative-sticky")
+    assert a_proposal("g").id in ask.reason
+    assert hand.said.index("join") < hand.said.index("leave")
+
+
+def test_without_a_durable_intent_nothing_is_asked() -> None:
+    hand, journal = Hand(), MemoryJournal()
+    journal.fails = JournalUnavailable("The journal did not answer")
+    outcome = Trigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert "could not be written" in outcome.sentence
+    assert "join" not in hand.said
+
+
+@pytest.mark.parametrize("when", ["intended", "left"])
+def test_a_fenced_agent_learns_of_it_before_or_after(when: str) -> None:
+    hand, journal = Hand(), MemoryJournal()
+
+    def fence(step: str) -> None:
+        if step == when and when == "left":
+            journal.fails = FencedOut("Another agent took over")
+
+    if when == "intended":
+        journal.fails = FencedOut("Another agent took over")
+    with pytest.raises(FencedOut):
+        Trigger(hand, journal, Clock(), LIMITS, on_step=fence).carry_out(a_proposal("g"), snapshot())
+    assert ("join" in hand.said) is (when == "left")
+    assert hand.said.count("leave") == hand.said.count("join")
+
+
+def test_an_outcome_that_cannot_be_written_leaves_the_intent_to_be_judged() -> None:
+    hand, journal = Hand(), MemoryJournal()
+
+    def fail(step: str) -> None:
+        if step == "left":
+            journal.fails = JournalUnavailable("The journal did not answer")
+
+    outcome = Trigger(hand, journal, Clock(), LIMITS, on_step=fail).carry_out(a_proposal("g"), snapshot())
+    assert outcome.done
+    assert "could not be written down" in outcome.sentence
+    (entry,) = triggers(journal.view())
+    assert (entry.effect, entry.open) == (None, True)
+
+
+def test_whoever_was_frozen_after_its_intent_does_not_ask_any_more() -> None:
+    hand, journal, clock = Hand(), MemoryJournal(), Clock()
+
+    def freeze(step: str) -> None:
+        clock.now_ms += 30_000 if step == "intended" else 0
+
+    outcome = Trigger(hand, journal, clock, LIMITS, on_step=freeze).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert "30000 ms old" in outcome.sentence
+    assert "join" not in hand.said
+    assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+
+
+STATIC = GROUP._replace(members=(MEMBERS[0], MEMBERS[1]._replace(instance_id="one")))
+NEWCOMER = GROUP._replace(members=(*MEMBERS, MEMBERS[0]._replace(member_id="m3")))
+LATER = encode_subscription(Subscription(3, ("t",), b"\0\0\0\5", (), 5, "a"))
+
+
+@pytest.mark.parametrize(
+    ("group", "says"),
+    [
+        pytest.param(GROUP._replace(state="CompletingRebalance"), "CompletingRebalance", id="it is rebalancing"),
+        pytest.param(GROUP._replace(protocol="range"), "gives up all its partitions", id="it has become eager"),
+        pytest.param(STATIC, "static", id="a member has become static"),
+        pytest.param(NEWCOMER, "came or went", id="somebody came"),
+        pytest.param(GROUP._replace(members=MEMBERS[:1]), "came or went", id="somebody went"),
+        pytest.param(
+            GROUP._replace(members=tuple(one._replace(metadata=LATER) for one in MEMBERS)), "has rebalanced since",
+            id="it has rebalanced",
+        ),
+        pytest.param(
+            GROUP._replace(members=(MEMBERS[0], MEMBERS[1]._replace(metadata=b"\xff"))), "cannot be read",
+            id="a member is poisoned",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("when", ["before the intent", "after the intent"])
+def test_a_group_that_is_not_as_it_was_is_left_alone(group: RawGroup, says: str, when: str) -> None:
+    hand, journal = Hand(), MemoryJournal()
+    if when == "before the intent":
+        hand.group = group
+
+    def change(step: str) -> None:
+        if step == "intended":
+            hand.group = group
+
+    outcome = Trigger(hand, journal, Clock(), LIMITS, on_step=change).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert says in outcome.sentence
+    assert "join" not in hand.said
+    assert journal.kinds == ([] if when == "before the intent" else ["intent", "outcome"])
+
+
+def test_a_coordinator_that_cannot_be_reached_is_no_failure_of_the_agent() -> None:
+    journal = MemoryJournal()
+    outcome = Trigger(Hand(unreachable=True), journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert "nobody is there" in outcome.sentence
+    assert journal.kinds == []
+
+
+@pytest.mark.parametrize(
+    ("state", "allowed", "done"),
+    [
+        pytest.param("Ongoing", TriggerLimits(), False, id="a transaction that includes its offsets"),
+        pytest.param("Empty", TriggerLimits(), True, id="an id without a transaction proves nothing"),
+        pytest.param("Ongoing", TriggerLimits(transactional=Told.NO), True, id="the user knows better"),
+        pytest.param("Ongoing", TriggerLimits(allow_transactional=True), True, id="the user allows it all the same"),
+    ],
+)
+def test_transactions_are_looked_for_right_before(state: str, allowed: TriggerLimits, done: bool) -> None:
+    hand, journal = Hand(transactions=(RawTransaction("writer", state, 1),)), MemoryJournal()
+    limits = replace(LIMITS, trigger=allowed)
+    outcome = Trigger(hand, journal, Clock(), limits).carry_out(a_proposal("g"), snapshot())
+    assert outcome.done is done, outcome
+    learned = learned_of(journal.view(), "g")
+    assert (learned is not None and learned.transactional is True) is not done
+    assert ("join" in hand.said) is done

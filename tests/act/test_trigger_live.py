@@ -1,0 +1,302 @@
+"""On real brokers: one trigger, one generation, nothing revoked; and each refusal, with nothing done to the group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as Partition
+
+from agent.act.trigger import Trigger
+from agent.clock import system_clock
+from agent.cluster import EmbeddedCluster
+from agent.cycle import Cycle
+from agent.demo.show import demo_settings
+from agent.demo.workload import Workload
+from agent.execute.refusals import RefusalReason, refusal
+from agent.execute.trigger_judging import judge
+from agent.journal.triggers import Effect, Path, TriggerVerdict, learned_of, path_at, triggers
+from agent.limits import Limits
+from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
+from agent.memory import Memory
+from agent.memory.values import ChangeCause, RackChange
+from agent.model.snapshot import Snapshot
+from agent.wire.hand import WireHand
+from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, told, wire_of
+from tests.eye import Eye
+from tests.observe.live import delete_groups
+from tests.raw_member import RawMember
+from tests.workload import brokers
+
+pytestmark = pytest.mark.integration
+
+COOPERATIVE = "probed"
+STATIC = "probed-static"
+PLAIN = TriggerLimits(transactional=Told.NO)
+"""As an operator sets it for a plain consumer group."""
+
+
+@pytest.fixture(scope="module")
+def hand(demo_cluster: EmbeddedCluster) -> Iterator[WireHand]:
+    with hand_of(demo_cluster.bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def probed(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[None]:
+    """Beside the demo's groups: a cooperative Java group of two, and one with a static member."""
+    names = {COOPERATIVE: ("probed-1", "probed-2"), STATIC: ("probed-static-1",)}
+    for group, members in names.items():
+        for name in members:
+            settings = {"session.timeout.ms": "6000"} | ({"group.instance.id": name} if group == STATIC else {})
+            work.java.start_consumer(name, group, "clicks", rack="a", settings=settings)
+    for group, members in names.items():
+        found = brokers.eventually(lambda g=group: stable(demo_cluster, g), f"{group} is not stable")
+        assert len(found.members) == len(members)
+    yield
+    for members in names.values():
+        for name in members:
+            work.java.stop_consumer(name)
+    # A static member leaves its place behind, which ends with its session.
+    brokers.eventually(lambda: emptied(demo_cluster, *names), "the groups did not end", within_s=30)
+    delete_groups(brokers.admin(demo_cluster), *names)
+
+
+def stable(cluster: EmbeddedCluster, group: str):
+    size = 1 if group == STATIC else 2
+    found = brokers.classic_group(cluster, group)
+    return found if len(found.members) == size else None
+
+
+def emptied(cluster: EmbeddedCluster, *groups: str) -> bool:
+    client = brokers.admin(cluster)
+    return all(not client.list_groups(group, timeout=10)[0].members for group in groups)
+
+
+@pytest.fixture
+def look(demo_cluster: EmbeddedCluster, work: Workload, probed: None) -> Iterator[Eye]:
+    with Eye(demo_settings(demo_cluster, work).settings) as opened:
+        yield opened
+
+
+def limits_of(*, groups: dict[str, TriggerLimits] | None = None, default: TriggerLimits | None = None) -> Limits:
+    execute = ExecuteLimits(group_triggers=groups or {}, trigger=default or TriggerLimits())
+    return Limits(execute=execute, trigger_cooldown_ms=60_000)
+
+
+def settled(eye: Eye, group: str) -> Cycle:
+    return eye.until(
+        lambda cycle: getattr(cycle.snapshot.groups.get(group), "state", None) == "Stable", f"{group} is stable"
+    )
+
+
+# --- a trigger --------------------------------------------------------------------------------------------------
+
+
+def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoked(
+    look: Eye, hand: WireHand, work: Workload
+) -> None:
+    cycle = settled(look, COOPERATIVE)
+    limits, journal = limits_of(groups={COOPERATIVE: PLAIN}), MemoryJournal()
+    proposal = a_proposal(COOPERATIVE)
+    assert refusal(proposal, cycle.snapshot, cycle.after, journal.view(), limits) is None
+    events = work.java.rebalances()[-1]["seq"]
+    with GroupWatch(hand, COOPERATIVE) as watch:
+        before = watch.wait_stable()
+        trigger = Trigger(hand, journal, system_clock, limits.execute)
+        outcome = trigger.carry_out(proposal, cycle.snapshot)
+        assert outcome.done, outcome.sentence
+        assert journal.kinds[0] == "intent"
+        (entry,) = triggers(journal.view())
+        assert (entry.effect, entry.path) == (Effect.REBALANCING, Path.PENDING_LEAVE)
+        generation = max(told(before).values())
+        brokers.eventually(lambda: watch.generation > generation, "no new generation was seen", every_s=0.05)
+        after = watch.wait_stable()
+        again = refusal(proposal, cycle.snapshot, cycle.after, journal.view(), limits)
+        assert again is not None
+        assert again.reason is RefusalReason.UNJUDGED
+        time.sleep(1)  # a second generation would follow at once
+        assert set(told(watch.wait_stable()).values()) == {generation + 1}
+    assert held(after) == held(before), "who reads what is as before"
+    print(f"out of Stable: {[f'{one.lasted_s:.2f} s' for one in watch.stretches]}")
+    assert len(watch.stretches) == 1
+    revoked = [one for one in work.java.rebalances(events)
+               if one["group"] == COOPERATIVE and one["kind"] in ("revoked", "lost") and one["partitions"]]  # fmt: skip
+    assert revoked == []
+    journal.append(*judge(journal.view(), settled(look, COOPERATIVE).snapshot))
+    (entry,) = triggers(journal.view())
+    assert entry.judgement is not None
+    assert entry.judgement.verdict is TriggerVerdict.AS_PREDICTED
+    assert (entry.judgement.rebalances, entry.judgement.beyond) == (1, ())
+    cooling = refusal(proposal, cycle.snapshot, cycle.after, journal.view(), limits)
+    assert cooling is not None
+    assert cooling.reason is RefusalReason.COOLING_DOWN
+    learned = [key for key in journal.view() if key.startswith("learned/trigger-path/")]
+    assert [path_at(journal.view(), key.rpartition("/")[2]) for key in learned] == [Path.PENDING_LEAVE]
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+ROLLED = Memory(cycle=1)
+
+
+@pytest.mark.parametrize(
+    ("group", "limits", "reason", "known_by"),
+    [
+        pytest.param("billing", TriggerLimits(), RefusalReason.EAGER, "seen on the wire", id="an eager group"),
+        pytest.param(STATIC, PLAIN, RefusalReason.STATIC, "seen on the wire", id="a static member"),
+        pytest.param("search", PLAIN, RefusalReason.NOT_CLASSIC, "seen on the wire", id="a KIP-848 group"),
+        pytest.param("shop-next", PLAIN, RefusalReason.NOT_CLASSIC, "seen on the wire", id="a KIP-1071 group"),
+        pytest.param("nobody", PLAIN, RefusalReason.GONE, "seen on the wire", id="a group that is not there"),
+        pytest.param(
+            COOPERATIVE, TriggerLimits(), RefusalReason.TRANSACTIONAL, "not set by trigger.transactional",
+            id="a plain consumer of which nothing is said about transactions",
+        ),
+        pytest.param(
+            COOPERATIVE, replace(PLAIN, long_poll=Told.YES), RefusalReason.LONG_POLL, "set by trigger.long_poll",
+            id="a group that is said to poll seldom",
+        ),
+        pytest.param(
+            COOPERATIVE, replace(PLAIN, rolling=Told.YES), RefusalReason.ROLLING, "set by trigger.rolling",
+            id="a group that is said to be rolled",
+        ),
+        pytest.param(
+            "shop", replace(TriggerLimits(), transactional=Told.YES), RefusalReason.TRANSACTIONAL,
+            "set by trigger.transactional", id="an application that is said to write in transactions",
+        ),
+    ],
+)  # fmt: skip
+def test_a_group_is_refused_with_reason_and_with_how_it_is_known(
+    look: Eye, group: str, limits: TriggerLimits, reason: RefusalReason, known_by: str
+) -> None:
+    cycle = look.until(lambda one: group == "nobody" or shows(one.snapshot, group), f"{group} is shown")
+    refused = refusal(a_proposal(group), cycle.snapshot, cycle.after, {}, limits_of(groups={group: limits}))
+    assert refused is not None
+    assert (refused.reason, refused.known_by) == (reason, known_by), refused
+
+
+def shows(snapshot: Snapshot, group: str) -> bool:
+    return getattr(snapshot.groups.get(group), "state", None) == "Stable"
+
+
+@pytest.mark.parametrize(
+    ("group", "says"),
+    [
+        pytest.param("billing", "gives up all its partitions", id="an eager group"),
+        pytest.param(STATIC, "static", id="a static member"),
+        pytest.param("search", "gone", id="a KIP-848 group, which no classic coordinator describes"),
+        pytest.param("nobody", "gone", id="a group that is not there"),
+    ],
+)
+def test_the_hand_refuses_by_itself_what_it_sees_right_before(look: Eye, hand: WireHand, group: str, says: str) -> None:
+    snapshot = look.until(lambda one: group == "nobody" or shows(one.snapshot, group), f"{group} is shown").snapshot
+    journal = MemoryJournal()
+    limits = ExecuteLimits(trigger=PLAIN)
+    outcome = Trigger(hand, journal, system_clock, limits).carry_out(a_proposal(group), snapshot)
+    assert not outcome.done
+    assert says in outcome.sentence
+    assert journal.kinds == [], "nothing was meant"
+
+
+def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look: Eye) -> None:
+    cycle = settled(look, COOPERATIVE)
+    wait_ms = Limits().execute.own_rebalance_wait_ms
+    limits = limits_of(default=PLAIN)
+    seen_ms = cycle.snapshot.monotonic_ms - 30_000
+    change = RackChange(ChangeCause.REASSIGNED, "clicks", 0, seen_ms, 1, 1, ())
+    memory = replace(cycle.after, changes=(change,))
+    refused = refusal(a_proposal(COOPERATIVE), cycle.snapshot, memory, {}, limits)
+    assert refused is not None
+    assert refused.reason is RefusalReason.OWN_REBALANCE
+    assert refused.until_ms == cycle.snapshot.taken_ms + wait_ms - 30_000
+    # The demo's group without racks does not notice anything: waiting would be in vain.
+    views = (
+        replace(change, subject="views")
+        if hasattr(change, "__dataclass_fields__")
+        else change._replace(subject="views")
+    )
+    free = refusal(a_proposal("exports"), cycle.snapshot, replace(memory, changes=(views,)), {}, limits)
+    assert free is None
+
+
+def test_transactions_of_members_are_found_and_remembered(
+    look: Eye, hand: WireHand, demo_cluster: EmbeddedCluster
+) -> None:
+    snapshot = settled(look, COOPERATIVE).snapshot
+    journal = MemoryJournal()
+    with open_transaction(demo_cluster, COOPERATIVE):
+        trigger = Trigger(hand, journal, system_clock, ExecuteLimits())
+        outcome = trigger.carry_out(a_proposal(COOPERATIVE), snapshot)
+    assert not outcome.done
+    assert "learned from ListTransactions" in outcome.sentence
+    learned = learned_of(journal.view(), COOPERATIVE)
+    assert learned is not None
+    assert learned.transactional
+    refused = refusal(a_proposal(COOPERATIVE), snapshot, Memory(), journal.view(), Limits())
+    assert refused is not None
+    assert (refused.reason, refused.known_by) == (RefusalReason.TRANSACTIONAL, "learned from ListTransactions")
+
+
+@contextmanager
+def open_transaction(cluster: EmbeddedCluster, group: str) -> Iterator[None]:
+    """A transaction that commits an offset of that group, and is not over."""
+    bootstrap = {"bootstrap.servers": cluster.bootstrap_servers}
+    consumer = Consumer({**bootstrap, "group.id": "probed-writer"})
+    producer = Producer({**bootstrap, "transactional.id": "somebody-elses", "transaction.timeout.ms": 30_000})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    with wire_of(cluster.bootstrap_servers) as wire:
+        # The group's own metadata belongs to its members; its name alone is enough to include its offsets.
+        producer.send_offsets_to_transaction([Partition("clicks", 0, 0)], metadata_for(group, bootstrap), 20)
+        del wire
+    try:
+        yield
+    finally:
+        producer.abort_transaction(20)
+        consumer.close()
+
+
+def metadata_for(group: str, bootstrap: dict[str, str]):
+    with_group = Consumer({**bootstrap, "group.id": group})
+    try:
+        return with_group.consumer_group_metadata()
+    finally:
+        with_group.close()
+
+
+def test_a_group_that_rebalances_now_is_left_alone(
+    look: Eye, hand: WireHand, demo_cluster: EmbeddedCluster, probed: None
+) -> None:
+    metadata = next(iter(hand_members(hand)))
+    group = "probed-busy"
+    with ExitStack() as stack:
+        stack.callback(delete_groups, brokers.admin(demo_cluster), group)
+        first = RawMember(demo_cluster.bootstrap_servers, group, metadata=metadata, protocol="cooperative-sticky")
+        second = RawMember(
+            demo_cluster.bootstrap_servers, group, metadata=metadata, protocol="cooperative-sticky",
+            join_timeout_ms=1_000,
+        )  # fmt: skip
+        stack.enter_context(first)
+        quiet = settled(look, group).snapshot
+        stack.enter_context(second)  # the first one never comes back, so the rebalance waits for it
+        busy = look.look().snapshot
+        refused = refusal(a_proposal(group), busy, Memory(), {}, limits_of(default=PLAIN))
+        assert refused is not None
+        assert refused.reason is RefusalReason.NOT_STABLE
+        journal = MemoryJournal()
+        outcome = Trigger(hand, journal, system_clock, ExecuteLimits(trigger=PLAIN)).carry_out(a_proposal(group), quiet)
+        assert not outcome.done
+        assert "not Stable" in outcome.sentence
+        assert journal.kinds == []
+
+
+def hand_members(hand: WireHand) -> list[bytes]:
+    line = hand.group_line(COOPERATIVE, 10_000)
+    try:
+        return [member.metadata for member in line.describe(10_000).members]
+    finally:
+        line.close()
