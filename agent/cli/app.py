@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import assigning, configuring, planning, running, seeing, simulating
+from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating
 from agent.cluster.commands import cluster_app
 
 app = typer.Typer(
@@ -27,7 +27,10 @@ app.command()(seeing.groups)
 app.command()(seeing.doctor)
 app.command()(planning.plan)
 app.command()(planning.explain)
-app.command()(planning.proposals)
+app.add_typer(acting.proposals_app, name="proposals")
+app.add_typer(reassigning.reassign_app, name="reassign")
+app.command()(acting.pause)
+app.command()(acting.resume)
 app.command()(simulating.simulate)
 app.command()(assigning.optimize)
 app.command()(assigning.assign)

@@ -1,4 +1,4 @@
-"""``plan``, ``explain``, ``proposals``: what rackwise would do, why, and what it has published."""
+"""``plan`` and ``explain``: what rackwise would do now, and why."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import typer
 
 from agent.cli import options, placing, session
 from agent.cli.files import write_text
-from agent.cli.output import Format, chosen, emit
+from agent.cli.output import Format, chosen, emit, say
 from agent.cli.session import replayed
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
     from agent.limits import Limits
+    from agent.plan.explained import Explained
     from agent.propose.proposal import Proposal
     from agent.replay import Replayed
+    from config.load import Loaded
 
 CHANGES_PROPOSED = 3
 _COLUMNS = ("id", "kind", "subject", "sentence")
@@ -84,7 +86,7 @@ def plan(
     if rollback_json is not None:
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
-        _emit_proposals(found, output)
+        emit_proposals(found, output)
     if groups or chosen(output) is Format.TABLE:
         _emit_groups(seen, limits, output)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
@@ -104,28 +106,37 @@ def explain(
     """Why this is proposed, and why that is not: every rule with its numbers."""
     from agent.plan.explain import explain as explained
 
-    cycle = session.look(options.settings(config, properties, assign, bootstrap))
+    loaded = options.settings(config, properties, assign, bootstrap)
+    cycle = session.look(loaded)
     rows: list[dict[str, Any]] = [
         row._asdict()
-        for row in explained(subject, cycle.snapshot, cycle.detection, cycle.plan, cycle.proposals, cycle.limits)
+        for row in (
+            *explained(subject, cycle.snapshot, cycle.detection, cycle.plan, cycle.proposals, cycle.limits),
+            *_guarded(subject, cycle, loaded),
+        )
     ]
     emit(rows, ("about", "rule", "answer", "sentence"), output, empty=f"nothing is known of {subject}")
     session.leave(cycle)
 
 
-def proposals(
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
-    output: options.Output = None,
-) -> None:
-    """What has been published to the proposals topic and still stands."""
-    from agent.propose.proposal import Proposal as Standing
-    from agent.start import read_proposals
+def _guarded(subject: str, cycle: Cycle, loaded: Loaded) -> list[Explained]:
+    """What every check of the guard says of the proposals about a subject, as if this agent led."""
+    from agent.cli import asking
+    from agent.errors import RackwiseError
+    from agent.guard import explained
+    from agent.limits import Mode
+    from agent.memory import Memory
 
-    found = read_proposals(options.settings(config, properties, assign, bootstrap))
-    _emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output)
+    kind, _, name = subject.partition("/")
+    name = name.partition("/")[0] if kind == "topic" else name
+    meant = [p for p in cycle.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
+    view = None
+    if meant and cycle.limits.mode is Mode.EXECUTE:
+        try:
+            view = asking.journal(asking.plan_of(loaded))
+        except RackwiseError as error:
+            say(f"note: the journal cannot be read, so what it says is left out: {error}")
+    return [row for one in meant for row in explained(one, cycle.snapshot, Memory(), cycle.limits, view)]
 
 
 def _emit_groups(seen: Cycle | Replayed, limits: Limits, output: Format | None) -> None:
@@ -139,7 +150,8 @@ def _emit_groups(seen: Cycle | Replayed, limits: Limits, output: Format | None) 
     emit(rows, SHOWN, form, title=title, empty="no group assigns partitions")
 
 
-def _emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:
+def emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:
+    """One row per proposal."""
     from agent.propose.codec import proposal_to_json
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]

@@ -8,7 +8,7 @@ guard's. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agent.execute.messages import Accepted, Said, Word
@@ -37,6 +37,7 @@ from agent.typed_json import UnreadableError
 BACK = "-back"
 """With what the name of the plan ends that takes a finished one back."""
 Spoken = Said | Accepted
+_TURNED_BACK = (PlanState.OPEN, PlanState.ELECTING, PlanState.CANCELLING)
 _DONE = {Word.PAUSE: "paused", Word.RESUME: "resumed"}
 
 
@@ -116,7 +117,7 @@ def words_again(view: View) -> tuple[Spoken, ...]:
             continue
         if command.verb is Verb.CANCEL and plan.state in (PlanState.OPEN, PlanState.ELECTING):
             words.append(Said(Word.CANCEL, plan.proposal_id, command.who))
-        if command.verb is Verb.ROLLBACK and plan.state in (PlanState.OPEN, PlanState.ELECTING):
+        if command.verb is Verb.ROLLBACK and plan.state in _TURNED_BACK:
             words.append(Said(Word.ROLLBACK, plan.proposal_id, command.who))
         if command.verb is Verb.ROLLBACK and plan.state is PlanState.DONE and plan.proposal_id + BACK not in plans:
             words.append(Accepted(_way_back(plan, command)))
@@ -129,17 +130,16 @@ def _obey_one(one: Waiting, room: _Room) -> tuple[Command, _Result]:
     except UnreadableError as error:
         unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
         return unread, _Result(done=False, sentence=f"refused: {error}")
-    match command.verb:
-        case Verb.APPROVE | Verb.APPLY:
-            return command, _approve(command, room)
-        case Verb.CANCEL:
-            return command, _cancel(command, room)
-        case Verb.ROLLBACK:
-            return command, _rollback(command, room)
-        case Verb.PAUSE:
-            return command, _pause(command, room)
-        case Verb.RESUME:
-            return command, _resume(command, room)
+    late = _too_late(command, room)
+    return command, _VERBS[command.verb](command, room) if late is None else _no(late)
+
+
+def _too_late(command: Command, room: _Room) -> str | None:
+    """What sets something going is not obeyed long after it was asked; what stops something is, whenever it comes."""
+    age_ms = room.now_ms - command.at_ms
+    if command.verb in (Verb.PAUSE, Verb.CANCEL) or age_ms <= room.limits.approval_valid_ms:
+        return None
+    return f"it was asked for {age_ms / 60_000:.0f} min ago, when no agent led; ask again if it is still meant"
 
 
 # --- approvals --------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def _rollback(command: Command, room: _Room) -> _Result:
     plan = room.plans.get(command.proposal_id or "")
     if plan is None:
         return _no(f"{command.proposal_id} was never begun, so there is nothing to bring back")
-    if plan.state in (PlanState.OPEN, PlanState.ELECTING):
+    if plan.state in _TURNED_BACK:
         sentence = f"{plan.proposal_id} is being rolled back: what moves and what has moved is taken back"
         return _Result(done=True, sentence=sentence, words=(Said(Word.ROLLBACK, plan.proposal_id, command.who),))
     back = room.plans.get(plan.proposal_id + BACK)
@@ -339,3 +339,13 @@ def _shown(view: View, writes: Sequence[Write], now_ms: int) -> View:
         else:
             after[write.key] = Entry(write.key, write.kind, write.value, now_ms, 1 << 62, seq)
     return after
+
+
+_VERBS: Mapping[Verb, Callable[[Command, _Room], _Result]] = {
+    Verb.APPROVE: _approve,
+    Verb.APPLY: _approve,
+    Verb.CANCEL: _cancel,
+    Verb.ROLLBACK: _rollback,
+    Verb.PAUSE: _pause,
+    Verb.RESUME: _resume,
+}

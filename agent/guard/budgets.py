@@ -12,6 +12,7 @@ from agent.execute.values import BatchState
 from agent.guard.ground import Check, Ground, Sent
 from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import acted_at, triggers
+from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -53,16 +54,11 @@ def _group_triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
 def _batches(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
-    return _over(proposal.id, ground.records.batches, ground)
+    return batches_left(proposal.id, ground.records.batches, ground.limits.execute, ground.now_ms)
 
 
-def may_begin_batch(ground: Ground) -> Hold | Fine:
-    """Whether the budget allows one more batch of a plan that is open; asked again before each."""
-    return _over("", ground.records.batches, ground)
-
-
-def _over(proposal_id: str, batches: Sequence[Sent], ground: Ground) -> Hold | Fine:
-    execute, now_ms = ground.limits.execute, ground.now_ms
+def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimits, now_ms: int) -> Hold | Fine:
+    """Whether the budget allows one more batch; also asked before each batch of a plan that is open."""
     times = sorted(sent.at_ms for sent in batches if sent.batch.state is not BatchState.INTENT or sent.batch.sendings)
     told: list[str] = []
     for span_ms, word, budget in (

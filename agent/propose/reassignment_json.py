@@ -8,7 +8,7 @@ listed twice, so two proposals about one partition make no file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -65,13 +65,14 @@ def _written(proposals: Iterable[Proposal], side: Literal["before", "after"]) ->
     twice = sorted({str(a.id) for a, b in pairwise(changes) if a.id == b.id})
     if twice:
         raise BadReassignmentFile(f"more than one proposal changes {', '.join(twice)}; choose one of them")
+    return placements_json({change.id: change.after if side == "after" else change.before for change in changes})
+
+
+def placements_json(placements: Mapping[TopicPartition, tuple[int, ...]]) -> str:
+    """Partition -> replicas, as ``--reassignment-json-file`` reads it."""
     partitions = [
-        {
-            "topic": change.id.topic,
-            "partition": change.id.partition,
-            "replicas": list(change.after if side == "after" else change.before),
-        }
-        for change in changes
+        {"topic": one.topic, "partition": one.partition, "replicas": list(replicas)}
+        for one, replicas in placements.items()
     ]
     return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"))
 

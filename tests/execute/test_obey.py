@@ -170,6 +170,16 @@ def test_long_texts_are_cut() -> None:
     assert len(pause.reason) == 500
 
 
+@pytest.mark.parametrize("verb", list(Verb))
+def test_what_sets_something_going_is_not_obeyed_long_after_it_was_asked(verb: Verb) -> None:
+    approved = obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS)
+    view = journal(*approved.writes, at_ms=NOW_MS)
+    about = MOVE if verb not in (Verb.PAUSE, Verb.RESUME) else None
+    old = ask(verb, about, id_="c2", at_ms=NOW_MS - LIMITS.approval_valid_ms - 1)
+    result = obey([old], view, STANDING, LIMITS, NOW_MS)
+    assert done(result, view, "c2").done is (verb in (Verb.PAUSE, Verb.CANCEL))
+
+
 # --- a second person --------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,226 @@
+"""``proposals`` with its verbs, ``pause`` and ``resume``: what people say to the agent that acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import asking, options
+from agent.cli.output import emit, emit_one, say
+
+if TYPE_CHECKING:
+    from agent.propose.proposal import Proposal
+    from config.load import Loaded
+
+proposals_app = typer.Typer(help="What rackwise would do, and what people say to it.", invoke_without_command=True)
+HISTORY = ("at", "what", "about", "who", "state", "sentence")
+Id = Annotated[str, typer.Argument(help="The proposal, as p-0123456789ab; see: rackwise proposals")]
+Throttle = Annotated[
+    str | None,
+    typer.Option("--throttle", help="Replication rate per broker, such as 50MB/s; else as the settings say."),
+]
+MaxMoves = Annotated[
+    int | None,
+    typer.Option("--max-moves", min=1, help="At most so many partitions at a time; else as the settings say."),
+]
+
+
+@proposals_app.callback()
+def proposals(
+    context: typer.Context,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """What has been published to the proposals topic and still stands; below it, what can be said to it."""
+    if context.invoked_subcommand is None:
+        _list(options.settings(config, properties, assign, bootstrap), output)
+
+
+@proposals_app.command(name="list")
+def list_proposals(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """What has been published and still stands; the same as ``proposals`` alone."""
+    _list(options.settings(config, properties, assign, bootstrap), output)
+
+
+@proposals_app.command()
+def approve(
+    proposal: Id,
+    reason: asking.Reason = "",
+    throttle: Throttle = None,
+    max_moves: MaxMoves = None,
+    yes: asking.Yes = False,
+    wait: asking.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Approve exactly this plan: the agent begins it as soon as schedule, budgets and the cluster allow it."""
+    loaded = options.settings(config, properties, assign, bootstrap)
+    _agree(loaded, proposal, _Given("approve", reason, throttle, max_moves, yes, wait), output)
+
+
+@proposals_app.command()
+def apply(
+    proposal: Id,
+    reason: asking.Reason = "",
+    throttle: Throttle = None,
+    max_moves: MaxMoves = None,
+    yes: asking.Yes = False,
+    wait: asking.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Approve it and show its progress until it ends. Ctrl-C only stops showing; ``cancel`` cancels."""
+    from agent.cli import following
+
+    loaded = options.settings(config, properties, assign, bootstrap)
+    _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
+    raise typer.Exit(following.follow(loaded, proposal))
+
+
+@proposals_app.command()
+def cancel(
+    proposal: Id,
+    reason: asking.Reason = "",
+    yes: asking.Yes = False,
+    wait: asking.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Begin nothing more of it, and take back what moves; what was only approved is approved no longer."""
+    asking.confirm(f"Cancel {proposal}?", yes=yes)
+    tell("cancel", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
+
+
+@proposals_app.command()
+def history(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """What was approved, begun, done, cancelled and answered, as far as the journal still has it; the latest last."""
+    from agent.cli.records import history_rows
+
+    loaded = options.settings(config, properties, assign, bootstrap)
+    rows = history_rows(asking.journal(asking.plan_of(loaded)))
+    emit(rows, HISTORY, output, empty="the journal tells of nothing yet")
+
+
+def pause(
+    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    reason: asking.Reason = "",
+    wait: asking.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Begin nothing new until ``resume``, over restarts too; what moves goes on, and so does observing."""
+    tell("pause", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
+
+
+def resume(
+    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    reason: asking.Reason = "",
+    wait: asking.Wait = 30,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+) -> None:
+    """Go on after ``pause``."""
+    tell("resume", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
+
+
+def tell(verb: str, loaded: Loaded, proposal: str | None, reason: str, wait: float, output: options.Output) -> None:
+    """Ask for something that needs no plan to be looked at, and print the answer."""
+    from agent.journal.commands import Verb
+
+    wish = asking.command(Verb(verb), proposal, reason=reason)
+    answer = asking.ask(asking.plan_of(loaded), wish, wait)
+    emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
+
+
+class _Given:
+    """What approving is given."""
+
+    def __init__(
+        self, verb: str, reason: str, throttle: str | None, max_moves: int | None, yes: bool, wait: float
+    ) -> None:
+        self.verb, self.reason, self.max_moves, self.yes, self.wait = verb, reason, max_moves, yes, wait
+        self.throttle = _rate(throttle)
+
+
+def _rate(text: str | None) -> int | None:
+    from agent.errors import BadInput
+    from config.kinds import parse_size
+
+    if text is None:
+        return None
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise BadInput(f"--throttle {text} is no rate", why=str(error), todo="Write it as 50MB/s.") from error
+
+
+def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> None:
+    from agent.journal.approvals import plan_hash
+    from agent.journal.commands import Verb
+
+    proposal = _standing(loaded, proposal_id)
+    say(f"{proposal.id}: {proposal.sentence}")
+    asking.confirm(f"{given.verb.capitalize()} it?", yes=given.yes)
+    wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
+    wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves)
+    answer = asking.ask(asking.plan_of(loaded), wish, given.wait)
+    if given.verb == "apply":
+        say(answer.sentence)
+    else:
+        emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
+
+
+def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
+    """The proposal as it was published. Raises BadInput when it does not stand."""
+    from agent.errors import BadInput
+    from agent.propose.proposal import Proposal as Standing
+    from agent.start import read_proposals
+
+    for one in read_proposals(loaded):
+        if isinstance(one, Standing) and one.id == proposal_id:
+            return one
+    raise BadInput(
+        f"There is no proposal {proposal_id}",
+        why="it is not published, or what it rested on has changed since",
+        todo="See what stands with: rackwise proposals",
+    )
+
+
+def _list(loaded: Loaded, output: options.Output) -> None:
+    from agent.cli.planning import emit_proposals
+    from agent.propose.proposal import Proposal as Standing
+    from agent.start import read_proposals
+
+    found = read_proposals(loaded)
+    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output)

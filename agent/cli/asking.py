@@ -1,0 +1,139 @@
+"""Asks the agent that leads: lays a command down, waits for its answer in the journal, and tells it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.output import say
+from agent.errors import BadInput, GaveUp, GuardRefused
+
+if TYPE_CHECKING:
+    from agent.act.leadership import LeadershipPlan
+    from agent.journal.commands import Answer, Command, Verb
+    from agent.journal.entry import View
+    from config.load import Loaded
+
+READ_MS = 10_000
+POLL_S = 0.5
+OLD_MS = 900_000
+"""A leader says every five minutes that it leads; one that was not heard of for three times as long may be gone."""
+
+Reason = Annotated[str, typer.Option("--reason", help="Why, for everybody who reads the journal.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
+Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for the agent's answer.", min=1)]
+
+
+def plan_of(loaded: Loaded) -> LeadershipPlan:
+    """Where the journal stands and where commands go."""
+    from agent.cut_leadership import to_leadership_plan
+
+    return to_leadership_plan(loaded.settings, loaded.settings.kafka, who())
+
+
+def journal(plan: LeadershipPlan) -> View:
+    """What the journal says by now. Raises what `read_journal` raises."""
+    from agent.act.leadership import read_journal
+
+    return read_journal(plan, timeout_ms=READ_MS)
+
+
+def command(verb: Verb, proposal_id: str | None = None, *, plan_hash: str | None = None, reason: str = "") -> Command:
+    """A command of this person, now."""
+    from agent.journal.commands import Command as Wish
+
+    name = f"{verb.value}-{os.urandom(8).hex()}"
+    return Wish(name, verb, who(), time.time_ns() // 1_000_000, proposal_id, plan_hash, reason)
+
+
+def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
+    """Send it and wait for its answer. Raises GuardRefused when it is refused, GaveUp when nobody answers."""
+    from agent.journal.commands import answer_to
+
+    led = _leader(plan)
+    _send(plan, wish, led)
+    until = time.monotonic() + wait_s
+    while time.monotonic() < until:
+        found = answer_to(journal(plan), wish.id)
+        if found is not None:
+            return _told(found.answer)
+        time.sleep(POLL_S)
+    raise GaveUp(
+        f"Nobody answered within {wait_s:.0f} s",
+        why=f"{led.agent} on {led.host} led last, and no agent seems to lead now; the command waits for the next one",
+        todo="Look whether an agent runs in mode execute; then see: rackwise proposals history",
+    )
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask whether it is meant. Raises BadInput where nobody can be asked; ends with exit code 1 on a no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise BadInput("Nobody can be asked whether this is meant", why="this is no terminal", todo="Give --yes.")
+    if not typer.confirm(question, err=True):
+        say("nothing was done")
+        raise typer.Exit(1)
+
+
+def who() -> str:
+    """The person, as ``user@host``."""
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):  # a user id without a name, as in many containers
+        return f"uid{os.getuid()}@{socket.gethostname()}"
+
+
+class _Led:
+    """Who led last."""
+
+    def __init__(self, agent: str, host: str, cluster: str) -> None:
+        self.agent, self.host, self.cluster = agent, host, cluster
+
+
+def _leader(plan: LeadershipPlan) -> _Led:
+    from agent.journal.leader import LEADER, leader_in
+
+    view = journal(plan)
+    found = leader_in(view)
+    if found is None:
+        raise GaveUp(
+            "No agent leads, and none ever did",
+            why="commands are obeyed by an agent in mode execute, and the journal knows of none",
+            todo="Start one with: rackwise run --set mode=execute",
+        )
+    idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
+    if idle_ms > OLD_MS:
+        say(f"note: {found.agent} on {found.host} led last and was not heard of for {idle_ms / 60_000:.0f} min")
+    return _Led(found.agent, found.host, found.cluster)
+
+
+def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
+    from agent.act.commands_spool import spool_command
+    from agent.act.commands_topic import send_command
+    from agent.journal.commands import command_to_json
+
+    if plan.file is not None:
+        spool_command(plan.spool_directory, command_to_json(wish), at_ms=wish.at_ms)
+        return
+    send_command(
+        plan.config,
+        plan.commands_topic,
+        command_to_json(wish),
+        cluster=led.cluster,
+        sender=wish.who,
+        at_ms=wish.at_ms,
+        timeout_ms=READ_MS,
+    )
+
+
+def _told(answer: Answer) -> Answer:
+    if not answer.done:
+        raise GuardRefused(answer.sentence.removeprefix("refused: "), todo="Why, with numbers: rackwise explain ID")
+    return answer

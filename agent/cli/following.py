@@ -1,0 +1,189 @@
+"""Follows what is carried out: the journal says how far it is, and the brokers how many bytes are there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent.cli import asking
+from agent.cli.output import say
+from agent.errors import JournalUnavailable, Retryable
+
+if TYPE_CHECKING:
+    from agent.act.progress import ReplicaProgress
+    from agent.execute.messages import Seen
+    from agent.execute.values import Plan
+    from agent.journal.entry import View
+    from agent.journal.triggers import TriggerEntry
+    from agent.observation import Observation, Part
+    from agent.observe import Clients, Scope
+    from config.load import Loaded
+
+POLL_S = 2.0
+_TOLD_AGAIN_S = 30.0
+DETACHED = 130
+_sleep = time.sleep
+
+
+class Watcher:
+    """Looks at reassignments and sizes again and again, with one connection."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        from agent.act.progress import Rates
+        from agent.observe import Recall
+
+        self._loaded = loaded
+        self._rates = Rates()
+        self._recall = Recall()
+        self._clients: Clients | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[Watcher]:
+        """Connected until the end of the block."""
+        from agent.observe import Clients as Connected
+
+        with Connected.open(self._loaded.settings.kafka) as clients:
+            self._clients = clients
+            yield self
+
+    def look(self, topics: tuple[str, ...] = ()) -> Observation:
+        """Reassignments, replicas and sizes of these topics, or of all. Raises what `observe` raises."""
+        from agent.clock import system_clock
+        from agent.cut import to_scope
+        from agent.observation import Part as Asked
+        from agent.observe import observe
+
+        if self._clients is None:
+            raise RuntimeError("the watcher is not open")
+        parts = frozenset({Asked.TOPICS, Asked.REASSIGNMENTS, Asked.LOG_DIRS})
+        whole = to_scope(self._loaded.settings)
+        scope = _narrowed(whole, topics, parts)
+        observation = observe(self._clients, system_clock, scope, self._recall)
+        self._rates.looked(_seen(observation), observation.monotonic_ms / 1_000)
+        return observation
+
+    def copies(self, observation: Observation, plan: Plan | None = None) -> tuple[ReplicaProgress, ...]:
+        """The copies that are being made, of a plan's partitions or of all."""
+        wanted = {target.id for target in plan.targets} if plan is not None else None
+        return self._rates.of(one.id for one in observation.reassignments if wanted is None or one.id in wanted)
+
+
+def follow(loaded: Loaded, proposal_id: str) -> int:
+    """Show progress until it ends; the exit code: 0 done, 1 ended otherwise, 130 when the person stopped looking."""
+    try:
+        return _follow(loaded, proposal_id)
+    except KeyboardInterrupt:
+        say(
+            f"no longer shown: {proposal_id} goes on; see it with: rackwise reassign status, "
+            f"and stop it with: rackwise proposals cancel {proposal_id}"
+        )
+        return DETACHED
+
+
+class State(NamedTuple):
+    """What the journal says of one proposal."""
+
+    code: int | None
+    """Exit code once it has ended."""
+    sentence: str
+    plan: Plan | None = None
+
+
+def state_of(view: View, proposal_id: str) -> State:
+    """How far a proposal is, by the journal."""
+    from agent.journal import moves
+    from agent.journal.approvals import ApprovalState, approval_of
+    from agent.journal.triggers import triggers
+
+    plan = next((one for one in moves.plans(view) if one.proposal_id == proposal_id), None)
+    if plan is not None:
+        return _plan_state(plan, view)
+    trigger = next((one for one in reversed(triggers(view)) if one.proposal_id == proposal_id), None)
+    if trigger is not None:
+        return _trigger_state(trigger)
+    approval = approval_of(view, proposal_id)
+    if approval is not None and approval.state is not ApprovalState.APPROVED:
+        return State(1, approval.sentence)
+    return State(None, f"approved, not begun; what holds it: rackwise explain {proposal_id}")
+
+
+def _plan_state(plan: Plan, view: View) -> State:
+    from agent.cli.records import plan_row
+    from agent.execute.values import PlanState
+    from agent.journal import moves
+
+    row = plan_row(plan, moves.batches(view, plan.proposal_id))
+    told = f"{plan.state.value}: {row['done']} of {row['partitions']} partitions done, {row['moving']} moving"
+    if not plan.ended:
+        return State(None, told, plan)
+    return State(int(plan.state is not PlanState.DONE), f"{told}{f'; {plan.sentence}' if plan.sentence else ''}", plan)
+
+
+def _trigger_state(trigger: TriggerEntry) -> State:
+    from agent.journal.triggers import TriggerVerdict
+
+    judged = trigger.judgement
+    if judged is None:
+        return State(None, f"triggered: {trigger.effect.value if trigger.effect is not None else 'asked'}")
+    good = judged.verdict in (TriggerVerdict.AS_PREDICTED, TriggerVerdict.PARTLY)
+    return State(int(not good), f"{judged.verdict.value}: {judged.sentence}")
+
+
+def _follow(loaded: Loaded, proposal_id: str) -> int:
+    plan = asking.plan_of(loaded)
+    told, told_at = "", 0.0
+    with Watcher(loaded).open() as watcher:
+        while True:
+            try:
+                state = state_of(asking.journal(plan), proposal_id)
+                line = state.sentence + _pace(watcher, state)
+            except JournalUnavailable as error:
+                state, line = State(None, ""), f"the journal cannot be read now: {error.why or error.what}"
+            if line != told or time.monotonic() - told_at > _TOLD_AGAIN_S:
+                say(line)
+                told, told_at = line, time.monotonic()
+            if state.code is not None:
+                return state.code
+            _sleep(POLL_S)
+
+
+def _pace(watcher: Watcher, state: State) -> str:
+    """Bytes, rate and time left of what moves; nothing where the brokers do not tell."""
+    if state.plan is None or state.plan.ended:
+        return ""
+    try:
+        observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
+    except Retryable as error:
+        return f" (the brokers do not tell how far: {error.what})"
+    copies = watcher.copies(observation, state.plan)
+    if not copies:
+        return ""
+    whole = [one for one in copies if one.bytes is not None and one.of_bytes]
+    rate = sum(one.bytes_per_s or 0.0 for one in copies)
+    lefts = [one.seconds_left for one in copies]
+    left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
+    there, wanted = sum(one.bytes or 0 for one in whole), sum(one.of_bytes or 0 for one in whole)
+    return f"; {there:,} of {wanted:,} bytes at {rate:,.0f} bytes/s, {'? s' if left is None else f'{left:.0f} s'} left"
+
+
+def _narrowed(whole: Scope, topics: tuple[str, ...], parts: frozenset[Part]) -> Scope:
+    """No groups and no configs; sizes are asked each time, as they are what is followed."""
+    from dataclasses import replace
+
+    refresh = {part: age for part, age in whole.refresh_ms.items() if part not in parts}
+    return replace(whole, parts=parts, refresh_ms=refresh, include_topics=topics or whole.include_topics)
+
+
+def _seen(observation: Observation) -> Seen:
+    """What progress is worked out from."""
+    from agent.execute.messages import Seen as Looked
+    from agent.execute.messages import SeenMove
+
+    return Looked(
+        brokers=frozenset(broker.id for broker in observation.brokers),
+        partitions=(),
+        moves=tuple(SeenMove(one.id, one.replicas, one.adding, one.removing) for one in observation.reassignments),
+        bytes=tuple((one, broker, size) for (broker, one), size in observation.replica_bytes.items()),
+    )

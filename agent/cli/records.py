@@ -1,0 +1,133 @@
+"""Rows for people out of the journal: plans and how far they are, and everything that was said and done. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from agent.execute.values import Batch, BatchState, End, Plan
+from agent.journal import moves
+from agent.journal.approvals import approvals
+from agent.journal.commands import history, pause_in
+from agent.journal.entry import View, under
+from agent.journal.leader import leader_in
+from agent.journal.triggers import triggers
+
+if TYPE_CHECKING:
+    from agent.act.progress import ReplicaProgress
+
+Row = dict[str, Any]
+
+
+def plan_rows(view: View) -> list[Row]:
+    """One row per plan, the latest last."""
+    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in moves.plans(view)]
+
+
+def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
+    """A plan, and how far it is; partitions that were taken back count as not done."""
+    own = tuple(batches)
+    ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
+    back = {end.id for batch in own if batch.back for end in batch.ends if end.end is End.DONE}
+    done = {one for one, end in ends.items() if end is End.DONE} - back
+    running = [batch for batch in own if batch.state is not BatchState.CLOSED]
+    others = {end for end in ends.values() if end is not End.DONE}
+    return {
+        "plan": plan.proposal_id,
+        "state": f"{plan.state.value}{', paused' if plan.paused else ''}",
+        "partitions": len(plan.targets),
+        "done": len(done),
+        "moving": sum(len(batch.targets) - len(batch.ends) for batch in running),
+        "batches": len(own),
+        "rate_bytes_per_s": running[-1].rate_bytes_per_s if running else None,
+        "approved_by": plan.approved_by,
+        "reason": plan.reason,
+        "sentence": plan.sentence,
+        "ends": {end.value: sum(one is end for one in ends.values()) for end in sorted(others)},
+        "targets": [
+            {
+                "topic": target.id.topic,
+                "partition": target.id.partition,
+                "before": list(target.before),
+                "after": list(target.after),
+                "end": ends[target.id].value if target.id in ends else None,
+            }
+            for target in plan.targets
+        ],
+    }
+
+
+def copy_row(copy: ReplicaProgress) -> Row:
+    """One copy that is being made."""
+    share = None if copy.bytes is None or not copy.of_bytes else round(100 * copy.bytes / copy.of_bytes, 1)
+    return {
+        "partition": str(copy.id),
+        "to_broker": copy.broker,
+        "bytes": copy.bytes,
+        "of_bytes": copy.of_bytes,
+        "percent": share,
+        "bytes_per_s": None if copy.bytes_per_s is None else round(copy.bytes_per_s),
+        "seconds_left": None if copy.seconds_left is None else round(copy.seconds_left),
+    }
+
+
+def head_row(view: View) -> Row:
+    """Who leads, whether acting is paused, and which throttles of ours are set."""
+    leader, pause = leader_in(view), pause_in(view)
+    return {
+        "leader": None if leader is None else f"{leader.agent} on {leader.host}",
+        "paused": None
+        if pause is None
+        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason'}",
+        "throttles": [
+            {"resource": f"{debt.resource.kind} {debt.resource.name}", "key": debt.key, "ours": debt.ours}
+            for debt in moves.debts(view)
+        ],
+    }
+
+
+def history_rows(view: View) -> list[Row]:
+    """Everything that was said and done, as far as the journal still has it, by the time it was last written."""
+    rows: list[Row] = []
+    rows += [
+        _row(approval.at_ms, "approval", approval.proposal_id, approval.by, approval.state.value, approval.sentence)
+        for approval in approvals(view)
+    ]
+    rows += [
+        _row(answer.at_ms, command.verb.value, command.proposal_id, command.who, _done(answer.done), answer.sentence)
+        for command, answer in history(view)
+    ]
+    at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
+    rows += [
+        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, plan.state.value, plan.sentence)
+        for plan in moves.plans(view)
+    ]
+    for one in triggers(view):
+        state = one.effect.value if one.effect is not None else "asked"
+        if one.judgement is not None:
+            state = one.judgement.verdict.value
+        sentence = one.judgement.sentence if one.judgement is not None else one.sentence
+        rows.append(
+            _row(one.intended_ms, "trigger", f"{one.proposal_id} of group {one.group_id}", None, state, sentence)
+        )
+    return [{**row, "at": _time(row["at"])} for row in sorted(rows, key=lambda row: (row["at"], row["what"]))]
+
+
+def _row(at: int, what: str, about: str | None, who: str | None, state: str, sentence: str) -> Row:
+    return {
+        "at": at,
+        "what": what,
+        "about": about or "everything",
+        "who": who or "-",
+        "state": state,
+        "sentence": sentence,
+    }
+
+
+def _done(done: bool) -> str:
+    return "done" if done else "refused"
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,26 @@
+"""Cuts out of the settings where the journal stands and where commands go. Both who acts and who asks need it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.act.leadership import LeadershipPlan
+from config.kafka_client import KafkaClientConfig
+from config.settings import Settings
+
+
+def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str) -> LeadershipPlan:
+    """With whose connection, and under which name: an agent acts as the executor, a person asks as who they are."""
+    execute, topics = settings.execute, settings.topics
+    return LeadershipPlan(
+        config=kafka.confluent(),
+        agent=agent,
+        file=Path(execute.journal_file) if execute.journal_file is not None else None,
+        spool=Path(execute.commands_dir) if execute.commands_dir is not None else None,
+        prefix=topics.prefix,
+        journal_topic=settings.journal_topic,
+        leader_topic=settings.leader_topic,
+        commands_topic=settings.commands_topic,
+        replication_factor=topics.replication_factor,
+        min_insync_replicas=topics.min_insync_replicas,
+    )

@@ -1,0 +1,43 @@
+"""May the plan at hand begin its next batch now? Asked again right before each one, as a window may have closed.
+
+What moves goes on: only beginning is held. Order: mode, pause, time of day, budget. What cannot be read holds. Pure.
+"""
+
+from __future__ import annotations
+
+from agent.execute.messages import May
+from agent.execute.values import Plan
+from agent.guard.budgets import batches_left
+from agent.guard.ground import Records
+from agent.guard.verdict import Hold
+from agent.journal import moves
+from agent.journal.commands import pause_in
+from agent.journal.entry import View
+from agent.limits import Limits, Mode
+from agent.propose.proposal import ProposalKind
+from agent.windows import closed
+
+
+def may_begin(view: View, limits: Limits, now_ms: int) -> May:
+    """Whether a new batch may begin, for the plan whose turn it is, and why not."""
+    if limits.mode is not Mode.EXECUTE:
+        return May(begin=False, sentence=f"mode is {limits.mode.value}, a dry run")
+    records = Records(view)
+    if records.unreadable is not None:
+        return May(begin=False, sentence=f"what was begun cannot be read from the journal ({records.unreadable})")
+    pause = pause_in(view)
+    if pause is not None:
+        why = f" ({pause.reason})" if pause.reason else ""
+        return May(begin=False, sentence=f"{pause.who} paused acting{why}")
+    plans = moves.read(view).plans
+    shut = closed(limits.execute.windows, kind_of(plans[0]), now_ms) if plans else None
+    if shut is not None:
+        return May(begin=False, sentence=shut.sentence)
+    left = batches_left("", records.batches, limits.execute, now_ms)
+    return May(not isinstance(left, Hold), left.sentence.removeprefix("held: "))
+
+
+def kind_of(plan: Plan) -> str:
+    """What a window calls it: a plan that only changes orders moves no data."""
+    moving = any(target.moves_data for target in plan.targets)
+    return ProposalKind.REASSIGN.value if moving else ProposalKind.LEADERS.value

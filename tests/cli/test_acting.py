@@ -1,0 +1,311 @@
+"""What people say to the agent that acts, over a real journal file and a real spool directory.
+
+The agent is the real inbox, journal and `obey`, in a thread; only the proposals topic is given, as it needs brokers.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.act.commands_spool import SpoolInbox
+from agent.act.file_journal import FileJournal, read_file
+from agent.cli import asking, following
+from agent.cli.records import head_row, plan_rows
+from agent.clock import system_clock
+from agent.execute.obey import obey
+from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
+from agent.journal import moves
+from agent.journal.approvals import approval_of, plan_hash
+from agent.journal.commands import pause_in
+from agent.journal.leader import Leader
+from agent.limits_execute import ExecuteLimits
+from tests.cli.conftest import Run
+from tests.snapshots import tp
+from tests.test_guard import proposals_of, shared
+
+(MOVE,) = proposals_of(shared().snapshot())
+TARGETS = (Target(tp("t-0"), "id", (1, 4), (1, 2), 1_000), Target(tp("t-1"), "id", (2, 3), (3, 2), 1_000))
+NOBODY = "127.0.0.1:1"
+
+
+class FileAgent:
+    """An agent of a single host that only obeys."""
+
+    def __init__(self, path: Path, limits: ExecuteLimits) -> None:
+        self.journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
+        self._inbox = SpoolInbox(path.with_name(f"{path.name}.commands"))
+        self._limits = limits
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.02):
+            view = self.journal.view()
+            result = obey(self._inbox.read(view), view, (MOVE,), self._limits, system_clock().wall_ms)
+            if result.writes:
+                self.journal.append(*result.writes)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.journal.close()
+
+
+Start = Callable[..., FileAgent]
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the journal is; what stands in the proposals topic is one proposal."""
+    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded: (MOVE,))
+    monkeypatch.setattr(asking, "POLL_S", 0.02)
+    monkeypatch.setattr(following, "POLL_S", 0.02)
+    return tmp_path / "journal"
+
+
+@pytest.fixture
+def start(path: Path) -> Iterator[Start]:
+    """Starts an agent, once at a time."""
+    running: list[FileAgent] = []
+
+    def begin(limits: ExecuteLimits | None = None) -> FileAgent:
+        running.append(FileAgent(path, limits or ExecuteLimits()))
+        return running[-1]
+
+    yield begin
+    for agent in running:
+        agent.close()
+
+
+def options(path: Path) -> tuple[str, ...]:
+    return (
+        "--set", "execute.journal=file", "--set", f"execute.journal_file={path}",
+        "--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY,
+    )  # fmt: skip
+
+
+# --- listing ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [pytest.param((), id="alone"), pytest.param(("list",), id="by its verb")])
+def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, verb: tuple[str, ...]) -> None:
+    done = here("proposals", *verb, "-o", "json", "-b", NOBODY)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [row["id"] for row in done.json] == [MOVE.id]
+
+
+# --- asking -----------------------------------------------------------------------------------------------------
+
+
+def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, start: Start) -> None:
+    agent = start()
+    done = here(
+        "proposals", "approve", MOVE.id, "--yes", "--reason", "quiet now", "--throttle", "5MB/s", "--max-moves", "2",
+        "-o", "json", *options(path),
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    assert done.json["done"] is True
+    assert done.json["sentence"].startswith(f"approved by {asking.who()}; void if")
+    assert done.stderr.splitlines() == [f"{MOVE.id}: {MOVE.sentence}"]
+    given = approval_of(agent.journal.view(), MOVE.id)
+    assert given is not None
+    assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), asking.who(), "quiet now")
+    assert (given.throttle_bytes_per_s, given.max_moves) == (5_000_000, 2)
+
+
+def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start) -> None:
+    agent = start()
+    done = here("pause", "--reason", "sale", "-o", "json", *options(path))
+    assert (done.exit_code, done.json["sentence"]) == (
+        0,
+        "acting is paused (sale): nothing new begins, what moves goes on, observing goes on",
+    )
+    agent.close()
+    assert pause_in(read_file(path).view) is not None
+    again = start()
+    assert here("resume", *options(path)).exit_code == 0
+    assert pause_in(again.journal.view()) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        pytest.param(("proposals", "approve", "p-nothing", "--yes"), 2, "no proposal p-nothing", id="no such one"),
+        pytest.param(
+            ("proposals", "approve", MOVE.id), 2, "Nobody can be asked", id="no --yes, no terminal"
+        ),
+        pytest.param(
+            ("proposals", "approve", MOVE.id, "--yes", "--throttle", "fast"), 2, "fast is no rate", id="no rate"
+        ),
+        pytest.param(
+            ("proposals", "approve", MOVE.id, "--yes", "--throttle", "1kB"), 4, "is not between execute.throttle_floor",
+            id="a rate that is refused",
+        ),
+        pytest.param(
+            ("proposals", "cancel", MOVE.id, "--yes"), 4, "was neither begun nor approved", id="nothing to cancel"
+        ),
+        pytest.param(
+            ("reassign", "rollback", MOVE.id, "--yes"), 4, "was never begun, so there is nothing", id="nothing to undo"
+        ),
+        pytest.param(("reassign", "status", "p-x"), 2, "The journal knows no plan p-x", id="no such plan"),
+        pytest.param(("reassign", "verify", "p-x"), 2, "The journal knows no plan p-x", id="nothing to verify"),
+        pytest.param(("pause", "p-x"), 4, "is not being carried out, so it cannot be paused", id="nothing to pause"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_in_a_sentence_with_its_exit_code(  # noqa: PLR0917 (fixtures, then the table's columns)
+    here: Run, path: Path, start: Start, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    start()
+    done = here(*arguments, *options(path))
+    assert (done.exit_code, says in done.stderr) == (code, True), done.stderr
+    assert done.stdout == ""
+
+
+def test_a_second_person_is_asked_for(here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(ExecuteLimits(second_person=True))
+    monkeypatch.setattr(asking, "who", lambda: "ann@desk")
+    first = here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path))
+    assert "a second person has to approve it" in first.json["sentence"]
+    assert here("proposals", "approve", MOVE.id, "--yes", *options(path)).exit_code == 4
+    monkeypatch.setattr(asking, "who", lambda: "bob@desk")
+    second = here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path))
+    assert second.json["sentence"].startswith("approved by bob@desk, asked for by ann@desk")
+
+
+# --- nobody there -----------------------------------------------------------------------------------------------
+
+
+def test_where_nobody_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
+    path.write_text("")
+    done = here("pause", *options(path))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("rackwise: No agent leads, and none ever did")
+    assert not path.with_name("journal.commands").exists()
+
+
+def test_where_nobody_answers_the_command_waits_and_says_so(here: Run, path: Path, start: Start) -> None:
+    start().close()
+    done = here("pause", "--wait", "1", *options(path))
+    assert done.exit_code == 1
+    assert "Nobody answered within 1 s" in done.stderr
+    assert "rw-1 on here led last" in done.stderr
+    start()
+    for _ in range(200):
+        if pause_in(read_file(path).view) is not None:
+            break
+        threading.Event().wait(0.02)
+    assert pause_in(read_file(path).view) is not None, "the next agent obeys it"
+
+
+# --- what the journal tells -------------------------------------------------------------------------------------
+
+
+def plan(state: PlanState, sentence: str = "") -> tuple[Plan, Batch]:
+    ends = (PartitionEnd(tp("t-0"), End.DONE),)
+    batch = Batch(MOVE.id, 1, TARGETS[:1], BatchState.CLOSED, ends=ends)
+    return Plan(MOVE.id, TARGETS, state, approved_by="ann@desk", sentence=sentence), batch
+
+
+def given(path: Path, *changes: Plan | Batch | Debt) -> None:
+    journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
+    journal.append(*(moves.write(change) for change in changes))
+    journal.close()
+
+
+def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Start) -> None:
+    agent = start()
+    here("proposals", "approve", MOVE.id, "--yes", *options(path))
+    agent.journal.append(*(moves.write(change) for change in plan(PlanState.DONE, "all is there")))
+    here("pause", "--reason", "sale", *options(path))
+    rows = here("proposals", "history", "-o", "json", *options(path)).json
+    assert {(row["what"], row["about"], row["state"]) for row in rows} == {
+        ("approval", MOVE.id, "approved"),
+        ("approve", MOVE.id, "done"),
+        ("plan", MOVE.id, "done"),
+        ("pause", "everything", "done"),
+    }
+    assert {row["who"] for row in rows} == {asking.who(), "ann@desk"}
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence", "code", "told"),
+    [
+        pytest.param(PlanState.DONE, "", 0, "done: 1 of 2 partitions done, 0 moving", id="done"),
+        pytest.param(PlanState.CANCELLED, "told so", 1, "1 of 2 partitions done, 0 moving; told so", id="cancelled"),
+        pytest.param(PlanState.FAILED, "a broker is gone", 1, "; a broker is gone", id="failed"),
+    ],
+)
+def test_apply_shows_how_it_ended(path: Path, state: PlanState, sentence: str, code: int, told: str) -> None:
+    given(path, *plan(state, sentence))
+    found = following.state_of(read_file(path).view, MOVE.id)
+    assert (found.code, told in found.sentence) == (code, True), found
+
+
+def test_apply_goes_on_until_the_plan_ends_and_leaves_with_its_exit_code(here: Run, path: Path, start: Start) -> None:
+    agent = start()
+    done = plan(PlanState.DONE)
+
+    def carry_out() -> None:
+        while approval_of(agent.journal.view(), MOVE.id) is None:
+            threading.Event().wait(0.02)
+        agent.journal.append(moves.write(done[0]._replace(state=PlanState.OPEN)))
+        threading.Event().wait(0.3)
+        agent.journal.append(*(moves.write(change) for change in done))
+
+    mover = threading.Thread(target=carry_out)
+    mover.start()
+    shown = here("proposals", "apply", MOVE.id, "--yes", *options(path))
+    mover.join()
+    assert shown.exit_code == 0, shown.stderr
+    assert "done: 1 of 2 partitions done" in shown.stderr.splitlines()[-1]
+
+
+def test_who_stops_looking_stops_nothing(here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = start()
+
+    def interrupted(_seconds: float) -> None:
+        if approval_of(agent.journal.view(), MOVE.id) is not None:
+            raise KeyboardInterrupt
+        threading.Event().wait(0.02)
+
+    monkeypatch.setattr(following, "_sleep", interrupted)
+    done = here("proposals", "apply", MOVE.id, "--yes", *options(path))
+    assert done.exit_code == 130
+    assert done.stderr.splitlines()[-1] == (
+        f"no longer shown: {MOVE.id} goes on; see it with: rackwise reassign status, "
+        f"and stop it with: rackwise proposals cancel {MOVE.id}"
+    )
+    given_ = approval_of(agent.journal.view(), MOVE.id)
+    assert given_ is not None
+    assert given_.state.value == "approved"
+
+
+def test_kafkas_own_file_of_a_plan(here: Run, path: Path, tmp_path: Path) -> None:
+    given(path, *plan(PlanState.OPEN))
+    forth, back = tmp_path / "forth.json", tmp_path / "back.json"
+    here("reassign", "status", MOVE.id, "--reassignment-json", str(forth), "--rollback-json", str(back), *options(path))
+    assert json.loads(forth.read_text())["partitions"] == [
+        {"topic": "t", "partition": 0, "replicas": [1, 2]},
+        {"topic": "t", "partition": 1, "replicas": [3, 2]},
+    ]
+    assert [row["replicas"] for row in json.loads(back.read_text())["partitions"]] == [[1, 4], [2, 3]]
+
+
+def test_rows_of_plans_and_throttles(path: Path) -> None:
+    moving = Batch(MOVE.id, 2, TARGETS[1:], BatchState.ACKED, rate_bytes_per_s=7)
+    debt = Debt(Resource("broker", "1"), "leader.replication.throttled.rate", "7", None, MOVE.id, 2)
+    given(path, *plan(PlanState.OPEN), moving, debt)
+    view = read_file(path).view
+    (row,) = plan_rows(view)
+    assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
+    assert head_row(view) == {
+        "leader": "rw-1 on here",
+        "paused": None,
+        "throttles": [{"resource": "broker 1", "key": "leader.replication.throttled.rate", "ours": "7"}],
+    }
