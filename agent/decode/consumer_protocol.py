@@ -25,6 +25,9 @@ from agent.decode.values import Assignment, Subscription, Undecodable, Undecodab
 _new = tuple.__new__
 """What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
 
+_VERSIONS = {version.to_bytes(2, "big"): version for version in range(16)}
+_NULL = b"\xff\xff\xff\xff"
+_KEPT_FRONT_BYTES = 256
 _KEPT_HEADS = 8
 """Members of one group differ in topics or version while it is rolled, seldom otherwise."""
 _KEPT_TAILS = 64
@@ -51,8 +54,12 @@ def decode_assignment(data: bytes, reading: Reading | None = None) -> Assignment
 
 def read_subscription(data: bytes, reading: Reading) -> tuple[Subscription, bytes | None]:
     """A subscription without its user data, and those apart; raises `Broken`."""
-    version, topics, at = _head(data, reading)
-    user_data, at = nullable_bytes(data, at, "the subscription's user data")
+    front = reading.front
+    if front is not None and data.startswith(front[0]):
+        raw, version, topics, user_data = front
+        at = len(raw)
+    else:
+        version, topics, user_data, at = _front(data, reading)
     owned = generation = rack = None
     if version > 0:
         owned, at = reading.partitions(data, at)
@@ -65,10 +72,23 @@ def read_subscription(data: bytes, reading: Reading) -> tuple[Subscription, byte
 
 def read_assignment(data: bytes, reading: Reading) -> tuple[Assignment, bytes | None]:
     """An assignment without its user data, and those apart; raises `Broken`."""
-    version = _version(data, "the assignment")
+    version = _VERSIONS.get(data[:2])
+    if version is None:
+        version = _version(data, "the assignment")
     partitions, at = reading.partitions(data, 2)
-    user_data, _ = nullable_bytes(data, at, "the assignment's user data")
+    user_data = None
+    if data[at:] != _NULL:
+        user_data, _ = nullable_bytes(data, at, "the assignment's user data")
     return _new(Assignment, (version, partitions, None)), user_data
+
+
+def _front(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], bytes | None, int]:
+    """Version, topics and user data, which most Java members of a group have in common."""
+    version, topics, at = _head(data, reading)
+    user_data, at = nullable_bytes(data, at, "the subscription's user data")
+    if at <= _KEPT_FRONT_BYTES:
+        reading.front = data[:at], version, topics, user_data
+    return version, topics, user_data, at
 
 
 def _head(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], int]:

@@ -148,7 +148,9 @@ def _decode_member(group: RawGroup, reading: Reading, raw: RawMember) -> Decoded
     try:
         if raw.assignment:
             assignment, data = read_assignment(raw.assignment, reading)
-            assignment_data = _assignment_data(group.protocol, data, reading)
+            assignment_data = data
+            if group.protocol == values.STREAMS_PROTOCOL:
+                assignment_data = decode_assignment_info(data, reading) if data else _NO_STREAMS_DATA
         else:
             assignment = _not_shown(group, "assignment")
     except Broken as broken:
@@ -181,10 +183,3 @@ def _generation(data: bytes, reading: Reading) -> StickyUserData | Undecodable:
     if reading.generation is None or reading.generation[0] != data:
         reading.generation = data, decode_cooperative_sticky(data, reading)
     return reading.generation[1]
-
-
-def _assignment_data(protocol: str, data: bytes | None, reading: Reading) -> AssignmentData:
-    """The assignor's part of the assignment, read as that assignor writes it."""
-    if protocol == values.STREAMS_PROTOCOL:
-        return decode_assignment_info(data, reading) if data else _NO_STREAMS_DATA
-    return data

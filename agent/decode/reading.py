@@ -57,7 +57,7 @@ class _PartitionsOfTopic(dict[int, TopicPartition]):
         self.topic = topic
 
     def __missing__(self, partition: int) -> TopicPartition:
-        made = self[partition] = TopicPartition(self.topic, partition)
+        made = self[partition] = tuple.__new__(TopicPartition, (self.topic, partition))
         return made
 
 
@@ -97,11 +97,24 @@ class Names:
 class Reading:
     """What the members of one group share while they are read."""
 
-    __slots__ = ("_array", "_array_head", "_array_raw", "generation", "heads", "hosts", "items_left", "names", "tails")
+    __slots__ = (
+        "_array",
+        "_array_head",
+        "_array_raw",
+        "front",
+        "generation",
+        "heads",
+        "hosts",
+        "items_left",
+        "names",
+        "tails",
+    )
 
     def __init__(self, names: Names | None = None, items: int = BOUNDS.group_items) -> None:
         self.names = names if names is not None else Names()
         self.items_left = items
+        self.front: tuple[bytes, int, tuple[str, ...], bytes | None] | None = None
+        """Of an earlier subscription: bytes, version, topics and user data of its beginning."""
         self.heads: list[tuple[bytes, int, tuple[str, ...]]] = []
         """Of earlier subscriptions: bytes, version and topics of their beginning, the latest first."""
         self.tails: dict[bytes, tuple[int | None, str | None]] = {}
@@ -120,16 +133,16 @@ class Reading:
         except struct.error:
             truncated(data, at, 4, what)
         left = len(data) - at - 4
+        if 0 <= items <= self.items_left and items * smallest_bytes <= left:
+            self.items_left -= items
+            return items
         if items < 0:
             raise Broken(UndecodableReason.NEGATIVE, f"{what}: {items} items are claimed; null is not allowed here", at)
         if items * smallest_bytes > left:
             sentence = f"{what}: {items} items of {smallest_bytes} bytes or more are claimed, but {left} are left"
             raise Broken(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
-        if items > self.items_left:
-            sentence = f"{what}: {items} items are claimed, but the group may build {self.items_left} more at most"
-            raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
-        self.items_left -= items
-        return items
+        sentence = f"{what}: {items} items are claimed, but the group may build {self.items_left} more at most"
+        raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
 
     def nullable_name(self, data: bytes, at: int, what: str) -> tuple[str | None, int]:
         """A name in UTF-8, or None for null."""
@@ -202,6 +215,8 @@ class Reading:
     def _partitions_of(self, known: _PartitionsOfTopic, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         items = self.count(data, at, 4, "the partitions of a topic")
         at += 4
+        if items == 1:
+            return (known[INT32(data, at)[0]],), at + 4
         return tuple(map(known.__getitem__, int32s(data, at, items))), at + 4 * items
 
 

@@ -71,21 +71,25 @@ def classic_member(decoded: DecodedMember, racks: Racks, *, stable: bool) -> Mem
     )
     if not defects and isinstance(assignment_data, StreamsAssignment) and assigned is not None:
         defects = _misfit(assignment_data, assigned)
-    return Member(
-        raw.member_id,
-        raw.instance_id,
-        raw.client_id,
-        raw.client_host,
-        rack,
-        version,
-        topics,
-        None,
-        owned,
-        assigned,
-        None,
-        generation,
-        None,
-        defects,
+    # The same as Member(...), in half the time.
+    return tuple.__new__(
+        Member,
+        (
+            raw.member_id,
+            raw.instance_id,
+            raw.client_id,
+            raw.client_host,
+            rack,
+            version,
+            topics,
+            None,
+            owned,
+            assigned,
+            None,
+            generation,
+            None,
+            defects,
+        ),
     )
 
 

@@ -18,6 +18,8 @@ from agent.observation import Observation, RawTopic
 from agent.reuse import each
 from assignors.problem import TopicPartition
 
+_new = tuple.__new__
+"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
 _NO_CONFIG: Mapping[str, str] = {}
 _NAME = _NUMBER = itemgetter(0)
 
@@ -66,7 +68,7 @@ def _topic(raw: RawTopic, config: Mapping[str, str], prefix: str) -> TopicState:
         is_own(name, prefix),
         tuple(
             [
-                PartitionState(TopicPartition(name, number), leader, replicas, isr, offline)
+                _new(PartitionState, (_new(TopicPartition, (name, number)), leader, replicas, isr, offline))
                 for number, leader, replicas, isr, offline in sorted(raw.partitions, key=_NUMBER)
             ]
         ),
