@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from agent.act.journal import Journal
 from agent.act.looking import Traffic, no_traffic
@@ -19,6 +20,7 @@ from agent.act.telling import Telling
 from agent.errors import JournalUnavailable, RackwiseError
 from agent.execute.messages import Accepted, Event, May, Said, Word
 from agent.execute.values import Plan, Policy
+from agent.journal.entry import View
 from agent.wire.hand import WireHand
 
 SWEEP_S = 60.0
@@ -53,6 +55,7 @@ class Mover:
         self._resumed = False
         self._last_may: May | None = None
         self._failure: Exception | None = None
+        self._view: View = {}
         self._thread = threading.Thread(target=self._run, name="mover", daemon=True)
 
     def start(self) -> None:
@@ -70,7 +73,7 @@ class Mover:
     def status(self) -> Status:
         """Every plan that the journal knows, how far it is, and what stands in the way."""
         failure = self._failure
-        return self._telling.status(self._journal.view(), self._last_may, None if failure is None else str(failure))
+        return self._telling.status(self._known(), self._last_may, None if failure is None else str(failure))
 
     @property
     def busy(self) -> bool:
@@ -122,13 +125,19 @@ class Mover:
                 self._runner.hear(event)
             event = None
             self._runner.hear()
-            self._telling.progress(self._journal.view())
+            self._telling.progress(self._known())
         except JournalUnavailable as error:
             self._telling.journal_unavailable(error)
             # Heard again it does no harm: a plan is accepted once, and a word said twice is said.
             if event is not None:
                 self._inbox.appendleft(event)
             self._resumed = False
+
+    def _known(self) -> View:
+        """What the journal says, or last said: one that ended has no more to say, and status is asked all the same."""
+        with suppress(RackwiseError):
+            self._view = self._journal.view()
+        return self._view
 
     def _ask_may(self) -> None:
         may = self._may()

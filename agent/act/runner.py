@@ -41,6 +41,7 @@ from agent.execute.messages import (
 from agent.execute.state import State
 from agent.execute.values import Policy
 from agent.journal import moves
+from agent.journal.entry import Write
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
 
@@ -133,17 +134,26 @@ class Runner:
                 self._listener.said(command)
             case Finish():
                 self._listener.finished(command)
+                self._tidy()
         return None
 
     def _append(self, command: Append) -> Appended:
         self._appended_at = time.monotonic()
+        self._write(*map(moves.write, command.changes))
+        return Appended()
+
+    def _write(self, *writes: Write) -> None:
         try:
-            self._journal.append(*map(moves.write, command.changes))
+            self._journal.append(*writes)
         except FencedOut:
             self._step(Fenced())
             self._stopped.set()
             raise
-        return Appended()
+
+    def _tidy(self) -> None:
+        """Keep the journal small; what is open is never touched, so when it may be done does not matter."""
+        if writes := moves.tidy(self._journal.view()):
+            self._write(*writes)
 
     def _look(self, command: Look) -> Looked:
         try:

@@ -70,9 +70,9 @@ class Telling:
         now = time.monotonic()
         if now - self._progress_at < _PROGRESS_S:
             return
+        self._progress_at = now
         for one in self._plans(view):
             if one.replicas:
-                self._progress_at = now
                 self._log.info("plan_progress", **_numbers(one))
 
     def journal_unavailable(self, error: Exception) -> None:

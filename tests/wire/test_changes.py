@@ -11,8 +11,18 @@ import pytest
 from agent.wire import protocol
 from agent.wire.change import DONE, Answered, Fate
 from agent.wire.config_changes import ForbiddenChangeError, Holder, Operation, Setting, ThrottleChange
+from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
-from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS, Api
+from agent.wire.protocol import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    ELECT_LEADERS,
+    INCREMENTAL_ALTER_CONFIGS,
+    METADATA,
+    Api,
+)
+from agent.wire.protocol import LIST_PARTITION_REASSIGNMENTS as LISTED
 from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
@@ -186,3 +196,77 @@ def test_nothing_but_a_throttle_can_be_set(setting: Setting, operation: Operatio
         with pytest.raises(ForbiddenChangeError):
             hand.change_throttles([fine, ThrottleChange(setting, operation, value)], 2_000)
         assert asked(broker, api) == 0, "not even the other one was sent"
+
+
+class OlderBroker(FakeBroker):
+    """Takes version 0 of the request, which has no word about the number of replicas."""
+
+    def __init__(self, replicas: list[int], adding: list[int]) -> None:
+        super().__init__(
+            {
+                METADATA.key: lambda version, _body: encode_body(METADATA, self._metadata(replicas), version),
+                LISTED.key: lambda version, _body: encode_body(LISTED, self._moving(adding), version),
+                ALTER_PARTITION_REASSIGNMENTS.key: error(ALTER_PARTITION_REASSIGNMENTS, 0),
+            }
+        )
+
+    def _metadata(self, replicas: list[int]) -> Any:
+        topic = METADATA.response.MetadataResponseTopic
+        row = topic.MetadataResponsePartition(partition_index=0, replica_nodes=replicas)
+        return METADATA.response(topics=[topic(name="moved", partitions=[row])])
+
+    def _moving(self, adding: list[int]) -> Any:
+        topic = LISTED.response.OngoingTopicReassignment
+        row = topic.OngoingPartitionReassignment(partition_index=0, adding_replicas=adding)
+        return LISTED.response(topics=[topic(name="moved", partitions=[row] if adding else [])])
+
+    def _versions(self, version: int, _body: memoryview) -> bytes:
+        row = API_VERSIONS.response.ApiVersion
+        offers = dict.fromkeys(self._answers, 0) | {
+            API_VERSIONS.key: 3, DESCRIBE_CLUSTER.key: 2, METADATA.key: 12,
+        }  # fmt: skip
+        rows = [row(api_key=key, min_version=0, max_version=newest) for key, newest in offers.items()]
+        return encode_body(API_VERSIONS, API_VERSIONS.response(error_code=0, api_keys=rows), version)
+
+
+OLDER = [
+    ("as many as there are is sent", [1, 2], [], (2, 3), (1, Fate.DONE, None)),
+    ("more is not sent", [1, 2], [], (1, 2, 3), (0, Fate.REFUSED, "INVALID_REPLICATION_FACTOR")),
+    ("fewer is not sent", [1, 2], [], (1,), (0, Fate.REFUSED, "INVALID_REPLICATION_FACTOR")),
+    ("what is being added does not count", [3, 2, 1], [3], (3, 2), (1, Fate.DONE, None)),
+    ("as many as the union is not sent", [3, 2, 1], [3], (3, 2, 1), (0, Fate.REFUSED, "INVALID_REPLICATION_FACTOR")),
+    ("a cancel is sent", [3, 2, 1], [3], None, (1, Fate.DONE, None)),
+]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "adding", "target", "told"), [row[1:] for row in OLDER], ids=[row[0] for row in OLDER]
+)
+def test_where_the_broker_would_change_the_number_of_replicas_it_is_compared_before(
+    replicas: list[int], adding: list[int], target: tuple[int, ...] | None, told: tuple[int, Fate, str | None]
+) -> None:
+    with OlderBroker(replicas, adding) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        answer = hand.alter_placements({MOVED: target}, 2_000)[MOVED]
+        assert (asked(broker, ALTER_PARTITION_REASSIGNMENTS), answer.fate, answer.error) == told
+
+
+def test_a_partition_that_an_older_broker_does_not_know_is_not_moved() -> None:
+    other = TopicPartition("moved", 5)
+    with OlderBroker([1, 2], []) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        answers = hand.alter_placements({other: (1, 2), MOVED: (2, 1)}, 2_000)
+        assert (answers[other].error, answers[MOVED]) == ("UNKNOWN_TOPIC_OR_PARTITION", DONE)
+
+
+def test_what_comes_too_late_is_not_begun() -> None:
+    with FakeBroker({api.key: error(api, 0) for api in CHANGES}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        late = Deadline.after_ms(-1)
+        answers = [
+            hand.alter_placements({MOVED: (1, 2)}, 2_000, late)[MOVED],
+            hand.elect_preferred([MOVED], 2_000, late)[MOVED],
+            *hand.change_throttles([ThrottleChange(REPLICAS, Operation.SET, "0:1")], 2_000, late).values(),
+        ]
+        assert [answer.fate for answer in answers] == [Fate.NOT_SENT] * 3
+        assert [key for key, _ in broker.asked if key not in (API_VERSIONS.key, DESCRIBE_CLUSTER.key)] == []
