@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from agent.act.journal import Journal
 from agent.act.mover import Mover
 from agent.execute.messages import May, Word
@@ -118,6 +120,7 @@ def say(word: str) -> None:
 
 
 def main() -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     death = Death(config["die"], config["times"])
     die_when_sent(death)

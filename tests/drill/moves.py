@@ -42,7 +42,9 @@ POLICY: dict[str, object] = {
     "grace_ms": 20_000,
     "batch_partitions": 4,
 }
-_OVER_S = 180.0
+_BEGUN_S = 150.0
+"""A process that begins needs a while on a busy machine; nothing is concluded from how long it takes."""
+_OVER_S = 300.0
 
 
 class Process:
@@ -69,7 +71,7 @@ class Process:
         log.close()
         threading.Thread(target=_read, args=(self._running, said), daemon=True).start()
 
-    def wait_said(self, word: str, within_s: float = 60) -> None:
+    def wait_said(self, word: str, within_s: float = _BEGUN_S) -> None:
         """Until it has said that since it was started; AssertionError when it ends before."""
         wait_for(lambda: word in self._said or self._gone(), f"the executor says {word}", within_s)
         assert word in self._said, f"the executor ended: {self.log()}"
@@ -79,7 +81,7 @@ class Process:
         assert not self._gone(), f"the executor ended: {self.log()}"
         return bool(self._said) and self._said[-1] == "idle"
 
-    def wait_dead(self, within_s: float = 90) -> None:
+    def wait_dead(self, within_s: float = _BEGUN_S) -> None:
         """Until it died."""
         assert self._running is not None
         assert self._running.wait(within_s) == -9, self.log()
@@ -161,7 +163,7 @@ class Run:
         wait_for(
             lambda: any(row.id.topic in topics for row in self.hand.list_reassignments(DEADLINE_MS)),
             "something moves",
-            60,
+            _BEGUN_S,
         )
         time.sleep(self.rng.uniform(0.2, 1.5))
 

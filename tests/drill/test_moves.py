@@ -22,7 +22,7 @@ from tests.drill.moves import Harm, Run, check, running
 from tests.drill.watching import WatchingProxy
 from tests.observe.live import wait_for
 
-pytestmark = pytest.mark.drill
+pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 EITHER = (PlanState.DONE, PlanState.CANCELLED)
