@@ -91,7 +91,7 @@ def _consumer_causes(group: ConsumerGroup, reading: Reading) -> Iterable[str]:
         yield f"its assignor {group.assignor} does not look at racks"
     if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
         return
-    racks = {member.rack.told for member in group.members if member.rack.told is not None}
+    racks = {told for member in group.members if (told := member.rack.told) is not None}
     if not racks:
         yield "no member sends a rack"
     if None in reading.facts or not reading.facts:

@@ -55,8 +55,8 @@ def _of_one(
         if is_rack_blind(group, awareness):
             findings.append(_not_fixed(group, assessment, awareness, reading, view))
     findings += member_disagreements(group, view)
-    told = {member.rack: member.rack.told for member in group.members}
-    racks = frozenset([(rack.name or sent, sent) for rack, sent in told.items() if sent is not None])
+    different = {id(member.rack): member.rack for member in group.members}.values()  # equal ones are mostly one object
+    racks = frozenset([(rack.name or sent, sent) for rack in different if (sent := rack.told) is not None])
     return tuple(findings), racks
 
 

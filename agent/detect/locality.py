@@ -25,7 +25,7 @@ NOWHERE = 2
 class RackBits:
     """The racks of a cluster as bits; made once per set of brokers, and compared by identity."""
 
-    __slots__ = ("_masks", "bit_of", "broker_bits", "selector_is_rack_aware", "told_in")
+    __slots__ = ("_masks", "_names", "bit_of", "broker_bits", "selector_is_rack_aware", "told_in")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class RackBits:
         """Rack name -> what the brokers in it tell of themselves."""
         # Clusters have far fewer different replica lists than partitions.
         self._masks: dict[tuple[int, ...], int] = {}
+        self._names: dict[int, frozenset[str]] = {}
 
     def reader(self, rack: Rack) -> int:
         """The bit of a reader's rack; 0 when it is not known."""
@@ -82,7 +83,10 @@ class RackBits:
 
     def names(self, mask: int) -> frozenset[str]:
         """The rack names in a mask."""
-        return frozenset(name for name, bit in self.bit_of.items() if mask & bit)
+        names = self._names.get(mask)
+        if names is None:
+            names = self._names[mask] = frozenset([name for name, bit in self.bit_of.items() if mask & bit])
+        return names
 
 
 class TopicMasks(NamedTuple):
