@@ -51,11 +51,14 @@ Config = Mapping[str, str | int]
 
 
 class Bounds(NamedTuple):
-    """The topic as it is, and which offsets it holds, whether they are committed or not."""
+    """The topic as it is, and which offsets it holds."""
 
     topic_id: str
     first: int
+    decided: int
+    """Below this offset every transaction is committed or aborted."""
     end: int
+    """The high watermark: below it records stand, decided or not."""
 
 
 class Told(NamedTuple):
@@ -150,12 +153,19 @@ class JournalTopic:
         if len(described.partitions) != 1:
             raise _unfit(self._topic, f"it has {len(described.partitions)} partitions, and an order needs one")
         first = self._offset(admin, OffsetSpec.earliest(), left)  # type: ignore[no-untyped-call] # not annotated there
-        end = self._offset(admin, OffsetSpec.latest(), left)  # type: ignore[no-untyped-call] # as above
-        return Bounds(str(described.topic_id), first, end)
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # as above
+        decided = self._offset(admin, latest, left, IsolationLevel.READ_COMMITTED)
+        return Bounds(str(described.topic_id), first, decided, self._offset(admin, latest, left))
 
-    def _offset(self, admin: AdminClient, spec: OffsetSpec, left: Mapping[str, float]) -> int:
+    def _offset(
+        self,
+        admin: AdminClient,
+        spec: OffsetSpec,
+        left: Mapping[str, float],
+        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> int:
         partition = TopicPartition(self._topic, _PARTITION)
-        asked = admin.list_offsets({partition: spec}, isolation_level=IsolationLevel.READ_UNCOMMITTED, **left)
+        asked = admin.list_offsets({partition: spec}, isolation_level=level, **left)
         return int(asked[partition].result().offset)
 
 
@@ -167,7 +177,7 @@ def read_journal_topic(config: Config, topic: str, *, prefix: str, timeout_ms: i
     until = time.monotonic() + timeout_ms / 1_000
     reader = JournalTopic({"client.id": "rackwise", **config, "log_level": 0}, topic, prefix)
     try:
-        return reader.read(reader.bounds(until).end, until).view
+        return reader.read(reader.bounds(until).decided, until).view
     finally:
         reader.close()
 

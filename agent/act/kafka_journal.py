@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -34,6 +35,7 @@ _FENCED = (
 )
 _TRANSACTION_TIMEOUT_MS = 60_000
 _PAUSE_S = 0.1
+_PATIENCE = 3
 _SILENT = logging.getLogger("rackwise.kafka-journal")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
@@ -92,7 +94,8 @@ class KafkaJournal:
         try:
             bounds = reader.bounds(until)
             reader.check_kept(until)
-            _check(plan, bounds, reader.read(bounds.end, until), least_epoch)
+            # Who is to be fenced may have left a transaction open: only what is decided can be read before.
+            _check(plan, bounds, reader.read(bounds.decided, until), least_epoch)
         finally:
             reader.close()
         journal = cls(plan, Producer({**_client(plan), **_writing(plan)}), clock)
@@ -137,8 +140,11 @@ class KafkaJournal:
             self._producer.purge()
 
     def _begin(self, least_epoch: int) -> None:
-        plan, until = self._plan, _until(self._plan)
-        self._calls(lambda: self._retrying(self._producer.init_transactions, until))
+        plan = self._plan
+        # The first writer ever waits until brokers have made the topic of their transactions.
+        patient_until = time.monotonic() + _PATIENCE * plan.deadline_ms / 1_000
+        self._calls(lambda: self._retrying(self._producer.init_transactions, patient_until))
+        until = _until(plan)
         bounds = self._reader.bounds(until)
         told = self._reader.read(bounds.end, until)
         _check(plan, bounds, told, least_epoch)
@@ -167,9 +173,10 @@ class KafkaJournal:
         self._calls(self._producer.begin_transaction)
         self._finish = self._abort
         try:
-            for change in changes:
-                self._produce(change, delivered)
-            self._producer.flush(max(0.0, until - time.monotonic()))
+            with _untangled():
+                for change in changes:
+                    self._produce(change, delivered)
+                self._producer.flush(max(0.0, until - time.monotonic()))
         except (KafkaException, BufferError) as error:
             self._take_back(error)
         failed = next((one for one in sent if isinstance(one, KafkaError)), None)
@@ -277,7 +284,8 @@ class KafkaJournal:
     def _calls(self, call: Callable[[], None]) -> None:
         """The call, with the client's errors told as ours."""
         try:
-            call()
+            with _untangled():
+                call()
         except KafkaException as failed:
             self._check_fatal(failed)
             raise unavailable(failed, self._plan.topic) from failed
@@ -295,6 +303,17 @@ class KafkaJournal:
             )
         if self._ended is not None:
             raise self._ended from failed
+
+
+@contextmanager
+def _untangled() -> Iterator[None]:
+    """The client raises a fatal error in the middle of its own callbacks, and Python then makes another one of it."""
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from error
+        raise
 
 
 def fenced_out(topic: str, why: str) -> FencedOut:

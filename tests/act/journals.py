@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +15,8 @@ from agent.act.kafka_journal import KafkaJournal, KafkaJournalPlan
 from agent.act.leadership import LeadershipPlan
 from agent.journal.entry import Write
 from agent.journal.leader import Leader
+from agent.record.reader import Read, open_reader
 from tests.observe.live import wait_for
-from tests.record.live import read_all
 
 CLUSTER = "cluster-under-test"
 
@@ -88,9 +89,7 @@ def said(key: str, **value: Any) -> Write:
 
 
 def told(servers: str, prefix: str) -> Told:
-    """What the topic says to somebody who only reads it."""
-    import time  # noqa: PLC0415 named beside its only use
-
+    """What the topic says to somebody who only reads it, once every transaction is decided."""
     topic = JournalTopic({"bootstrap.servers": servers}, f"{prefix}.journal", prefix)
     until = time.monotonic() + 20
     try:
@@ -99,8 +98,18 @@ def told(servers: str, prefix: str) -> Told:
         topic.close()
 
 
-def order(servers: str, topic: str) -> list[tuple[int, int]]:
-    """(epoch, seq) of each committed record, in the order of the log, deletions included."""
-    headers = [dict(record.headers) for record in read_all(servers, topic)]
-    ids = [one["ce_id"].decode().split("-") for one in headers]
-    return [(int(epoch), int(seq)) for epoch, seq in ids]
+def records(servers: str, prefix: str) -> list[Read]:
+    """Each committed record of the journal, in the order of the log, deletions included."""
+    told(servers, prefix)
+    with open_reader({"bootstrap.servers": servers}, f"{prefix}.journal", prefix=prefix, timeout_ms=20_000) as reader:
+        return list(reader.read(reader.spans()))
+
+
+def order(servers: str, prefix: str) -> list[tuple[int, int]]:
+    """(epoch, seq) of each of them."""
+    return [place(record) for record in records(servers, prefix)]
+
+
+def place(record: Read) -> tuple[int, int]:
+    epoch, seq = record.headers["ce_id"].split("-")
+    return int(epoch), int(seq)
