@@ -133,10 +133,12 @@ def task_problems(
 
 
 @st.composite
-def replica_problems(draw: st.DrawFn, *, balance: bool) -> ReplicaProblem:
-    count = draw(st.integers(2, 6))
+def replica_problems(
+    draw: st.DrawFn, *, balance: bool, brokers: tuple[int, int] = (2, 6), partitions: int = 3
+) -> ReplicaProblem:
+    count = draw(st.integers(*brokers))
     racks = draw(st.integers(1, min(count, 4)))
-    brokers = tuple(
+    nodes = tuple(
         Broker(
             id=number,
             rack=draw(st.sampled_from((*RACKS[:racks], *RACKS[:racks], *RACKS[:racks], None))),
@@ -144,15 +146,15 @@ def replica_problems(draw: st.DrawFn, *, balance: bool) -> ReplicaProblem:
         )
         for number in range(count)
     )
-    partitions = tuple(
+    lists = tuple(
         ReplicaSet(
             id=TopicPartition("t", number),
             replicas=tuple(draw(st.lists(st.integers(0, count - 1), unique=True, min_size=1, max_size=4))),
             size_bytes=draw(st.sampled_from((None, 0, 1, 5, 7, 100, 10**12))),
         )
-        for number in range(draw(st.integers(1, 3)))
+        for number in range(draw(st.integers(1, partitions)))
     )
-    return ReplicaProblem(brokers=brokers, partitions=partitions, balance=balance)
+    return ReplicaProblem(brokers=nodes, partitions=lists, balance=balance)
 
 
 def examples(count: int) -> settings:
