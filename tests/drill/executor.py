@@ -12,14 +12,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from agent.act.journal import Journal
+from agent.act.leadership import Leadership
 from agent.act.mover import Mover
+from agent.errors import FencedOut
 from agent.execute.messages import May, Word
 from agent.execute.values import Plan, Policy
 from agent.journal.entry import View, Write
@@ -29,6 +32,7 @@ from agent.wire import connection
 from agent.wire.config_changes import Operation
 from agent.wire.hand import WireHand
 from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS
+from tests.act.journals import CLUSTER, leadership_plan
 from tests.act.moving import journal_file
 
 _REMOVING = (Operation.DELETE, Operation.SUBTRACT)
@@ -119,33 +123,70 @@ def say(word: str) -> None:
     print(word, flush=True)
 
 
-def main() -> None:
+def main() -> int:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     death = Death(config["die"], config["times"])
     die_when_sent(death)
-    arguments = {"bootstrap_servers": config["servers"].split(","), "client_id": config["client_id"]}
     leave = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: leave.set())
-    with journal_file(Path(config["journal"])) as journal, DyingHand(arguments, death) as hand:
-        mover = Mover(
-            journal=DyingJournal(journal, death),
-            hand=hand,
-            policy=Policy(**config["policy"]),
-            may=lambda: May(begin=True),
-            tick_ms=200,
-        )
-        mover.start()
-        plan = from_json(Plan, config["plan"])
-        mover.accept(plan)
-        threading.Thread(target=_hear, args=(mover,), daemon=True).start()
-        busy = True
-        while not leave.wait(0.1):
-            mover.check()
-            if mover.busy != busy:
-                busy = mover.busy
-                say("busy" if busy else "idle")
+    arguments = {"bootstrap_servers": config["servers"].split(","), "client_id": config["client_id"]}
+    with DyingHand(arguments, death) as hand:
+        if config.get("prefix") is None:
+            with journal_file(Path(config["journal"])) as journal, moving(config, journal, hand, death) as mover:
+                work(mover, leave)
+            return 0
+        return lead(config, hand, death, leave)
+
+
+@contextmanager
+def moving(config: dict[str, Any], journal: Journal, hand: WireHand, death: Death) -> Iterator[Mover]:
+    """A mover that was given the plan; giving it again does nothing."""
+    mover = Mover(
+        journal=DyingJournal(journal, death),
+        hand=hand,
+        policy=Policy(**config["policy"]),
+        may=lambda: May(begin=True),
+        tick_ms=200,
+    )
+    mover.start()
+    mover.accept(from_json(Plan, config["plan"]))
+    threading.Thread(target=_hear, args=(mover,), daemon=True).start()
+    try:
+        yield mover
+    finally:
         assert mover.close(30_000)
+
+
+def work(mover: Mover, leave: threading.Event) -> None:
+    """Until it is to leave."""
+    busy = True
+    while not leave.wait(0.1):
+        mover.check()
+        if mover.busy != busy:
+            busy = mover.busy
+            say("busy" if busy else "idle")
+
+
+def lead(config: dict[str, Any], hand: WireHand, death: Death, leave: threading.Event) -> int:
+    """Stand by until it leads, and move as long as it does; the exit code."""
+    leadership = Leadership(leadership_plan(config["direct"], config["prefix"], config["client_id"]))
+    leadership.start()
+    leadership.begin(CLUSTER)
+    say("stands by")
+    try:
+        while not leave.wait(0.1):
+            journal = leadership.journal()
+            if journal is not None:
+                say("leads")
+                with moving(config, journal, hand, death) as mover:
+                    work(mover, leave)
+    except FencedOut as error:
+        say("fenced")
+        return error.exit_code
+    finally:
+        leadership.close()
+    return 0
 
 
 def _hear(mover: Mover) -> None:
@@ -155,4 +196,4 @@ def _hear(mover: Mover) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

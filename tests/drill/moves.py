@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -21,13 +22,16 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from agent.act.file_journal import read_file
+from agent.act.leadership import read_journal
 from agent.cluster import EmbeddedCluster
 from agent.execute.values import LEADER_REPLICAS, Batch, BatchState, End, Plan, PlanState
 from agent.journal import moves
+from agent.journal.entry import View
 from agent.typed_json import to_json
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
+from tests.act.journals import leadership_plan
 from tests.act.moving import DEADLINE_MS, Placement, placement, plan_for, set_config, throttles, topic_with
 from tests.drill.harness import Clocks
 from tests.drill.traffic import Traffic
@@ -56,6 +60,11 @@ class Process:
         self._running: subprocess.Popen[str] | None = None
         self._said: list[str] = []
         self._starts = 0
+
+    @property
+    def client_id(self) -> str:
+        """As brokers and the proxy see it."""
+        return str(self._config["client_id"])
 
     def start(self, die: str | None = None, times: int = 1) -> None:
         """Start it; it dies at that step when one is given."""
@@ -86,6 +95,16 @@ class Process:
         assert self._running is not None
         assert self._running.wait(within_s) == -9, self.log()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send it that."""
+        assert self._running is not None
+        self._running.send_signal(number)
+
+    def wait_ended(self, within_s: float) -> int:
+        """Its exit code, once it has ended by itself."""
+        assert self._running is not None
+        return self._running.wait(within_s)
+
     def tell(self, line: str) -> None:
         """Say something to it."""
         assert self._running is not None
@@ -107,6 +126,7 @@ class Process:
         """Whatever is left of it."""
         if self._running is not None and self._running.poll() is None:
             self._running.kill()
+            self._running.send_signal(signal.SIGCONT)
             self._running.wait(10)
 
     def _gone(self) -> bool:
@@ -139,9 +159,11 @@ class Run:
     process: Process
     traffic: Traffic
     foreign: dict[Setting, str]
+    directory: Path
+    config: dict[str, object]
+    """Of the executor's process."""
     lost_topics: set[str] = field(default_factory=set)
     """Topics that the harm deleted or replaced."""
-    grown: set[TopicPartition] = field(default_factory=set)
     ends: Collection[PlanState] = (PlanState.DONE,)
     """How the plan may end."""
     resent: bool = False
@@ -156,6 +178,18 @@ class Run:
     def b(self) -> str:
         """The other one."""
         return f"{self.name}-b"
+
+    def view(self) -> View:
+        """What the journal says in the end."""
+        if (prefix := self.config.get("prefix")) is not None:
+            return read_journal(leadership_plan(self.cluster.bootstrap_servers, str(prefix)))
+        return read_file(Path(str(self.config["journal"]))).view
+
+    def another(self, name: str) -> Process:
+        """An executor beside the first, of the same journal; it is not started yet."""
+        directory = self.directory / name
+        directory.mkdir()
+        return Process(directory, self.config | {"client_id": f"{self.config['client_id']}-{name}"})
 
     def wait_moving(self) -> None:
         """Until some of it moves, and a little longer."""
@@ -210,22 +244,21 @@ def running(
             for partition, replicas in before.items()
         }
         plan = plan_for(hand, f"p-{name}", after)
-        process = Process(
-            directory,
-            {
-                "servers": cluster.proxied_bootstrap_servers,
-                "journal": str(directory / "journal"),
-                "client_id": f"{CLIENT_ID}-{name}",
-                "policy": POLICY | policy,
-                "plan": to_json(Plan, plan),
-            },
-        )
+        config: dict[str, object] = {
+            "servers": cluster.proxied_bootstrap_servers,
+            "direct": servers,
+            "journal": str(directory / "journal"),
+            "client_id": f"{CLIENT_ID}-{name}",
+            "policy": POLICY | policy,
+            "plan": to_json(Plan, plan),
+        }
+        process = Process(directory, config)
         stack.callback(process.close)
         stack.callback(_mend, cluster, proxy)
         traffic = stack.enter_context(Traffic(servers, sorted(before)))
         yield Run(
             cluster, proxy, hand, seed, rng, clocks, name, source, (one, two), target, before, after, plan, process,
-            traffic, foreign,
+            traffic, foreign, directory, config,
         )  # fmt: skip
     admin = AdminClient({"bootstrap.servers": servers})
     left = [topic for topic in admin.list_topics(timeout=30).topics if topic.startswith(name)]
@@ -238,7 +271,7 @@ def check(run: Run) -> None:
     run.process.terminate()
     _mend(run.cluster, run.proxy)
     kept = {partition for partition in run.before if partition.topic not in run.lost_topics}
-    view = read_file(Path(str(run.process._config["journal"]))).view
+    view = run.view()
     (plan,) = moves.plans(view)
     batches = moves.batches(view)
     assert plan.state in run.ends, f"{plan.state}: {plan.sentence}"

@@ -36,9 +36,10 @@ class WatchingProxy(RecordingProxy):
         self._keeping = threading.Lock()
 
     def started(self, client_id: str, topics: frozenset[str]) -> list[Started]:
-        """Lines of that client about those topics, in the order in which they passed."""
+        """Lines of clients whose id begins so about those topics, in the order in which they passed."""
         with self._keeping:
-            return [row for row in self._kept if row.client_id == client_id and row.id.topic in topics]
+            kept = list(self._kept)
+        return [row for row in kept if (row.client_id or "").startswith(client_id) and row.id.topic in topics]
 
     def _note(self, lane: Any, header: Header, frame: bytes) -> None:
         super()._note(lane, header, frame)
