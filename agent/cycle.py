@@ -137,9 +137,15 @@ def _proposed(cycle: Cycle) -> str:
         return "nothing worth doing"
     kinds = Counter(proposal.kind.value for proposal in cycle.proposals)
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    done = sum(outcome.done for outcome in cycle.outcomes)
-    acted = f"{done} done" if done else _held(cycle.verdicts)
-    return f"proposed {told}: {acted}"
+    return f"proposed {told}: {', '.join(_acted(cycle.outcomes)) or _held(cycle.verdicts)}"
+
+
+def _acted(outcomes: Sequence[Outcome]) -> list[str]:
+    """How much was done, and why the rest was not."""
+    done = sum(outcome.done for outcome in outcomes)
+    failed = [outcome.sentence for outcome in outcomes if not outcome.done]
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    return [*([f"{done} done"] if done else []), *([failed[0] + more] if failed else [])]
 
 
 def _held(verdicts: Sequence[Verdict]) -> str:

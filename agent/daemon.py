@@ -18,6 +18,7 @@ from types import FrameType
 import psutil
 import structlog
 
+from agent.act.acting import Acting
 from agent.clock import Clock, system_clock
 from agent.cycle import Cycle, sentence, world
 from agent.errors import Fatal, RackwiseError
@@ -30,6 +31,8 @@ from agent.state import Failure, LoopWatch
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
 MEMORY_CEILING_EXIT = 7
+LEAD_WITHIN_S = 20.0
+"""An agent that acts once waits so long to be chosen; then it says that another one leads."""
 _TICK_S = 0.5
 _LATE_LOOKS = 3
 
@@ -46,10 +49,23 @@ class Pace:
 
 
 class Agent:
-    """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here."""
+    """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here.
 
-    def __init__(self, *, look: Look, line: Line, recorder: Recorder, pace: Pace, clock: Clock = system_clock) -> None:
+    ``acting`` is what mode execute adds; None where nothing is acted.
+    """
+
+    def __init__(
+        self,
+        *,
+        look: Look,
+        line: Line,
+        recorder: Recorder,
+        pace: Pace,
+        acting: Acting | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
         self._look = look
+        self._acting = acting
         self._line = line
         self._recorder = recorder
         self._pace = pace
@@ -65,10 +81,21 @@ class Agent:
             self._run, self._skipped, poll_ms=pace.poll_ms, plan_ms=pace.plan_ms, plan_cron=pace.plan_cron
         )
         self.watch = LoopWatch(clock())
+        if acting is not None:
+            acting.look_now, acting.on_fatal = self._look_and_plan, self.fail
 
     def once(self, *, planning: bool = True) -> Cycle:
-        """One cycle, recorded. Raises what stood in its way."""
-        cycle, _ = self._cycle(planning=planning)
+        """One cycle, recorded; what it begins is carried out to its end. Raises what stood in its way."""
+        if self._acting is None:
+            return self._cycle(planning=planning)[0]
+        self._acting.start()
+        try:
+            self._acting.begin(self._look(), Memory())
+            self._acting.wait_to_lead(LEAD_WITHIN_S)
+            cycle, _ = self._cycle(planning=planning)
+            self._acting.wait_until_done()
+        finally:
+            self._acting.close()
         return cycle
 
     def run(self) -> int:
@@ -77,11 +104,14 @@ class Agent:
         Raises the fatal error after what was seen is written. Call it in the main thread.
         """
         with self._signals():
+            if self._acting is not None:
+                self._acting.start()
             self._schedule.start()
             code = self._wait()
             began = time.monotonic()
             self.watch.stopping()
             self._schedule.stop()
+            self._stop_acting(began)
             self._let_finish(began)
             self.close(max(0, round((began + GRACE_S - time.monotonic()) * 1_000)))
         if self._fatal is not None:
@@ -91,6 +121,11 @@ class Agent:
     def stop(self) -> None:
         """End `run` soon; callable from any thread and from a signal handler."""
         self._stop.set()
+
+    def fail(self, error: Fatal) -> None:
+        """End `run` soon, with that error; callable from any thread."""
+        self._fatal = self._fatal or error
+        self.stop()
 
     def close(self, deadline_ms: int = 3_000) -> None:
         """Write what is waiting, and say what could not be written."""
@@ -108,6 +143,9 @@ class Agent:
             restored = self._recorder.restore(observation, self._clock())
             self._memory = restored.memory
             self._log.info("restored", found=restored.found, sentence=restored.sentence)
+        acting = self._acting
+        if acting is not None:
+            self._memory = acting.begin(observation, self._memory)
         cycle = run_cycle(
             self._line,
             self._look,
@@ -116,11 +154,16 @@ class Agent:
             number=self._number,
             name=f"{self._instance}-{self._number}",
             planning=planning,
+            journal=acting.view if acting is not None else lambda: None,
         )
         self._memory = cycle.after
         recording = self._recorder.record(cycle)
         self.watch.succeeded(cycle, recording, self._clock())
         self._tell(cycle, recording)
+        if acting is not None:
+            early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
+            if early_ms is not None:
+                self._schedule.look_by(early_ms, planning=True)
         return cycle, recording
 
     def _run(self) -> None:
@@ -134,8 +177,7 @@ class Agent:
                 self._cycle(planning=planning)
             except Fatal as error:
                 self._failed(error, str(error), planning=planning)
-                self._fatal = error
-                self._stop.set()
+                self.fail(error)
             except RackwiseError as error:
                 self._failed(error, str(error), planning=planning)
             except Exception as error:  # noqa: BLE001 a fault of one cycle must not end the agent
@@ -195,6 +237,17 @@ class Agent:
                 )
                 return MEMORY_CEILING_EXIT
         return 0
+
+    def _look_and_plan(self) -> None:
+        self._schedule.look_by(0, planning=True)
+
+    def _stop_acting(self, began: float) -> None:
+        """Give acting its part of the grace; what it has begun stands in the journal."""
+        if self._acting is None:
+            return
+        closing = threading.Thread(target=self._acting.close, name="closing", daemon=True)
+        closing.start()
+        closing.join(max(0.0, began + GRACE_S * 0.75 - time.monotonic()))
 
     def _let_finish(self, began: float) -> None:
         """Give the running cycle half of the grace; what it has not recorded by then was never said."""

@@ -17,7 +17,8 @@ from agent.cycle import Cycle, changes
 from agent.decode import decode_members
 from agent.detect import detect
 from agent.detect.assessment import Detection
-from agent.guard import Verdict, allowed, guard
+from agent.guard import Allow, Verdict, guard
+from agent.journal.entry import View
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory import Memory, remember
@@ -30,12 +31,24 @@ from agent.propose import propose
 from agent.propose.proposal import Proposal
 
 Look = Callable[[], Observation]
+Journaled = Callable[[], View | None]
 
 
 def run_cycle(
-    line: Line, look: Look, observation: Observation, memory: Memory, *, number: int, name: str, planning: bool
+    line: Line,
+    look: Look,
+    observation: Observation,
+    memory: Memory,
+    *,
+    number: int,
+    name: str,
+    planning: bool,
+    journal: Journaled = lambda: None,
 ) -> Cycle:
-    """What came of this observation. Where something is proposed, the guard is shown the cluster once more."""
+    """What came of this observation. Where something is proposed, the guard is shown the cluster once more.
+
+    ``journal`` tells what the journal says by now, and None for an agent that does not lead.
+    """
     snapshot = line.snapshot(observation, memory)
     detection = line.detect(snapshot, memory)
     plan = line.plan(snapshot, detection) if planning else None
@@ -44,8 +57,8 @@ def run_cycle(
     outcomes: tuple[Outcome, ...] = ()
     if proposals:
         fresh = line.snapshot(line.look(look), memory)  # again, right before touching anything
-        verdicts = line.guard(proposals, fresh, memory)
-        outcomes = line.act(proposals, verdicts)  # nothing is allowed in a dry run
+        verdicts = line.guard(proposals, fresh, memory, journal())
+        outcomes = line.act(proposals, verdicts, fresh)  # nothing is allowed in a dry run
     return Cycle(
         number=number,
         look=name,
@@ -101,15 +114,18 @@ class Line:
         with self._timed("propose"), no_walks():
             return propose(snapshot, plan, detection, self.limits, self._memos["propose"])
 
-    def guard(self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory) -> tuple[Verdict, ...]:
+    def guard(
+        self, proposals: tuple[Proposal, ...], fresh: Snapshot, memory: Memory, view: View | None = None
+    ) -> tuple[Verdict, ...]:
         """What may be done now."""
         with self._timed("guard"):
-            return guard(proposals, fresh, memory, self.limits)
+            return guard(proposals, fresh, memory, self.limits, view)
 
-    def act(self, proposals: Sequence[Proposal], verdicts: Sequence[Verdict]) -> tuple[Outcome, ...]:
+    def act(self, proposals: Sequence[Proposal], verdicts: Sequence[Verdict], fresh: Snapshot) -> tuple[Outcome, ...]:
         """Do what may be done."""
         with self._timed("act"):
-            return act(self._hands, allowed(proposals, verdicts))
+            pairs = zip(proposals, verdicts, strict=True)
+            return act(self._hands, [(one, verdict) for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
 
     def remember(self, memory: Memory, snapshot: Snapshot, detection: Detection, plan: Plan | None = None) -> Memory:
         """What the next cycle is to know."""

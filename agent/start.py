@@ -12,10 +12,14 @@ from pathlib import Path
 
 import structlog
 
+from agent.act.acting import Acting
+from agent.act.leadership import Leadership
 from agent.clock import system_clock
 from agent.cut import to_limits, to_scope
+from agent.cut_leadership import to_leadership_plan
 from agent.cycle import PARTIAL_EXIT, Cycle, is_partial
 from agent.daemon import Agent, Pace
+from agent.limits import Limits, Mode
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
 from agent.propose.proposal import Proposal
@@ -57,11 +61,13 @@ def run_agent(loaded: Loaded, *, once: bool = False) -> int:
 @contextmanager
 def agent_of(settings: Settings) -> Iterator[Agent]:
     """An agent with its clients, not yet running."""
-    scope, recall = to_scope(settings), Recall()
+    scope, recall, limits = to_scope(settings), Recall(), to_limits(settings)
+    acting = _acting(settings, limits) if limits.mode is Mode.EXECUTE else None
     with Clients.open(settings.kafka) as clients:
         yield Agent(
             look=lambda: observe(clients, system_clock, scope, recall),
-            line=Line(to_limits(settings)),
+            line=Line(limits, acting),
+            acting=acting,
             recorder=Recorder(record_plan(settings), settings.kafka.confluent()),
             pace=Pace(
                 poll_ms=settings.poll.interval_ms,
@@ -71,6 +77,17 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
                 memory_ceiling_bytes=settings.process.memory_ceiling_bytes,
             ),
         )
+
+
+def _acting(settings: Settings, limits: Limits) -> Acting:
+    """What acts, with the executor's own credentials; connects nothing yet."""
+    kafka = settings.executor_kafka
+    return Acting(
+        leadership=Leadership(to_leadership_plan(settings, kafka, _agent_name(settings))),
+        arguments={"client_id": "rackwise", **kafka.kafka_python()},
+        limits=limits,
+        clock=system_clock,
+    )
 
 
 def record_plan(settings: Settings) -> RecordPlan:
@@ -85,7 +102,7 @@ def record_plan(settings: Settings) -> RecordPlan:
         queue_records=record.queue_events,
         deadline_ms=record.deadline_ms,
         prefix=topics.prefix,
-        agent=str(settings.kafka.confluent().get("client.id") or socket.gethostname()),
+        agent=_agent_name(settings),
     )
 
 
@@ -96,6 +113,10 @@ def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
         settings.kafka.confluent(), settings.proposals_topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
     ) as reader:
         return proposals_in(reader.read(reader.spans()))
+
+
+def _agent_name(settings: Settings) -> str:
+    return str(settings.kafka.confluent().get("client.id") or socket.gethostname())
 
 
 def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: int, cleanup: str) -> OwnTopic | None:

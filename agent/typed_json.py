@@ -1,9 +1,10 @@
 """Which JSON stands for a value, and which value for JSON? One answer, read off the value's type.
 
 Named tuples and frozen dataclasses are objects with the names of their fields, enums their member's name, bytes are
-base64, partitions are written as runs of one topic. Invariant: `from_json(T, to_json(T, value)) == value`, for every
-type that this project's values are made of, and equal values give equal text. What a reader does not know it leaves
-aside, and what an older writer did not write keeps its default; everything else is `UnreadableError`.
+base64, dates as ISO 8601 has them, partitions are written as runs of one topic. Invariant:
+`from_json(T, to_json(T, value)) == value`, for every type that this project's values are made of, and equal values give
+equal text. What a reader does not know it leaves aside, and what an older writer did not write keeps its default;
+everything else is `UnreadableError`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import types
 import typing
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import date
 from enum import Enum
 from functools import cache
 from itertools import groupby
@@ -71,6 +73,8 @@ def _class(kind: type) -> Codec:
         return _plain(kind)
     if kind is bytes:
         return Codec(lambda value: base64.b64encode(value).decode("ascii"), _bytes)
+    if kind is date:
+        return Codec(date.isoformat, date.fromisoformat)
     if issubclass(kind, Enum):
         return Codec(lambda value: value.name, lambda name: kind[name])
     if is_dataclass(kind) or hasattr(kind, "_fields"):

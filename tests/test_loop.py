@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +10,13 @@ import pytest
 
 from agent.act import NoHands, Outcome, act
 from agent.cycle import Cycle, sentence
+from agent.guard import Allow
+from agent.journal.entry import View
 from agent.limits import Limits, Mode
+from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
 from agent.loop import Line, run_cycle
 from agent.memory import Memory
+from agent.model.snapshot import Snapshot
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.proposal import Proposal
@@ -76,7 +80,7 @@ def partial(observation: Observation) -> Observation:
         pytest.param(
             lambda: cycle(limits=Limits(mode=Mode.EXECUTE)),
             "saw 12 brokers in 3 racks, 20 topics and 20 groups; 7 findings (7 new); "
-            "proposed 4 trigger: acting comes with a later release",
+            "proposed 4 trigger: this agent does not lead",
             id="in mode execute the missing right to alter is one finding more",
         ),
         pytest.param(
@@ -122,35 +126,64 @@ def test_when_the_cluster_is_looked_at_again(planning: bool, observation: Observ
 
 
 class RecordingHands:
-    """Hands that only note what they were given; real ones come with a later release."""
+    """Hands that only note what they were given; what real ones do needs real brokers."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
 
-    def carry_out(self, proposal: Proposal) -> Outcome:
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+        assert allow.proposal_id == proposal.id
+        assert fresh.groups
         self.given.append(proposal.id)
         return Outcome(proposal.id, done=True, sentence="done")
 
 
+def approved(proposals: Sequence[Proposal]) -> list[tuple[Proposal, Allow]]:
+    return [(proposal, Allow(proposal.id, "allowed")) for proposal in proposals]
+
+
 def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
-    hands, proposals = RecordingHands(), cycle().proposals
-    assert [outcome.proposal_id for outcome in act(hands, proposals[2:4])] == hands.given
-    assert hands.given == [proposal.id for proposal in proposals[2:4]]
-    assert act(hands, ()) == ()
+    hands, found = RecordingHands(), cycle()
+    outcomes = act(hands, approved(found.proposals[2:4]), found.snapshot)
+    assert [outcome.proposal_id for outcome in outcomes] == hands.given
+    assert hands.given == [proposal.id for proposal in found.proposals[2:4]]
+    assert act(hands, (), found.snapshot) == ()
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-def test_the_hands_are_never_called_in_this_release(mode: Mode) -> None:
+@pytest.mark.parametrize(
+    ("mode", "journal", "acts"),
+    [
+        pytest.param(Mode.OBSERVE, {}, False, id="nothing is done in mode observe"),
+        pytest.param(Mode.PROPOSE, {}, False, id="nothing is done in a dry run"),
+        pytest.param(Mode.EXECUTE, None, False, id="nothing is done by an agent that does not lead"),
+        pytest.param(Mode.EXECUTE, {}, True, id="whoever leads does what may be done"),
+    ],
+)
+def test_when_the_hands_are_called(mode: Mode, journal: View | None, acts: bool) -> None:
     hands = RecordingHands()
-    line = Line(Limits(mode=mode), hands)
-    found = run_cycle(line, lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
+    free = TriggerLimits(transactional=Told.NO)
+    found = run_cycle(
+        Line(Limits(mode=mode, execute=ExecuteLimits(trigger=free)), hands),
+        lambda: WORLD,
+        WORLD,
+        Memory(),
+        number=1,
+        name="l-1",
+        planning=True,
+        journal=lambda: journal,
+    )
     assert found.proposals
-    assert hands.given == []
+    assert bool(hands.given) is acts
+    assert len(found.outcomes) == len(hands.given)
 
 
 def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
-    (outcome,) = act(NoHands(), cycle().proposals[:1])
-    assert (outcome.done, outcome.sentence) == (False, "not done: this release watches and proposes, it does not act")
+    found = cycle()
+    (outcome,) = act(NoHands(), approved(found.proposals[:1]), found.snapshot)
+    assert (outcome.done, outcome.sentence) == (
+        False,
+        "not done: this agent watches and proposes, it does not act",
+    )
 
 
 def test_a_proposal_whose_ground_changed_between_the_looks_is_refused() -> None:
@@ -174,17 +207,17 @@ def test_memos_between_cycles_change_nothing() -> None:
     observation = WORLD
     for number in range(1, 5):
         kept = run_cycle(
-            line, lambda o=observation: o, observation, memory, number=number, name="l", planning=number % 2 == 1
-        )  # type: ignore[misc] # mypy cannot infer a lambda with a bound default
+            line, Looker(observation), observation, memory, number=number, name="l", planning=number % 2 == 1
+        )
         alone = run_cycle(
             Line(Limits()),
-            lambda o=observation: o,
+            Looker(observation),
             observation,
             alone_memory,
             number=number,
             name="l",
             planning=number % 2 == 1,
-        )  # type: ignore[misc] # as above
+        )
         assert (kept.detection, kept.proposals, kept.verdicts) == (alone.detection, alone.proposals, alone.verdicts)
         memory, alone_memory = kept.after, alone.after
         observation = next_look(observation, share=0.2, seed=number)
@@ -197,8 +230,8 @@ def test_a_recorded_file_gives_byte_same_proposals(tmp_path: Path) -> None:
     observation = WORLD
     for number in range(1, 4):
         done = run_cycle(
-            line, lambda o=observation: o, observation, memory, number=number, name=f"l-{number}", planning=True
-        )  # type: ignore[misc] # mypy cannot infer a lambda with a bound default
+            line, Looker(observation), observation, memory, number=number, name=f"l-{number}", planning=True
+        )
         assert recorder.record(done).problems == ()
         cycles.append(done)
         memory, observation = done.after, next_look(observation, share=0.2, seed=number)

@@ -1,7 +1,6 @@
 """act: carry out what the guard allowed, and nothing else.
 
-Invariant: what is not in ``allowed`` is never touched; nothing is allowed in a dry run. This release has no hands: the
-guard allows nothing in any mode, and should it ever, the outcome says that nothing was done.
+Invariant: what is not in ``allowed`` is never touched; nothing is allowed in a dry run.
 """
 
 from __future__ import annotations
@@ -9,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from agent.guard.verdict import Allow
+from agent.model.snapshot import Snapshot
 from agent.propose.proposal import Proposal
 
 
@@ -23,18 +24,19 @@ class Outcome(NamedTuple):
 class Hands(Protocol):
     """What can change a cluster."""
 
-    def carry_out(self, proposal: Proposal) -> Outcome:
-        """Do what the proposal says, or say why not."""
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+        """Do what the proposal says, or say why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
 
 
 class NoHands:
-    """Changes nothing."""
+    """Changes nothing: the hands of an agent that only watches and proposes."""
 
-    def carry_out(self, proposal: Proposal) -> Outcome:
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
         """Say that nothing was done."""
-        return Outcome(proposal.id, done=False, sentence="not done: this release watches and proposes, it does not act")
+        del allow, fresh
+        return Outcome(proposal.id, done=False, sentence="not done: this agent watches and proposes, it does not act")
 
 
-def act(hands: Hands, allowed: Sequence[Proposal]) -> tuple[Outcome, ...]:
+def act(hands: Hands, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
     """One outcome for each allowed proposal, in their order."""
-    return tuple(hands.carry_out(proposal) for proposal in allowed)
+    return tuple(hands.carry_out(proposal, allow, fresh) for proposal, allow in allowed)

@@ -1,0 +1,345 @@
+"""Mode execute around the line: who leads, what operators ask, what is carried out, and what came of it.
+
+A thread of its own follows the leadership: with a new journal come new hands, and they go the moment the journal does.
+The same thread answers operators, so that a pause need not wait for a look. Invariants: without a sure lease there is
+no journal and nothing is done; every act begins with what it writes there; what could not be written is done again or
+not at all. A fence ends the agent.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import structlog
+
+from agent.act.hands import Outcome
+from agent.act.inbox import Inbox
+from agent.act.journal import Journal
+from agent.act.mover import Mover
+from agent.act.trigger import Trigger
+from agent.clock import Clock
+from agent.cycle import Cycle
+from agent.errors import Fatal, JournalUnavailable, RackwiseError
+from agent.execute.accepting import NotCarriedOut, plan_of, policy_of
+from agent.execute.messages import Accepted, May
+from agent.execute.obey import Spoken, obey, words_again
+from agent.execute.trigger_judging import judge
+from agent.execute.trigger_learning import learn
+from agent.guard.before_batch import may_begin
+from agent.guard.verdict import Allow
+from agent.journal import moves
+from agent.journal.approvals import by_rule, swept, written
+from agent.journal.entry import View, Write
+from agent.journal.remembering import remembered
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model.snapshot import Snapshot
+from agent.observation import Observation
+from agent.probing import NO_ANCHORS, Ground, decisions, next_look_ms, past_triggers
+from agent.propose.proposal import Proposal, ProposalKind
+from agent.typed_json import UnreadableError
+from agent.wire.hand import WireHand
+
+_TICK_S = 0.5
+_NOT_LEADING = "not done: this agent does not lead any more"
+
+
+class Leads(Protocol):
+    """What tells whether this agent leads (`agent.act.leadership.Leadership`)."""
+
+    def start(self) -> None:
+        """Take part."""
+
+    def observed(self, observation: Observation) -> None:
+        """A look was taken."""
+
+    def journal(self) -> Journal | None:
+        """The journal of this leadership. Raises what ends the agent."""
+
+    def inbox(self) -> Inbox | None:
+        """Operators' commands."""
+
+    def may_act(self) -> bool:
+        """Whether it leads, beyond doubt, now."""
+
+    def problem(self) -> str | None:
+        """Why it cannot lead."""
+
+    def close(self) -> None:
+        """Leave."""
+
+
+class _Led(NamedTuple):
+    """One leadership: its journal, and the hands that write in it."""
+
+    journal: Journal
+    hand: WireHand
+    trigger: Trigger
+    mover: Mover
+
+    def close(self) -> None:
+        self.mover.close()
+        self.hand.close()
+
+
+class Acting:
+    """Acts for one agent, from `start` to `close`."""
+
+    def __init__(
+        self,
+        *,
+        leadership: Leads,
+        arguments: Mapping[str, Any],
+        limits: Limits,
+        clock: Clock,
+        look_now: Callable[[], None] = lambda: None,
+        on_fatal: Callable[[Fatal], None] = lambda _: None,
+    ) -> None:
+        """``arguments`` are kafka-python's, of the executor's connection.
+
+        ``look_now`` asks for a look with a planning, ``on_fatal`` hears what ends the agent; both from a thread.
+        """
+        self._leadership = leadership
+        self._arguments = arguments
+        self._limits = limits
+        self._clock = clock
+        self.look_now = look_now
+        self.on_fatal = on_fatal
+        self._stop = threading.Event()
+        self._lock = threading.RLock()
+        self._led: _Led | None = None
+        self._standing: Sequence[Proposal] | None = None
+        self._snapshot: Snapshot | None = None
+        self._anchors = NO_ANCHORS
+        self._told: str | None = None
+        self._log = structlog.get_logger("rackwise")
+        self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
+
+    def start(self) -> None:
+        """Take part in the election, and act when chosen."""
+        self._leadership.start()
+        self._thread.start()
+
+    def wait_to_lead(self, within_s: float) -> bool:
+        """Whether this agent leads by then; for one that is to act once."""
+        until = time.monotonic() + within_s
+        while not self._leadership.may_act() and time.monotonic() < until and not self._stop.wait(_TICK_S / 5):
+            pass
+        return self._leadership.may_act()
+
+    def wait_until_done(self) -> None:
+        """Until every plan has ended, or this agent leads no longer. Raises what ends the agent."""
+        while (led := self._led) is not None and self._leadership.may_act():
+            led.mover.check()
+            if not led.mover.busy or self._stop.wait(_TICK_S):
+                return
+
+    def close(self) -> None:
+        """Begin nothing more, and let another agent take over at once."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_TICK_S * 4)
+        with self._lock:
+            self._retire()
+        self._leadership.close()
+
+    @property
+    def leads(self) -> bool:
+        """Whether this agent leads now."""
+        return self._leadership.may_act()
+
+    # --- around a cycle -----------------------------------------------------------------------------------------
+
+    def begin(self, observation: Observation, memory: Memory) -> Memory:
+        """After the look of a cycle: the memory, knowing what the journal knows. Raises what ends the agent."""
+        self._leadership.observed(observation)
+        with self._lock:
+            self._follow()
+        view = self.view()
+        if view is None:
+            return memory
+        return remembered(memory, view, taken_ms=observation.taken_ms, monotonic_ms=observation.monotonic_ms)
+
+    def view(self) -> View | None:
+        """What the journal says, for the guard; None while this agent does not lead."""
+        led = self._led
+        return led.journal.view() if led is not None and self._leadership.may_act() else None
+
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+        """Do what the guard allowed. Raises FencedOut."""
+        led = self._led
+        if led is None or not self._leadership.may_act():
+            return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
+        try:
+            self._write_rule(led.journal, proposal, allow)
+            if proposal.kind is ProposalKind.TRIGGER:
+                return led.trigger.carry_out(proposal, fresh)
+            return _hand_over(led.mover, proposal, allow, fresh, self._clock().wall_ms)
+        except (JournalUnavailable, NotCarriedOut) as error:
+            return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
+
+    def end(self, cycle: Cycle, *, poll_ms: int) -> int | None:
+        """After a cycle: judge and learn from what it saw. Milliseconds until the next look, if it should come early.
+
+        Raises what ends the agent.
+        """
+        self._snapshot = cycle.snapshot
+        if cycle.planned:
+            self._standing = cycle.proposals
+        led, view = self._led, self.view()
+        if led is None or view is None:
+            return None
+        led.mover.check()
+        self._write(led.journal, self._learned(view, cycle))
+        past, self._anchors = past_triggers(
+            led.journal.view(),
+            self._anchors,
+            taken_ms=cycle.snapshot.taken_ms,
+            monotonic_ms=cycle.snapshot.monotonic_ms,
+        )
+        found = decisions(Ground(cycle.snapshot, cycle.before, self._limits), past)
+        triggered = {proposal.id for proposal in cycle.proposals if proposal.kind is ProposalKind.TRIGGER}
+        acted = any(outcome.done and outcome.proposal_id in triggered for outcome in cycle.outcomes)
+        return next_look_ms(
+            found.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
+        )
+
+    def _learned(self, view: View, cycle: Cycle) -> tuple[Write, ...]:
+        writes = (*judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
+        try:
+            writes = (*writes, *moves.tidy(view))
+            begun = frozenset(plan.proposal_id for plan in moves.plans(view))
+        except UnreadableError as error:
+            self._tell(f"the journal's plans cannot be read, so none is touched: {error}")
+            return writes
+        if cycle.planned:
+            writes = (*writes, *swept(view, cycle.proposals, begun, self._clock().wall_ms))
+        return writes
+
+    def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
+        """By which rule it is done, before it is."""
+        if allow.rule is not None:
+            valid_ms = self._limits.execute.approval_valid_ms
+            approval = by_rule(proposal, allow.rule, allow.reason, now_ms=self._clock().wall_ms, valid_ms=valid_ms)
+            journal.append(written(approval))
+
+    def _write(self, journal: Journal, writes: tuple[Write, ...]) -> None:
+        if not writes:
+            return
+        try:
+            journal.append(*writes)
+        except JournalUnavailable as error:
+            self._tell(f"what was learned could not be written down: {error}")
+
+    # --- the thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.wait(_TICK_S):
+            try:
+                with self._lock:
+                    self._follow()
+                    if self._led is not None:
+                        self._led.mover.check()
+                        self._answer(self._led)
+            except Fatal as error:
+                self.on_fatal(error)
+                return
+            except (RackwiseError, UnreadableError) as error:
+                self._tell(str(error))
+
+    def _follow(self) -> None:
+        """Hands for the journal that there is, and none without one."""
+        journal = self._leadership.journal()
+        if self._led is not None and self._led.journal is journal:
+            return
+        self._retire()
+        if journal is None or self._stop.is_set():
+            self._tell(self._leadership.problem())
+            return
+        self._told = None
+        self._led = self._take_over(journal)
+        self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
+        self._say(self._led.mover, words_again(journal.view()))
+
+    def _take_over(self, journal: Journal) -> _Led:
+        hand = WireHand(self._arguments)
+        trigger = Trigger(hand, journal, self._clock, self._limits.execute)
+        mover = Mover(
+            journal=journal,
+            hand=hand,
+            policy=policy_of(self._limits.execute),
+            may=lambda: self._may(journal),
+            traffic=self._traffic,
+            tick_ms=self._limits.execute.tick_ms,
+        )
+        mover.start()
+        return _Led(journal, hand, trigger, mover)
+
+    def _retire(self) -> None:
+        led, self._led = self._led, None
+        if led is not None:
+            led.close()
+            self._log.info("led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} is over for this agent")
+
+    def _may(self, journal: Journal) -> May:
+        if not self._leadership.may_act():
+            return May(begin=False, sentence="this agent does not surely lead")
+        return may_begin(journal.view(), self._limits, self._clock().wall_ms)
+
+    def _traffic(self) -> Mapping[int, float]:
+        """Broker -> bytes per second that its replicas take in, by the last look."""
+        snapshot = self._snapshot
+        taken: dict[int, float] = {}
+        for topic in snapshot.topics.values() if snapshot is not None else ():
+            for state in topic.partitions:
+                rate = snapshot.bytes_per_s.get(state.id) if snapshot is not None else None
+                for broker in state.replicas if rate is not None else ():
+                    taken[broker] = taken.get(broker, 0.0) + (rate or 0.0)
+        return taken
+
+    def _answer(self, led: _Led) -> None:
+        """What operators ask, once this agent knows what stands: an approval is of a proposal."""
+        inbox = self._leadership.inbox()
+        if inbox is None or self._standing is None:
+            return
+        view = led.journal.view()
+        waiting = inbox.read(view)
+        if not waiting:
+            return
+        obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms)
+        if obeyed.writes:
+            led.journal.append(*obeyed.writes)
+        self._say(led.mover, obeyed.words)
+        if obeyed.look_now:
+            self.look_now()
+
+    def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
+        for word in words:
+            if isinstance(word, Accepted):
+                mover.accept(word.plan)
+            else:
+                mover.word(word.word, word.proposal_id, word.who)
+
+    def _tell(self, problem: str | None) -> None:
+        """Say what stands in the way, once."""
+        if problem is not None and problem != self._told:
+            self._log.warning("acting", sentence=problem)
+        self._told = problem
+
+
+def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int) -> Outcome:
+    plan = plan_of(
+        proposal,
+        fresh,
+        approved_by=allow.by,
+        reason=allow.reason,
+        throttle_bytes_per_s=allow.throttle_bytes_per_s,
+        max_moves=allow.max_moves,
+    )
+    mover.accept(plan._replace(order=now_ms))
+    count = len(plan.targets)
+    sentence = f"begun: {count} partition{'' if count == 1 else 's'}, approved by {allow.by}"
+    return Outcome(proposal.id, done=True, sentence=sentence)
