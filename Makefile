@@ -71,6 +71,10 @@ test-compose: venv ## the integration tests against docker-compose.yml (needs a 
 bench: venv ## the figures of docs/benchmarks.md
 	$(BIN)/python -m tests.bench
 
+.PHONY: bench-scaleout
+bench-scaleout: venv ## a Streams application grows, with rackwise (SCALEOUT="--alone": and one without, ten minutes more)
+	$(BIN)/python -m tests.bench.scaleout $(SCALEOUT)
+
 .PHONY: fuzz
 fuzz: venv ## fuzz the decoders (FUZZ_SECONDS, default 60)
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES
@@ -68,6 +68,21 @@ class Schedule:
     def look_now(self) -> None:
         """Look at once: the wall clock that the library goes by was set back, and the next look would come too late."""
         self._scheduler.modify_job("look", next_run_time=datetime.now(UTC))
+
+    def look_by(self, delay_ms: int, *, planning: bool = False) -> None:
+        """Look within that time at the latest, and with ``planning`` plan then; a look that comes sooner suffices.
+
+        To be called at the end of a look: one that falls due while another is running is skipped, like every other. The
+        look after it comes one poll interval later.
+        """
+        if planning:
+            self._planning.set()
+        job = self._scheduler.get_job("look") if self._scheduler.running else None
+        if job is None:
+            return
+        wanted = datetime.now(UTC) + timedelta(milliseconds=max(0, delay_ms))
+        if job.next_run_time is None or job.next_run_time > wanted:
+            self._scheduler.modify_job("look", next_run_time=wanted)
 
     def stop(self) -> None:
         """Begin no further look. One that is running goes on."""

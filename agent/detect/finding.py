@@ -35,6 +35,7 @@ class FindingReason(StrEnum):
     GROUP_UNDECODABLE = "group bytes undecodable"
     STATE_UNKNOWN = "task state unknown"
     WARMUP_PROMOTABLE = "warm-up promotable"
+    WARMUP_UNSURE = "warm-up progress unsure"
     WARMUP_NEVER = "warm-up will not catch up"
     STANDBY_LAG_GROWS = "standby lag grows"
     COPIES_SHARE_RACK = "task copies share a rack or tag"

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
+from agent.detect.warmups import doubt_about, readiness
 from agent.detect.words import count, first, listed
 from agent.limits import GroupLimits
 from agent.memory.streams import is_reading
 from agent.memory.values import Memory
-from agent.model.snapshot import Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
+from agent.model.snapshot import GroupKind, Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
 from agent.model.topology import NO_CHANGELOG_SEEN
 from assignors.problem import TaskId
 
@@ -38,6 +39,7 @@ def streams_findings(view: View) -> list[Finding]:
             restoring = _restoring(copies)
             for copy in copies:
                 findings += _warmup(group, copy, settings, restoring, view)
+            findings += _unsure(group, copies, settings, view)
             findings += _standbys_grow(group, copies, settings, view)
             findings += _copies_share(group, copies, settings, view)
     return findings
@@ -105,6 +107,33 @@ def _warmup(
         sentence = f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or stands still "
         sentence += f"({_rate(copy)})"
         yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, Severity.WARNING, view)
+
+
+def _unsure(group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View) -> Iterable[Finding]:
+    """Warm-ups of which only a rebalance can tell how far they are; asked where the leader wants to promote some."""
+    if group.state != "Stable" or group.kind is not GroupKind.CLASSIC_STREAMS or group.next_rebalance_ms is None:
+        return
+    now_ms = view.snapshot.monotonic_ms
+    known = view.memory.streams.get(group.id)
+    join = known.join if known is not None and known.join is not None and known.join.key == group.join else None
+    doubt = doubt_about(readiness(copies, settings.acceptable_recovery_lag), join, now_ms)
+    if doubt is None:
+        return
+    why, keys = doubt
+    warm = [copy for copy in copies if (copy.process_id, copy.task) in set(keys) and copy.role is Role.WARMUP]
+    yield Finding(
+        reason=FindingReason.WARMUP_UNSURE,
+        subject=Subject("group", group.id),
+        sentence=f"of {count(len(keys), 'warm-up')} of {group.id} only a rebalance can tell how far "
+        f"{'it is' if len(keys) == 1 else 'they are'}: {why.value}",
+        evidence=(
+            ("warm-ups", len(keys)),
+            ("first", first([f"{copy.task} on {_name(group, copy.process_id)}" for copy in warm])),
+            *_lag_evidence(warm[0]),
+        ),
+        severity=Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+    )
 
 
 def growing_standbys(

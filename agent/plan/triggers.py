@@ -1,7 +1,8 @@
 """Which classic groups would one rebalance improve? Nobody else's rebalance is ours to ask for.
 
-Two reasons: warm-ups have caught up and wait for the application's next probing rebalance (KIP-441), or the group's own
-rack-aware assignor would be given the chance to place work nearer to its data (KIP-881, KIP-925).
+Two reasons: warm-ups have caught up and wait for the application's next probing rebalance, or only a rebalance can tell
+whether they have (KIP-441); or the group's own rack-aware assignor would be given the chance to place work nearer to
+its data (KIP-881, KIP-925). Standbys that fall behind for ever are a reason where the settings allow it.
 
 Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eager groups (a rebalance stops every
 member), for static members (who asked for the opposite), for groups that are rebalancing, rolling or warming up, for a
@@ -12,6 +13,7 @@ sentence says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from operator import itemgetter
 
@@ -46,6 +48,7 @@ COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
 """Protocol names under which a rebalance revokes nothing that does not move (KIP-429)."""
 EAGER = frozenset({"range", "roundrobin", "sticky"})
 """Protocol names under which a rebalance revokes everything first."""
+_OF_COPIES = (FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS)
 CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -104,36 +107,53 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
 
 
 def _warmups(scene: Scene) -> list[TriggerPlan | Skipped]:
-    if not scene.found.any(FindingReason.WARMUP_PROMOTABLE):
+    if not scene.found.any(
+        FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS
+    ):
         return []
     results: list[TriggerPlan | Skipped] = []
     for group_id, copies in scene.snapshot.copies.items():
         group = scene.snapshot.groups.get(group_id)
-        ready = [copy for copy in copies if copy.role is Role.WARMUP and copy.caught_up]
-        if not ready or not isinstance(group, StreamsGroup):
-            continue
-        answers = answered(_about_warmups(scene, group_id, ready))
-        if answers is None:
-            continue
-        why = Unplanned.HELD if answers.held else _not_triggerable(group, scene.limits)
-        if group.kind is not GroupKind.CLASSIC_STREAMS:
-            why = Unplanned.NO_LEVER
-        if why is not None:
-            results.append([(name, why) for name in answers.ids])
-            continue
-        promotable = tuple(sorted({(copy.process_id, copy.task) for copy in ready}))
-        plan = TriggerPlan(
-            group_id=group_id,
-            reason=ProposalReason.WARMUP_PROMOTABLE,
-            promotable=promotable,
-            moves=_promotions(group, promotable),
-            findings=answers.ids,
-        )
-        results.append(plan)
+        if isinstance(group, StreamsGroup):
+            results += [_of_copies(scene, group, *wanted) for wanted in _wanted(scene, group, copies)[:1]]
     return results
 
 
-def _about_warmups(scene: Scene, group_id: str, ready: list[TaskCopy]) -> list[Finding]:
+def _wanted(
+    scene: Scene, group: StreamsGroup, copies: tuple[TaskCopy, ...]
+) -> list[tuple[Answered, tuple[TaskCopy, ...]]]:
+    """(findings, copies) for which the group may be asked to rebalance, the surest first."""
+    about = scene.found.about
+    ready = tuple(copy for copy in copies if copy.role is Role.WARMUP and copy.caught_up)
+    unsure = tuple(copy for copy in copies if copy.role is Role.WARMUP)
+    wanted = [
+        (_about_warmups(scene, group.id, ready), ready),
+        (about(FindingReason.WARMUP_UNSURE, Subject("group", group.id)), unsure),
+    ]
+    if scene.limits.execute.probing_standbys:
+        wanted.append((about(FindingReason.STANDBY_LAG_GROWS, Subject("group", group.id)), ()))
+    return [(answers, of) for found, of in wanted if (answers := answered(found)) is not None]
+
+
+def _of_copies(
+    scene: Scene, group: StreamsGroup, answers: Answered, copies: tuple[TaskCopy, ...]
+) -> TriggerPlan | Skipped:
+    why = Unplanned.HELD if answers.held else _not_triggerable(group, scene.limits)
+    if group.kind is not GroupKind.CLASSIC_STREAMS:
+        why = Unplanned.NO_LEVER
+    if why is not None:
+        return [(name, why) for name in answers.ids]
+    promotable = tuple(sorted({(copy.process_id, copy.task) for copy in copies}))
+    return TriggerPlan(
+        group_id=group.id,
+        reason=ProposalReason.WARMUP_PROMOTABLE,
+        promotable=promotable,
+        moves=_promotions(group, promotable),
+        findings=answers.ids,
+    )
+
+
+def _about_warmups(scene: Scene, group_id: str, ready: Iterable[TaskCopy]) -> list[Finding]:
     subjects = [Subject("task", f"{group_id}/{copy.task}/{copy.process_id}") for copy in ready]
     return scene.found.about(FindingReason.WARMUP_PROMOTABLE, Subject("group", group_id), *subjects)
 

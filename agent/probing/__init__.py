@@ -3,9 +3,12 @@
 from agent.probing.check import Held, probing_check
 from agent.probing.decide import Ground, decide, decisions
 from agent.probing.look import next_look_ms
+from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
 from agent.probing.values import Decision, Off, OffReason, Past, Reason, TriggerNow, Wait, WaitReason
 
 __all__ = [
+    "NO_ANCHORS",
+    "Anchors",
     "Decision",
     "Ground",
     "Held",
@@ -19,5 +22,6 @@ __all__ = [
     "decide",
     "decisions",
     "next_look_ms",
+    "past_triggers",
     "probing_check",
 ]

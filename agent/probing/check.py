@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
+from agent.journal.entry import View
+from agent.limits import Limits
+from agent.memory import Memory
 from agent.model.snapshot import Snapshot
 from agent.probing.decide import Ground, decide
-from agent.probing.values import Off, Past, TriggerNow, Wait, WaitReason
+from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
+from agent.probing.values import Off, TriggerNow, Wait, WaitReason
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 
 PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
@@ -26,19 +29,23 @@ class Held(NamedTuple):
     """Epoch milliseconds when it may be asked again; None when nobody can tell."""
 
 
-def probing_check(proposal: Proposal, ground: Ground, past: Sequence[Past]) -> Held | None:
+def probing_check(
+    proposal: Proposal, fresh: Snapshot, memory: Memory, view: View, limits: Limits, *, anchors: Anchors = NO_ANCHORS
+) -> Held | None:
     """Why a trigger for warm-ups has to wait; None where nothing of probing is in the way, or it is another proposal.
 
-    ``ground`` holds the fresh snapshot; ``past`` the group's triggers of the last hour at least.
+    ``view`` is the journal; ``anchors`` are those of `past_triggers`, where the caller keeps them.
     """
     if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
         return None
-    decision = decide(proposal.subject.name, ground, past)
+    past, _ = past_triggers(view, anchors, taken_ms=fresh.taken_ms, monotonic_ms=fresh.monotonic_ms)
+    name = proposal.subject.name
+    decision = decide(name, Ground(fresh, memory, limits), past.get(name, ()))
     if isinstance(decision, TriggerNow):
         return None
     if isinstance(decision, Off):
         return Held(decision.reason.value, f"held: {decision.sentence.removeprefix('not probed: ')}", None)
-    return Held(decision.reason.value, decision.sentence, _wall_ms(decision, ground.snapshot))
+    return Held(decision.reason.value, decision.sentence, _wall_ms(decision, fresh))
 
 
 def _wall_ms(wait: Wait, fresh: Snapshot) -> int | None:

@@ -17,6 +17,7 @@ from math import inf
 from typing import NamedTuple
 
 from agent.detect.streams import growing_standbys
+from agent.detect.warmups import LEARN_AFTER_MS, Doubt, Readiness, doubt_about, readiness
 from agent.limits import Limits
 from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory
@@ -24,7 +25,6 @@ from agent.memory.streams import NOTHING, current_join, last_look_of
 from agent.memory.values import SETTLED_STATES, CopyKey, Join
 from agent.model.snapshot import GroupKind, Snapshot, StreamsGroup
 from agent.probing.deadline import Deadline, deadline
-from agent.probing.readiness import Readiness, readiness
 from agent.probing.sharing import worth_waiting_ms
 from agent.probing.values import (
     Decision,
@@ -45,11 +45,6 @@ JUDGED_WITHIN_MS = 60_000
 """A trigger whose effect nobody has told after this long counts as one that promoted nothing."""
 AGAIN_MS = 1_000
 """Soonest look at what can not be told yet."""
-LEARN_AFTER_MS = 30_000
-"""With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""
-LONG_MS = 4 * LEARN_AFTER_MS
-CHECKED_AT = 4
-"""A restore that is estimated to take longer than that is checked after this part of its time."""
 STANDBY_EVERY_MS = HOUR_MS
 """Standbys fall behind for reasons that a rebalance seldom mends: one an hour is enough."""
 _NAMED = 3
@@ -126,11 +121,10 @@ class _Scene:
         if warm.caught_up:
             told = f"{_copies(warm.caught_up)} caught up"
             return self._now(Reason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
-        if warm.likely:
-            return self._now(Reason.LIKELY, warm.likely, f"{_copies(warm.likely)} probably caught up by now")
-        if warm.unknown and not warm.arriving:
-            return self._learn(warm.unknown)
-        return self._doubted() or self._restoring()
+        doubt = doubt_about(warm, self._join, self._now_ms)
+        if doubt is None:
+            return self._restoring()
+        return self._doubted(*doubt)
 
     def rebalancing(self) -> Decision:
         """While nothing can be seen of the group; soon looked at again when it is on its way to somewhere."""
@@ -172,32 +166,23 @@ class _Scene:
             Reason.STANDBY, keys, f"{_count(len(keys), 'standby', 'standbys')} falling behind all the time"
         )
 
-    def _learn(self, unknown: tuple[CopyKey, ...]) -> Decision:
-        if self._join is None:
-            return self._wait(WaitReason.RESTORING, None, "nothing is known of its last join")
-        left_ms = self._join.seen_ms + LEARN_AFTER_MS - self._now_ms
-        if left_ms > 0:
-            why = f"nothing tells how far {_copies(unknown)} come; asking for fresh sums in {left_ms / 1000:.0f} s"
-            return self._wait(WaitReason.RESTORING, self._now_ms + left_ms, why)
-        return self._now(Reason.LEARN, unknown, f"only fresh offset sums can tell how far {_copies(unknown)} come")
-
-    def _doubted(self) -> TriggerNow | None:
-        """An estimate of a long restore may be wrong by far, so it is checked once, when a part of it is over."""
-        arriving = self._warmups.arriving
-        if self._join is None or not arriving or not all(one.estimated for one in arriving):
-            return None
-        age_ms = self._now_ms - self._join.seen_ms
-        whole_ms = age_ms + arriving[0].eta_s.likely * 1_000
-        if whole_ms < LONG_MS or age_ms < whole_ms / CHECKED_AT or failures(self._past, self._now_ms, JUDGED_WITHIN_MS):
-            return None
-        keys = tuple(one.copy for one in arriving)
-        told = (
-            f"{_copies(keys)} been restoring for {_s(age_ms)}, and only fresh offset sums tell whether the estimate of "
-        )
-        return self._now(Reason.LEARN, keys, f"{told}{_s(round(whole_ms))} holds")
+    def _doubted(self, why: Doubt, copies: tuple[CopyKey, ...]) -> Decision:
+        if why is Doubt.LIKELY:
+            return self._now(Reason.LIKELY, copies, f"{_copies(copies)} probably caught up by now")
+        if why is Doubt.NOTHING_KNOWN:
+            return self._now(Reason.LEARN, copies, f"only fresh offset sums can tell how far {_copies(copies)} come")
+        if failures(self._past, self._now_ms, JUDGED_WITHIN_MS):  # fresh sums were had, and the estimate rests on them
+            return self._restoring()
+        left_s = self._warmups.arriving[0].eta_s.likely
+        told = f"{_copies(copies)} been restoring for a part of a long estimate, {left_s:.0f} s are left by it"
+        return self._now(Reason.LEARN, copies, f"{told}, and only fresh offset sums can confirm that")
 
     def _restoring(self) -> Wait:
         warm = self._warmups
+        if warm.unknown and not warm.arriving and self._join is not None:
+            left_ms = self._join.seen_ms + LEARN_AFTER_MS - self._now_ms
+            why = f"nothing tells how far {_copies(warm.unknown)} come; asking for fresh sums in {_s(left_ms)}"
+            return self._wait(WaitReason.RESTORING, self._now_ms + left_ms, why)
         if not warm.arriving:
             behind = (*warm.stuck, *warm.unknown)
             why = f"{_copies(behind)} not caught up, and no time can be told"

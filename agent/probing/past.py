@@ -8,6 +8,7 @@ this process. A time in the future counts as now.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from agent.journal.entry import View
 from agent.journal.triggers import Effect, TriggerEntry, TriggerVerdict, triggers
@@ -16,6 +17,7 @@ from agent.propose.proposal import ProposalReason
 
 Anchors = Mapping[tuple[str, str, int], int]
 """(group, proposal, epoch ms of the intent) -> monotonic ms."""
+NO_ANCHORS: Anchors = MappingProxyType({})
 
 _NOT_ASKED = (Effect.NOT_SENT, Effect.REFUSED)
 _UNTOLD = (TriggerVerdict.OVERTAKEN, TriggerVerdict.CANNOT_TELL)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.detect.warmups import Arrival
 from agent.memory.values import CopyKey
-from agent.model.snapshot import Range
 
 
 class Past(NamedTuple):
@@ -84,16 +84,6 @@ class Off(NamedTuple):
     group_id: str
     reason: OffReason
     sentence: str
-
-
-class Arrival(NamedTuple):
-    """A warm-up that is still restoring."""
-
-    copy: CopyKey
-    eta_s: Range
-    """Seconds until its lag is acceptable."""
-    estimated: bool = False
-    """True where no reading of the lag stands behind it."""
 
 
 Decision = TriggerNow | Wait | Off

@@ -32,7 +32,7 @@ class ProposalReason(StrEnum):
     MEND_RACK_SPREAD = "replicas share a rack while another is free"
     LEADERS_TO_READERS = "leaders live in another rack than their readers"
     LEADERS_EVEN = "preferred leaders are uneven over racks"
-    WARMUP_PROMOTABLE = "warm-ups have caught up and wait for a rebalance"
+    WARMUP_PROMOTABLE = "warm-ups wait for a rebalance"
     REBALANCE_IMPROVES = "a rebalance would place work nearer to its data"
     SET_CLIENT_RACK = "members do not send their rack"
     SET_BROKER_RACK = "brokers do not tell their rack"

@@ -1,8 +1,9 @@
-"""Proposals to end the wait of warm-ups that have caught up (KIP-441).
+"""Proposals to end the wait of warm-ups (KIP-441).
 
 The application would promote them itself, but only at its next probing rebalance, by default up to ten minutes later.
-What follows is certain: a task moves to the process that has warmed up its state, nothing is restored, and freed places
-for warm-ups are filled with the next tasks.
+Where they have caught up, what follows is certain: a task moves to the process that has warmed up its state, nothing is
+restored, and freed places for warm-ups are filled with the next tasks. Where only a rebalance can tell, the proposal
+says so: it moves what has caught up, and tells how far the rest is.
 """
 
 from __future__ import annotations
@@ -30,16 +31,11 @@ def promotion(plan: TriggerPlan, group: StreamsGroup, work: Work, scene: Scene) 
             before.append(Row(f"{runs[task]} {task} active", (racks.get(runs[task], "unknown"),)))
         before.append(Row(f"{process_id} {task} warm-up", (racks.get(process_id, "unknown"),)))
         after.append(Row(f"{process_id} {task} active", (racks.get(process_id, "unknown"),)))
-    waiting = counted(len(plan.promotable), "warm-up")
-    verb = "has" if len(plan.promotable) == 1 else "have"
     return Draft(
         kind=ProposalKind.TRIGGER,
         reason=plan.reason,
         subject=Subject("group", group.id),
-        sentence=(
-            f"Rebalance {group.id} once: {waiting} {verb} caught up and can take over now instead of at the "
-            f"application's next probing rebalance"
-        ),
+        sentence=_sentence(plan, group, scene),
         before=tuple(before),
         after=tuple(after),
         moves=tuple(Move("task", str(task), runs.get(task), process_id, 0) for process_id, task in plan.promotable),
@@ -48,6 +44,22 @@ def promotion(plan: TriggerPlan, group: StreamsGroup, work: Work, scene: Scene) 
         ),
         evidence=_evidence(plan, group, scene),
         findings=plan.findings,
+    )
+
+
+def _sentence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> str:
+    waiting, verb = counted(len(plan.promotable), "warm-up"), "has" if len(plan.promotable) == 1 else "have"
+    if not plan.promotable:
+        return f"Rebalance {group.id} once: standbys fall behind all the time, and its leader may place them anew"
+    ready = {(copy.process_id, copy.task) for copy in scene.snapshot.copies.get(group.id, ()) if copy.caught_up is True}
+    if ready.issuperset(plan.promotable):
+        return (
+            f"Rebalance {group.id} once: {waiting} {verb} caught up and can take over now instead of at the "
+            f"application's next probing rebalance"
+        )
+    return (
+        f"Rebalance {group.id} once: {waiting} may have caught up, which only a rebalance can tell; those that have "
+        f"take over, and the others say how far they are"
     )
 
 

@@ -105,6 +105,10 @@ FOUND_BY: dict[Reason, Looks] = {
         lambda a: a.without_topic("app-store-changelog").gap(Part.TOPICS, subject="app-store-changelog"),
     ),
     Reason.WARMUP_PROMOTABLE: (warming, *lags(0)),
+    Reason.WARMUP_UNSURE: (
+        lambda a: application(a, standby={"0_0": "orders-0"}, next_rebalance_ms=1_760_000_600_000),
+        *[nothing] * 4,
+    ),
     Reason.WARMUP_NEVER: (warming, *lags(500_000, 510_000, 520_000, 530_000, 540_000)),
     Reason.STANDBY_LAG_GROWS: (warming, *lags(500_000, 510_000, 520_000, 530_000, 540_000)),
     Reason.COPIES_SHARE_RACK: (lambda a: application(a, rack="a", standby={"0_0": "orders-0"}),),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agent.detect import detect
 from agent.detect.assessment import Detection
 from agent.detect.finding import FindingReason
 from agent.limits import GroupLimits, Limits
+from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory
+from agent.memory.values import CopyMemory, StreamsMemory
 from agent.model.snapshot import GroupKind, LagSource, Range, Role, TaskCopy
 from agent.plan import Plan, make_plan
 from agent.plan.plan import Unplanned
@@ -178,6 +182,28 @@ def test_caught_up_warm_ups_are_promoted():
 )
 def test_warm_ups_that_wait_for_something_else_trigger_nothing(built):
     assert planned(built).triggers == ()
+
+
+def test_warm_ups_of_which_only_a_rebalance_can_tell_are_asked_about():
+    probably = copy("p2", "0_1", caught_up=None)._replace(lag=Range(0, 500, 90_000), lag_source=LagSource.MODEL)
+    (trigger,) = planned(warming(probably, next_rebalance_ms=1_760_000_500_000)).triggers
+    assert trigger.reason is ProposalReason.WARMUP_PROMOTABLE
+    assert trigger.promotable == (("p2", TaskId(0, 1)),)
+    assert trigger.findings == ("warmup_unsure:group/g",)
+    assert planned(warming(probably)).triggers == (), "its leader wants no other assignment"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_standbys_that_fall_behind_are_answered_where_that_is_allowed(allowed: bool):
+    standby = copy("p2", "0_1", caught_up=False, role=Role.STANDBY, lag=90_000.0)
+    standby = standby._replace(rate_per_s=Range(-9.0, -8.0, -7.0), samples=8)
+    known = StreamsMemory(None, {}, {("p2", TaskId(0, 1)): CopyMemory(0, (), False, (0, 10_000))}, ())
+    snapshot = warming(standby).snapshot()
+    memory = Memory(cycle=9, streams={"g": known})
+    limits = replace(LIMITS, execute=ExecuteLimits(probing_standbys=allowed))
+    found = detect(snapshot, memory, limits, None)
+    triggers = make_plan(snapshot, found, limits, None).triggers
+    assert [trigger.findings for trigger in triggers] == ([("standby_lag_grows:group/g",)] if allowed else [])
 
 
 def test_tasks_go_nearer_only_with_a_strategy_and_after_warm_ups():

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from agent.detect.finding import Subject
+from agent.detect.warmups import LEARN_AFTER_MS
+from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
 from agent.limits import GroupLimits, Limits
 from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory, memory_from_json, memory_to_json
@@ -28,10 +30,10 @@ from agent.probing import (
     probing_check,
 )
 from agent.probing import decide as decide_by
-from agent.probing.decide import LEARN_AFTER_MS, backoff_ms
+from agent.probing.decide import backoff_ms
 from agent.propose.proposal import ProposalReason
 from assignors.problem import TaskId
-from tests.act.triggers import a_proposal
+from tests.act.triggers import MemoryJournal, a_proposal
 from tests.snapshots import NOW_MS, a_cluster, process, task
 
 NOW = 5_000_000
@@ -261,16 +263,26 @@ def test_no_factor_makes_pauses_shorter_than_the_floor() -> None:
 # --- for the guard ----------------------------------------------------------------------------------------------
 
 
-def checked(snapshot: Snapshot, reason: ProposalReason = ProposalReason.WARMUP_PROMOTABLE, *past: Past) -> object:
+def checked(
+    snapshot: Snapshot, reason: ProposalReason = ProposalReason.WARMUP_PROMOTABLE, *, triggered_ms: int | None = None
+) -> object:
     memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
-    return probing_check(a_proposal("app", reason=reason), Ground(snapshot, memory, Limits()), past)
+    journal = MemoryJournal()
+    if triggered_ms is not None:
+        entry = TriggerEntry(
+            group_id="app", proposal_id="p-1", reason="WARMUP_PROMOTABLE", intended_ms=NOW_MS - triggered_ms,
+            expected=Expectation(generation=3, readers=("old",), holds={}, moves=(), items=4),
+        )  # fmt: skip
+        came = Judgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "", came=1)
+        journal.append(intent(entry), judged(entry, came))
+    return probing_check(a_proposal("app", reason=reason), snapshot, memory, journal.view(), Limits())
 
 
 def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
-    held = checked(READY, ProposalReason.WARMUP_PROMOTABLE, Past(NOW - 4_000, True))
-    assert held == (
+    assert checked(READY, triggered_ms=4_000) == (
         WaitReason.FLOOR.value, "held: the last trigger was 4 s ago, the floor is 10 s", NOW_MS + 6_000,
     )  # fmt: skip
+    assert checked(READY, triggered_ms=11_000) is None
 
 
 @pytest.mark.parametrize(

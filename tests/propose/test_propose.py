@@ -11,7 +11,7 @@ from agent.detect.assessment import Detection, Locality, Measure
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.limits import GroupLimits, Limits
 from agent.memory import Memory
-from agent.model.snapshot import GroupKind
+from agent.model.snapshot import GroupKind, LagSource, Range
 from agent.plan import make_plan
 from agent.propose import propose
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
@@ -202,6 +202,16 @@ def test_a_promotion_is_certain_and_copies_nothing():
     assert evidence["acceptable_recovery_lag_is"] == "Kafka's default, assumed"
     assert evidence["next_probing_rebalance_ms"] == NOW_MS + 500_000
     assert (proposal.lower_bound, proposal.optimal) == (None, None)
+
+
+def test_a_rebalance_that_only_tells_says_so():
+    probably = copy("p2", "0_1", caught_up=None)._replace(lag=Range(0, 500, 90_000), lag_source=LagSource.MODEL)
+    proposal = only(proposed(warming(probably, next_rebalance_ms=NOW_MS + 500_000)), ProposalReason.WARMUP_PROMOTABLE)
+    assert proposal.sentence == (
+        "Rebalance g once: 1 warm-up may have caught up, which only a rebalance can tell; those that have "
+        "take over, and the others say how far they are"
+    )
+    assert proposal.findings == ("warmup_unsure:group/g",)
 
 
 # --- advice ---------------------------------------------------------------------------------------------------

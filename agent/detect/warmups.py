@@ -7,11 +7,35 @@ any time (``state.cleanup.delay.ms``): it is nobody's copy, so it is not here an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
-from agent.memory.values import CopyKey
+from agent.memory.values import CopyKey, Join
 from agent.model.snapshot import LagSource, Range, Role, TaskCopy
-from agent.probing.values import Arrival
+
+LEARN_AFTER_MS = 30_000
+"""With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""
+LONG_MS = 4 * LEARN_AFTER_MS
+CHECKED_AT = 4
+"""A restore that is estimated to take longer than that is checked after this part of its time."""
+
+
+class Arrival(NamedTuple):
+    """A warm-up that is still restoring."""
+
+    copy: CopyKey
+    eta_s: Range
+    """Seconds until its lag is acceptable."""
+    estimated: bool = False
+    """True where no reading of the lag stands behind it."""
+
+
+class Doubt(StrEnum):
+    """Why only a rebalance can tell: it brings fresh offset sums."""
+
+    LIKELY = "they have probably caught up"
+    NOTHING_KNOWN = "nothing tells how far they are"
+    LONG_ESTIMATE = "they have been restoring for a part of a long estimate"
 
 
 class Readiness(NamedTuple):
@@ -55,6 +79,25 @@ def readiness(copies: Iterable[TaskCopy], acceptable: int) -> Readiness:
     told = {one.copy for one in arriving}
     still = tuple(key for key in stuck if key not in told)
     return Readiness(tuple(caught_up), tuple(likely), tuple(arriving), tuple(unknown), still)
+
+
+def doubt_about(warm: Readiness, join: Join | None, now_ms: int) -> tuple[Doubt, tuple[CopyKey, ...]] | None:
+    """Why only a rebalance can tell how far which warm-ups are; None where it is known, or will be known soon.
+
+    ``join`` is the last rebalance of the group, ``now_ms`` the monotonic time.
+    """
+    if warm.caught_up:
+        return None
+    if warm.likely:
+        return Doubt.LIKELY, warm.likely
+    age_ms = 0 if join is None else now_ms - join.seen_ms
+    if warm.unknown and not warm.arriving:
+        return (Doubt.NOTHING_KNOWN, warm.unknown) if age_ms >= LEARN_AFTER_MS else None
+    if warm.arriving and all(one.estimated for one in warm.arriving):
+        whole_ms = age_ms + warm.arriving[0].eta_s.likely * 1_000
+        if whole_ms >= LONG_MS and age_ms >= whole_ms / CHECKED_AT:
+            return Doubt.LONG_ESTIMATE, tuple(one.copy for one in warm.arriving)
+    return None
 
 
 def _on_its_way(copy: TaskCopy, key: CopyKey, arriving: list[Arrival], rest: list[CopyKey]) -> None:

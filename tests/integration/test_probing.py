@@ -1,0 +1,81 @@
+"""Streams applications that grow and shrink on real brokers, with rackwise at their side.
+
+The clusters are the shared one; the application is this file's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from agent.cluster import EmbeddedCluster
+from agent.demo.workload import Workload
+from tests.bench.scaleout import APPLICATION, MAX_WARMUPS, TASKS, measure, plan, report, settings_of
+from tests.probing.live import Driver, at_rest, driver_of
+
+QUIET_S = 40.0
+LAG_RATE = 700
+"""Records per second of an instance whose copies lag."""
+
+
+def test_a_small_application_that_grows_is_balanced_without_waiting_for_its_interval(
+    demo_cluster: EmbeddedCluster,
+) -> None:
+    outcome = measure(demo_cluster, records=18_000, rate=2_000)
+    report(outcome)
+    assert outcome.followed.rounds
+    assert outcome.followed.seconds <= outcome.bound_s
+
+
+@pytest.mark.drill
+def test_an_application_that_grows_takes_its_restore_time_and_ten_seconds_a_round(
+    demo_cluster: EmbeddedCluster,
+) -> None:
+    outcome = measure(demo_cluster, records=90_000, rate=800)
+    report(outcome)
+    assert outcome.followed.vain == 0
+    assert outcome.followed.seconds <= outcome.bound_s
+    assert len(outcome.followed.rounds) <= TASKS
+
+
+@pytest.mark.drill
+def test_a_scale_in_with_standbys_that_have_caught_up_takes_no_trigger(demo_cluster: EmbeddedCluster) -> None:
+    with settled(demo_cluster, standbys=2, instances=3) as (work, driver):
+        work.scale_in(work.instances(APPLICATION)[-1])
+        began = time.monotonic()
+        followed = driver.follow(
+            began, lambda cycle, _: driver.processes(cycle) == 2 and time.monotonic() - began > QUIET_S, within_s=120
+        )
+    assert followed.rounds == []
+
+
+@pytest.mark.drill
+def test_a_scale_in_with_lagging_standbys_takes_as_few_triggers_as_needed(demo_cluster: EmbeddedCluster) -> None:
+    """A slow newcomer's copies lag when an instance leaves: it gets its share warm-up by warm-up, no round in vain."""
+    with settled(demo_cluster, standbys=1, instances=2) as (work, driver):
+        work.scale_out(APPLICATION, "c", restore_records_per_s=LAG_RATE)
+        work.scale_in(work.instances(APPLICATION)[0])
+        began = time.monotonic()
+        followed = driver.follow(
+            began, lambda cycle, decision: at_rest(decision) and driver.processes(cycle) == 2, within_s=480
+        )
+    promoted = {task for one in followed.rounds for task in one.wanted}
+    print(f"\nscale-in: {len(followed.rounds)} rounds for {len(promoted)} tasks, {followed.seconds:.0f} s")
+    assert followed.vain == 0
+    assert len(promoted) / MAX_WARMUPS <= len(followed.rounds) <= max(1, len(promoted))
+
+
+@contextmanager
+def settled(cluster: EmbeddedCluster, *, standbys: int, instances: int) -> Iterator[tuple[Workload, Driver]]:
+    """The application at rest, and rackwise that has seen it so."""
+    with Workload.start(
+        cluster.bootstrap_servers,
+        plan=lambda facts: plan(facts, records=45_000, standbys=standbys, instances=instances),
+    ) as work:
+        work.wait_settled()
+        with driver_of(settings_of(cluster, work), APPLICATION) as driver:
+            assert driver.settle() == instances
+            yield work, driver

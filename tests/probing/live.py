@@ -1,0 +1,180 @@
+"""rackwise beside a real application: looks, decides and triggers as the agent does in mode ``execute``, in one thread.
+
+The journal is one in memory; everything else is the product's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+from agent.act.trigger import Trigger
+from agent.clock import system_clock
+from agent.cut import to_limits
+from agent.cycle import Cycle
+from agent.demo.workload import Workload
+from agent.execute.refusals import refusal
+from agent.execute.trigger_judging import judge
+from agent.execute.trigger_learning import learn
+from agent.model.snapshot import StreamsGroup
+from agent.probing import (
+    NO_ANCHORS,
+    Anchors,
+    Decision,
+    Ground,
+    Off,
+    OffReason,
+    Past,
+    TriggerNow,
+    decide,
+    next_look_ms,
+    past_triggers,
+)
+from agent.propose.proposal import ProposalReason
+from agent.wire.hand import WireHand
+from config.settings import Settings
+from tests.act.triggers import MemoryJournal
+from tests.eye import Eye
+
+POLL_MS = 10_000
+"""The agent's own default."""
+_SAMPLED_EVERY_S = 0.1
+
+Say = Callable[[str], None]
+
+
+class Round(NamedTuple):
+    """One trigger."""
+
+    at_s: float
+    """Since the beginning that was told."""
+    wanted: tuple[str, ...]
+    """Tasks whose warm-ups justified it."""
+
+
+@dataclass
+class Followed:
+    """What came of following an application to its rest."""
+
+    seconds: float = 0.0
+    looks: int = 0
+    rounds: list[Round] = field(default_factory=list)
+    vain: int = 0
+    """Rounds that were judged to have promoted nothing."""
+
+
+class Driver:
+    """Follows one application."""
+
+    def __init__(self, eye: Eye, hand: WireHand, application: str, say: Say) -> None:
+        self._eye, self._application, self._say = eye, application, say
+        self._journal = MemoryJournal()
+        self._limits = to_limits(eye.settings)
+        self._trigger = Trigger(hand, self._journal, system_clock, self._limits.execute)
+        self._anchors: Anchors = NO_ANCHORS
+
+    def settle(self, *, within_s: float = 60.0) -> int:
+        """Look until nothing warms up; the number of its processes."""
+        cycle = self._eye.until(
+            lambda cycle: at_rest(self._decide(cycle)), f"{self._application} at rest", within_s=within_s
+        )
+        return self.processes(cycle)
+
+    def follow(self, began: float, ended: Callable[[Cycle, Decision], bool], *, within_s: float) -> Followed:
+        """Look, decide and trigger until that is true; ``began`` is monotonic. Fails when it takes too long."""
+        followed = Followed()
+        while True:
+            cycle = self._look()
+            decision = self._decide(cycle)
+            followed.looks += 1
+            followed.seconds = time.monotonic() - began
+            if ended(cycle, decision):
+                followed.vain = sum(past.promoted is False for past in self._past(cycle))
+                return followed
+            assert followed.seconds < within_s, f"not at rest within {within_s:.0f} s: {decision}"
+            acted = isinstance(decision, TriggerNow) and self._carry_out(cycle, decision, began, followed)
+            delay_ms = next_look_ms([decision], cycle.snapshot.monotonic_ms, poll_ms=POLL_MS, acted=acted)
+            time.sleep((POLL_MS if delay_ms is None else delay_ms) / 1000)
+
+    def processes(self, cycle: Cycle) -> int:
+        """How many the application has, as the cycle shows it."""
+        group = cycle.snapshot.groups.get(self._application)
+        return len(group.processes) if isinstance(group, StreamsGroup) else 0
+
+    def _look(self) -> Cycle:
+        cycle = self._eye.look(planning=True)
+        self._journal.append(*learn(self._journal.view(), cycle.snapshot, cycle.before, cycle.proposals))
+        self._journal.append(*judge(self._journal.view(), cycle.snapshot))
+        return cycle
+
+    def _decide(self, cycle: Cycle) -> Decision:
+        return decide(self._application, Ground(cycle.snapshot, cycle.before, self._limits), self._past(cycle))
+
+    def _past(self, cycle: Cycle) -> tuple[Past, ...]:
+        taken_ms, monotonic_ms = cycle.snapshot.taken_ms, cycle.snapshot.monotonic_ms
+        past, self._anchors = past_triggers(
+            self._journal.view(), self._anchors, taken_ms=taken_ms, monotonic_ms=monotonic_ms
+        )
+        return past.get(self._application, ())
+
+    def _carry_out(self, cycle: Cycle, decision: TriggerNow, began: float, followed: Followed) -> bool:
+        proposal = next(
+            one
+            for one in cycle.proposals
+            if one.reason is ProposalReason.WARMUP_PROMOTABLE and one.subject.name == self._application
+        )
+        why = refusal(proposal, cycle.snapshot, cycle.before, self._journal.view(), self._limits)
+        if why is not None:
+            self._say(f"refused: {why.sentence}")
+            return False
+        outcome = self._trigger.carry_out(proposal, cycle.snapshot)
+        at_s = time.monotonic() - began
+        self._say(f"{at_s:6.1f} s  {decision.sentence}: {outcome.sentence}")
+        if outcome.done:
+            followed.rounds.append(Round(at_s, tuple(str(task) for _, task in decision.copies)))
+        return outcome.done
+
+
+def at_rest(decision: Decision) -> bool:
+    """Whether the application is stable and nothing warms up."""
+    return isinstance(decision, Off) and decision.reason in (OffReason.NO_WARMUPS, OffReason.NOTHING_WANTED)
+
+
+class Restoring:
+    """Adds up the time in which some warm-up is behind, by the application's own word; asks in a thread."""
+
+    def __init__(self, work: Workload, application: str, acceptable: int) -> None:
+        self._work, self._application, self._acceptable = work, application, acceptable
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.seconds = 0.0
+
+    def _run(self) -> None:
+        last = time.monotonic()
+        while not self._ended.wait(_SAMPLED_EVERY_S):
+            told = self._work.lags(self._application)
+            now = time.monotonic()
+            rows = [row for instance in told["instances"] for row in instance["tasks"] if row["role"] == "standby"]
+            if any(row["lag"] is not None and row["lag"] > self._acceptable for row in rows):
+                self.seconds += now - last
+            last = now
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+@contextmanager
+def driver_of(settings: Settings, application: str, say: Say = print) -> Iterator[Driver]:
+    """A driver with connections of its own."""
+    with Eye(settings) as eye, WireHand(settings.kafka.kafka_python()) as hand:
+        hand.describe_brokers(10_000)
+        yield Driver(eye, hand, application, say)
