@@ -1,0 +1,178 @@
+"""Operators' commands on their way to the leader: each once, in order, whoever leads by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from agent.act.commands_spool import SpoolInbox, spool_command
+from agent.act.commands_topic import TopicInbox, send_command
+from agent.act.inbox import MAX_BYTES, POSITION, Command, Inbox, command_bytes, command_of
+from agent.cluster.driver import ClusterDriver
+from agent.errors import BadInput, ClusterUnreachable, ConfigError
+from agent.journal.codec import applied, numbered
+from agent.journal.entry import View, Write
+from tests.act.journals import delete_topics, make_topics, new_prefix
+from tests.conftest import WatchedCluster
+from tests.observe.live import wait_for
+
+
+def answered(view: View, *commands: Command) -> View:
+    """What the journal says once they are answered."""
+    for one in commands:
+        writes = [Write(f"command/{one.id}", "answer", {"done": True}), one.after]
+        view = applied(view, numbered(writes, at_ms=1, epoch=1, first_seq=0))
+    return view
+
+
+def waiting(inbox: Inbox, view: View, count: int) -> list[str]:
+    """The ids that wait, once there are that many."""
+    wait_for(lambda: len(inbox.read(view)) >= count, f"{count} commands arrive; {inbox.problem()}")
+    return [one.id for one in inbox.read(view)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param({}, id="no id"),
+        pytest.param({"id": 7}, id="an id that is a number"),
+        pytest.param({"id": "../../etc/x"}, id="an id that is a path"),
+        pytest.param({"id": ""}, id="an empty id"),
+        pytest.param({"id": "a", "text": "x" * MAX_BYTES}, id="too big"),
+        pytest.param({"id": "a", "n": float("inf")}, id="no JSON"),
+    ],
+)
+def test_what_is_no_command_is_refused_where_it_is_given(command: Mapping[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="The command"):
+        command_bytes(command)
+    with pytest.raises(BadInput):
+        spool_command(tmp_path / "spool", command, at_ms=1)
+    assert not (tmp_path / "spool").exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        b"",
+        b"[]",
+        b"{",
+        b'{"id": 1}',
+        b'{"id": "\xff"}',
+        b"[" * 50_000,
+        b'{"id":"a","t":"' + b"x" * MAX_BYTES + b'"}',
+    ],
+)
+def test_foreign_bytes_are_no_command(data: bytes | None) -> None:
+    assert command_of(data) is None
+
+
+def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    inbox = SpoolInbox(spool)
+    assert (inbox.read({}), inbox.problem()) == ((), None), "no directory, no commands"
+    for at_ms, name in ((2, "late"), (1, "early"), (3, "last")):
+        assert spool_command(spool, {"id": name, "verb": "pause"}, at_ms=at_ms) == name
+    (spool / "0-strange.json").write_bytes(b"no command")
+    (spool / "half.new").write_bytes(b'{"id": "ha')
+    assert [one.id for one in inbox.read({})] == ["early", "late", "last"]
+    assert "set aside as 0-strange.bad" in (inbox.problem() or "")
+    first, second, _ = inbox.read({})
+    assert first.value == {"id": "early", "verb": "pause"}
+    view = answered({}, first)
+    assert [one.id for one in inbox.read(view)] == ["late", "last"]
+    assert [one.id for one in SpoolInbox(spool).read(answered(view, second))] == ["last"], "also after a takeover"
+    assert sorted(path.name for path in spool.iterdir()) == ["0-strange.bad", "00000000000003-last.json", "half.new"]
+
+
+def test_a_directory_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool_command(spool, {"id": "a"}, at_ms=1)
+    assert oct(spool.stat().st_mode & 0o777) == "0o700"
+    spool.chmod(0o777)
+    inbox = SpoolInbox(spool)
+    assert inbox.read({}) == ()
+    assert "everybody may write" in (inbox.problem() or "")
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("a file is in the way")
+    with pytest.raises(ConfigError, match="could not be laid down"):
+        spool_command(tmp_path / "spool", {"id": "a"}, at_ms=1)
+
+
+# --- by the topic -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def servers(cluster: ClusterDriver | WatchedCluster) -> str:
+    return cluster.bootstrap_servers
+
+
+def send(servers: str, prefix: str, name: str, timeout_ms: int = 10_000) -> str:
+    return send_command(
+        {"bootstrap.servers": servers},
+        f"{prefix}.commands",
+        {"id": name, "verb": "pause"},
+        cluster="c-1",
+        sender="cli",
+        at_ms=1_000,
+        timeout_ms=timeout_ms,
+    )
+
+
+def inbox_on(servers: str, prefix: str) -> TopicInbox:
+    return TopicInbox({"bootstrap.servers": servers}, f"{prefix}.commands", prefix)
+
+
+@pytest.mark.integration
+def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: str) -> None:
+    prefix = new_prefix()
+    make_topics(servers, prefix)
+    for name in ("first", "second", "third"):
+        assert send(servers, prefix, name) == name
+    foreign = Producer({"bootstrap.servers": servers})
+    for data in (b"garbage", None, b'{"id": "x", "t": "' + b"y" * MAX_BYTES + b'"}'):
+        foreign.produce(f"{prefix}.commands", key=b"?", value=data)
+    assert foreign.flush(10) == 0
+    send(servers, prefix, "second")  # sent again, because its sender did not hear that it was taken
+    send(servers, prefix, "fourth")
+
+    one = inbox_on(servers, prefix)
+    assert waiting(one, {}, 5) == ["first", "second", "third", "second", "fourth"]
+    first, second, *_ = one.read({})
+    assert first.value == {"id": "first", "verb": "pause"}
+    assert first.after.key == POSITION
+    view = answered({}, first, second)
+    assert [command.id for command in one.read(view)] == ["third", "fourth"], "answered is answered, sent twice or not"
+    one.close()
+
+    two = inbox_on(servers, prefix)
+    assert waiting(two, view, 2) == ["third", "fourth"], "a takeover goes on where the journal says"
+    rest = two.read(view)
+    view = answered(view, *rest)
+    assert two.read(view) == ()
+    assert view[POSITION].value["next"] == 8
+
+    delete_topics(servers, *(f"{prefix}.{name}" for name in ("commands", "journal", "leader")))
+    make_topics(servers, prefix)
+    send(servers, prefix, "fifth")
+    assert waiting(two, view, 1) == ["fifth"], "a topic that was made anew is read from its beginning"
+    two.close()
+
+
+@pytest.mark.integration
+def test_a_command_that_cannot_be_written_is_told(servers: str) -> None:
+    with pytest.raises(ConfigError, match="There is no topic"):
+        send(servers, new_prefix(), "a")
+    with pytest.raises(ClusterUnreachable, match="could not be written"):
+        send("127.0.0.1:1", new_prefix(), "a", timeout_ms=1_000)
+    inbox = inbox_on("127.0.0.1:1", new_prefix())
+    inbox._config["socket.timeout.ms"] = 1_000
+    assert inbox.read({}) == ()
+    assert "could not be read" in (inbox.problem() or "")
+    inbox.close()

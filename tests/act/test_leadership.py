@@ -1,0 +1,209 @@
+"""Who leads, on real brokers: one at a time, the next one soon, and nobody whose lease is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from agent.act.journal import Journal
+from agent.act.leadership import Leadership, LeadershipPlan, read_journal
+from agent.act.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
+from agent.clock import system_clock
+from agent.cluster.driver import ClusterDriver
+from agent.errors import BadInput, ConfigError, Fatal, FencedOut
+from agent.journal.leader import LEADER, leader_in
+from agent.observe import Recall, observe
+from agent.observe.scope import Scope
+from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said
+from tests.conftest import WatchedCluster
+from tests.observe.live import clients_of, wait_for
+from tests.record.live import described
+
+Start = Callable[[LeadershipPlan], Leadership]
+
+
+@pytest.fixture
+def servers(cluster: ClusterDriver | WatchedCluster) -> str:
+    return cluster.bootstrap_servers
+
+
+@pytest.fixture
+def prefix(servers: str) -> str:
+    one = new_prefix()
+    make_topics(servers, one)
+    return one
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    with ExitStack() as stack:
+
+        def started(one: LeadershipPlan) -> Leadership:
+            leadership = Leadership(one)
+            stack.callback(leadership.close)
+            leadership.start()
+            leadership.begin(CLUSTER)
+            return leadership
+
+        yield started
+
+
+def journal_of(leadership: Leadership) -> Journal:
+    found: Journal = wait_for(leadership.journal, f"it leads; {leadership.problem()}")
+    return found
+
+
+@pytest.mark.integration
+def test_one_leads_the_other_stands_by_and_takes_over_with_all_that_was_said(
+    servers: str, prefix: str, start: Start
+) -> None:
+    one = start(leadership_plan(servers, prefix, "one"))
+    first = journal_of(one)
+    first.append(said("plan/a", n=1))
+    assert (one.state, one.may_act(), one.problem()) == (LeaseState.LEADING, True, None)
+    two = start(leadership_plan(servers, prefix, "two"))
+    wait_for(lambda: two._lease is not None, "the second takes part")
+    first.append(said("plan/b", n=1))
+    assert (two.state, two.may_act(), two.journal(), two.inbox()) == (LeaseState.STANDBY, False, None, None)
+    one.close()
+    assert (one.may_act(), one.journal()) == (False, None)
+    second = journal_of(two)
+    assert (first.epoch, second.epoch) == (1, 2)
+    assert {key for key in second.view() if key != LEADER} == {"plan/a", "plan/b"}
+    leader = leader_in(read_journal(leadership_plan(servers, prefix)))
+    assert leader is not None
+    assert leader.agent == "two"
+    assert one.journal() is None, "whoever left does not come back"
+
+
+@pytest.mark.integration
+def test_its_topics_are_made_over_the_racks_once_a_look_shows_the_brokers(servers: str, start: Start) -> None:
+    prefix = new_prefix()
+    own = leadership_plan(servers, prefix)
+    with pytest.raises(ConfigError, match="no agent in mode execute has made it yet"):
+        read_journal(own)
+    leadership = Leadership(own)
+    leadership.start()
+    try:
+        with clients_of(servers) as clients:
+            observation = observe(clients, system_clock, Scope(), Recall())
+        leadership.observed(observation)
+        journal_of(leadership)
+    finally:
+        leadership.close()
+    for name, policy in (("journal", "compact"), ("leader", "delete"), ("commands", "delete")):
+        replicas, configs = described(servers, f"{prefix}.{name}")
+        assert len(replicas) == 1
+        assert len(replicas[0]) == 3, "a replica in each rack"
+        assert (configs["cleanup.policy"], configs["min.insync.replicas"]) == (policy, "2")
+    found = leader_in(read_journal(own))
+    assert found is not None
+    assert found.cluster == observation.cluster_id
+
+
+@pytest.mark.integration
+def test_an_agent_that_did_not_run_for_long_gives_its_lease_up_and_ends_only_if_another_led(
+    servers: str, prefix: str
+) -> None:
+    ahead_ms = [0]
+    lease = KafkaLease(
+        LeasePlan(config={"bootstrap.servers": servers}, topic=f"{prefix}.leader", prefix=prefix),
+        clock_ms=lambda: awake_ms() + ahead_ms[0],
+    )
+    lease.start()
+    try:
+        wait_for(lease.may_act, "it leads")
+        term = lease.term
+        ahead_ms[0] = 9_000
+        assert (lease.may_act(), lease.state) == (False, LeaseState.STANDBY), "nothing is sure after that long"
+        wait_for(lease.may_act, "it is chosen again, as nobody else is there")
+        assert term is not None
+        assert lease.term == term + 1
+    finally:
+        lease.close()
+    assert not lease.may_act()
+
+
+@pytest.mark.integration
+def test_a_leader_that_was_fenced_ends_and_one_that_only_lost_its_lease_leads_again(
+    servers: str, prefix: str, start: Start
+) -> None:
+    ended: list[Fatal] = []
+    one = Leadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
+    one.start()
+    one.begin(CLUSTER)
+    try:
+        first = journal_of(one)
+        assert one._lease is not None
+        one._lease._polled_ms -= 60_000  # as after a long sleep
+        wait_for(lambda: one.journal() not in {None, first}, "it leads again, under a new epoch")
+        again = journal_of(one)
+        assert (again.epoch, ended) == (2, [])
+        with opened(plan(servers, prefix, "another")) as other:
+            assert other.epoch == 3
+            one._lease._polled_ms -= 60_000
+            wait_for(lambda: ended, "it ends")
+        assert isinstance(ended[0], FencedOut)
+        assert ended[0].exit_code == 6
+        with pytest.raises(FencedOut, match="epoch 3 has begun"):
+            one.journal()
+        assert not one.may_act()
+    finally:
+        one.close()
+
+
+@pytest.mark.integration
+def test_a_journal_that_cannot_be_believed_leaves_the_agent_watching_with_a_sentence(
+    servers: str, prefix: str, start: Start
+) -> None:
+    foreign = Producer({"bootstrap.servers": servers})
+    foreign.produce(f"{prefix}.journal", key=b"plan/x", value=b'{"v": 9}')
+    assert foreign.flush(10) == 0
+    one = start(leadership_plan(servers, prefix))
+    wait_for(lambda: one.problem() is not None, "it says why")
+    assert "a newer rackwise wrote it" in (one.problem() or "")
+    assert (one.journal(), one.may_act(), one.state) == (None, False, LeaseState.STANDBY)
+    assert dict(read_journal(leadership_plan(servers, prefix))) == {}, "nothing was written"
+
+
+def test_on_a_single_host_the_lock_is_the_lease(tmp_path: Path, start: Start) -> None:
+    own = LeadershipPlan(config={}, agent="one", file=tmp_path / "journal")
+    assert own.topics() == ()
+    one = start(own)
+    first = journal_of(one)
+    first.append(said("plan/a", n=1))
+    two = start(own)
+    wait_for(two._ready.is_set, "the second takes part")
+    assert (one.may_act(), two.may_act(), two.journal()) == (True, False, None)
+    assert read_journal(own)["plan/a"].value == {"n": 1}
+    one.close()
+    second = journal_of(two)
+    assert (second.epoch, second.view()["plan/a"].value) == (2, {"n": 1})
+    (tmp_path / "journal.lock").unlink()
+    assert not two.may_act(), "without its lock nothing is sure"
+    with pytest.raises(FencedOut, match="is not this agent's any more"):
+        wait_for(lambda: two.journal() and False, "it ends")
+
+
+def test_a_damaged_file_leaves_the_agent_watching_with_a_sentence(tmp_path: Path, start: Start) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b"00000000 []\n0d4cbb29 []\n")
+    with pytest.raises(BadInput, match="damaged in line 1"):
+        read_journal(LeadershipPlan(config={}, agent="one", file=path))
+    one = start(LeadershipPlan(config={}, agent="one", file=path))
+    wait_for(lambda: one.problem() is not None, "it says why")
+    assert "damaged in line 1" in (one.problem() or "")
+    assert (one.journal(), one.may_act()) == (None, False)
+
+
+def test_secrets_are_in_no_plans_text() -> None:
+    config = {"sasl.password": "hidden-word"}
+    plans = [
+        LeadershipPlan(config=config, agent="one"),
+        LeasePlan(config=config),
+    ]
+    assert all("hidden-word" not in repr(one) for one in plans)
