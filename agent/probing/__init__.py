@@ -2,6 +2,7 @@
 
 from agent.probing.check import Held, probing_check
 from agent.probing.decide import Ground, decide, decisions
+from agent.probing.explain import about_probing
 from agent.probing.look import next_look_ms
 from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
 from agent.probing.values import Decision, Off, OffReason, Past, Reason, TriggerNow, Wait, WaitReason
@@ -19,6 +20,7 @@ __all__ = [
     "TriggerNow",
     "Wait",
     "WaitReason",
+    "about_probing",
     "decide",
     "decisions",
     "next_look_ms",

@@ -74,13 +74,13 @@ def main() -> int:
     return 0 if outcome.followed.seconds <= outcome.bound_s else 1
 
 
-def measure(cluster: EmbeddedCluster, *, records: int, rate: int, alone: bool = False) -> Outcome:
+def measure(cluster: EmbeddedCluster, *, records: int, rate: int, alone: bool = False, floor: str = "10s") -> Outcome:
     """Grow the application on that cluster by one instance and see it through to balance."""
     with Workload.start(
         cluster.bootstrap_servers, plan=lambda facts: plan(facts, records=records, alone=alone), on_progress=say
     ) as work:
         work.wait_settled()
-        with driver_of(settings_of(cluster, work), APPLICATION, say) as driver:
+        with driver_of(settings_of(cluster, work, floor=floor), APPLICATION, say) as driver:
             before = driver.settle()
             began = time.monotonic()
             work.scale_out(APPLICATION, "c", restore_records_per_s=rate)
@@ -124,13 +124,13 @@ def _application(name: str, racks: tuple[str, ...], standbys: int) -> StreamsPla
     )
 
 
-def settings_of(cluster: EmbeddedCluster, work: Workload) -> Settings:
+def settings_of(cluster: EmbeddedCluster, work: Workload, *, floor: str = "10s") -> Settings:
     """What the owner of the application would set."""
     app = next(one for one in work.plan.streams if one.application == APPLICATION)
     told = {f"groups.{APPLICATION}.{name}": value for name, value in app.settings.items()}
     del told[f"groups.{APPLICATION}.replication.factor"]
     told[f"groups.{APPLICATION}.application.endpoints"] = work.lags_url(APPLICATION)
-    return settings_for(cluster.bootstrap_servers, **told)
+    return settings_for(cluster.bootstrap_servers, **told, **{"probing.floor": floor})
 
 
 def _first_round_alone(work: Workload, began: float) -> float:

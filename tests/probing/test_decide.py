@@ -16,6 +16,7 @@ from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory, memory_from_json, memory_to_json
 from agent.memory.values import Join, StreamsMemory
 from agent.model.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
+from agent.plan.explained import Answer, Explained
 from agent.probing import (
     Decision,
     Ground,
@@ -26,6 +27,7 @@ from agent.probing import (
     TriggerNow,
     Wait,
     WaitReason,
+    about_probing,
     decisions,
     probing_check,
 )
@@ -311,3 +313,27 @@ def test_the_guard_is_told_nothing_where_it_is_time_or_about_other_proposals() -
 def test_since_when_a_warm_up_waits_outlives_the_process() -> None:
     memory = Memory(streams={"app": StreamsMemory(JOINED, {}, {}, (), NOW - 3_000)})
     assert memory_from_json(memory_to_json(memory)).streams["app"].ready_ms == NOW - 3_000
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "answer", "sentence"),
+    [
+        pytest.param(
+            READY, Answer.YES, "rebalance app now: 1 warm-up (0_0) has caught up", id="it is time"
+        ),
+        pytest.param(
+            shown(warmup(0, eta=30)), Answer.WAIT,
+            "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s", id="not yet",
+        ),
+        pytest.param(shown(), Answer.NO, "not probed: no process of it warms a task up", id="nothing to do"),
+    ],
+)  # fmt: skip
+def test_what_explain_says(snapshot: Snapshot, answer: Answer, sentence: str) -> None:
+    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
+    ground = Ground(snapshot, memory, Limits())
+    assert about_probing("app", ground) == (Explained("group/app", "probing", answer, sentence),)
+
+
+def test_explain_says_nothing_of_groups_without_warm_ups_by_their_kind() -> None:
+    assert about_probing("app", Ground(shown(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
+    assert about_probing("other", Ground(READY, Memory(), Limits())) == ()
