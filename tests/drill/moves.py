@@ -253,6 +253,9 @@ def running(
             "plan": to_json(Plan, plan),
         }
         process = Process(directory, config)
+        # What a drill that failed has left must not spoil the next one.
+        stack.callback(_delete_topics, servers, name)
+        stack.callback(_clear_rates, cluster, hand)
         stack.callback(process.close)
         stack.callback(_mend, cluster, proxy)
         traffic = stack.enter_context(Traffic(servers, sorted(before)))
@@ -260,10 +263,18 @@ def running(
             cluster, proxy, hand, seed, rng, clocks, name, source, (one, two), target, before, after, plan, process,
             traffic, foreign, directory, config,
         )  # fmt: skip
+
+
+def _delete_topics(servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     left = [topic for topic in admin.list_topics(timeout=30).topics if topic.startswith(name)]
-    for future in admin.delete_topics(left).values():
+    for future in admin.delete_topics(left).values() if left else ():
         future.result(60)
+
+
+def _clear_rates(cluster: EmbeddedCluster, hand: WireHand) -> None:
+    for setting in throttles(hand):
+        set_config(cluster.bootstrap_servers, setting, None)
 
 
 def check(run: Run) -> None:

@@ -109,6 +109,7 @@ def target_killed(run: Run) -> None:
 
 def target_stays_away(run: Run) -> None:
     killed(run, run.target, for_s=14)
+    run.ends = (PlanState.FAILED,)
 
 
 def controller_killed(run: Run) -> None:
@@ -144,7 +145,8 @@ def deleted(run: Run) -> None:
     run.lost_topics = {run.a}
     run.process.start()
     run.wait_moving()
-    AdminClient({"bootstrap.servers": run.cluster.bootstrap_servers}).delete_topics([run.a])[run.a].result(30)
+    admin = AdminClient({"bootstrap.servers": run.cluster.bootstrap_servers})
+    admin.delete_topics([run.a])[run.a].result(30)
     run.clocks.harm_over()
 
 
