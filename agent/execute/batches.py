@@ -39,7 +39,8 @@ def next_batch(
 ) -> tuple[Target, ...]:
     """The partitions that may move together now, sorted by partition; empty only when nothing is pending.
 
-    A partition whose size is unknown, or beyond the cap on bytes, moves alone: it cannot be known to fit.
+    A partition that is beyond a cap by itself, or whose size is unknown where bytes are capped, is the only one of its
+    batch that copies anything.
     """
     now = {partition.id: partition for partition in seen.partitions}
     at_most = min(policy.batch_partitions, policy.max_moves_per_cluster, max_moves or policy.batch_partitions)
@@ -49,19 +50,15 @@ def next_batch(
     for target in sorted(pending, key=lambda it: _order(it, now.get(it.id))):
         if len(chosen) >= at_most:
             break
-        cost = _bytes(target)
-        per_broker = _copies(target, now.get(target.id))
-        alone = not chosen
-        if not alone and not _fits(copies, per_broker, policy.max_moves_per_broker):
-            continue
-        if not alone and _beyond(policy.max_bytes_in_flight, taken, cost):
+        cost, more = _bytes(target), _copies(target, now.get(target.id))
+        fits = cost is not None or policy.max_bytes_in_flight is None
+        fits = fits and not _beyond(policy, _sum(copies, more), taken + (cost or 0))
+        if not fits and copies:
             continue
         chosen.append(target)
-        for broker, number in per_broker.items():
-            copies[broker] = copies.get(broker, 0) + number
-        if cost is None and policy.max_bytes_in_flight is not None:
+        copies, taken = _sum(copies, more), taken + (cost or 0)
+        if not fits:
             break
-        taken += cost or 0
     return tuple(sorted(chosen))
 
 
@@ -129,14 +126,15 @@ def _copies(target: Target, now: SeenPartition | None) -> dict[int, int]:
     return copies
 
 
-def _fits(copies: Mapping[int, int], more: Mapping[int, int], cap: int) -> bool:
-    return all(copies.get(broker, 0) + number <= cap for broker, number in more.items())
+def _sum(copies: Mapping[int, int], more: Mapping[int, int]) -> dict[int, int]:
+    return {broker: copies.get(broker, 0) + more.get(broker, 0) for broker in {**copies, **more}}
 
 
-def _beyond(cap: int | None, taken: int, cost: int | None) -> bool:
-    if cap is None:
-        return False
-    return cost is None or taken + cost > cap
+def _beyond(policy: Policy, copies: Mapping[int, int], taken: int) -> bool:
+    in_flight = policy.max_bytes_in_flight
+    return max(copies.values(), default=0) > policy.max_moves_per_broker or (
+        in_flight is not None and taken > in_flight
+    )
 
 
 def _bytes(target: Target) -> int | None:

@@ -2,7 +2,8 @@
 
 The shell carries out one asking command at a time (`Append`, `Look`, `Alter`, `Cancel`, `Configure`, `Elect`), gives
 its answer back as an event and only then gets the next one; `Say` and `Finish` need no answer. Before each event it
-tells the time that passed (`Tick`), on the monotonic clock.
+tells the time that passed (`Tick`), on the monotonic clock. (Named tuples of equal fields are equal, whatever their
+names: what could be taken for another is a dataclass.)
 
 A request that changes the cluster is begun within ``policy.fresh_ms`` of the *begin* of the append before it, or not at
 all (`Kind.NOT_SENT`): so a process that was frozen in between finds out before it acts.
@@ -13,6 +14,7 @@ all (`Kind.NOT_SENT`): so a process that was frozen in between finds out before 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -100,7 +102,8 @@ class Looked(NamedTuple):
     seen: Seen | None
 
 
-class Appended(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Appended:
     """The answer to `Append`: it is durable. When that is not certain, forget the state and `resume`."""
 
 
@@ -172,7 +175,8 @@ class May(NamedTuple):
     sentence: str = ""
 
 
-class Fenced(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Fenced:
     """Another agent leads: do nothing more, ever."""
 
 
@@ -203,7 +207,8 @@ class Alter(NamedTuple):
     moves: tuple[Move, ...]
 
 
-class Cancel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cancel:
     """Cancel reassignments of ours."""
 
     partitions: tuple[TopicPartition, ...]
@@ -233,7 +238,8 @@ class Configure(NamedTuple):
     settings: tuple[Setting, ...]
 
 
-class Elect(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Elect:
     """Elect preferred leaders."""
 
     partitions: tuple[TopicPartition, ...]

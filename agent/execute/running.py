@@ -83,7 +83,7 @@ def _record(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]
     )
     then = Cancel(runs) if runs else _restore(view, changed, left)
     if isinstance(then, Alter):
-        changed = changed._replace(sendings=changed.sendings + 1)
+        changed = changed._replace(state=BatchState.SENT, sendings=changed.sendings + 1)
     if changed == batch and then is None:
         return None
     news = [f"{id_}: {reasons[id_]}; its move is cancelled" for id_ in cancelling if id_ not in batch.cancelling]

@@ -108,7 +108,7 @@ def own_value(debt: Debt, seen: Seen) -> str | None:
 
 
 def complete(debt: Debt, seen: Seen) -> bool:
-    """True when nothing of it is missing, or it cannot be told, or there is nothing any more that it could be set for."""
+    """True when nothing of it is missing, or it cannot be told, or its topic is no more."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
         return True
     if standing(debt, seen) is Standing.UNREACHABLE:

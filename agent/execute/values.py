@@ -7,9 +7,9 @@ so that the same machine runs live and in a model checker.
 A target goes through one batch for each direction. The states of a batch::
 
     INTENT ──> SENT ──> ACKED ──> CLOSED
-       │        │  └───────────────^         all ends are known without an answer
-       │        └─> SENT                      the controller took no notice: asked again
-       └───────────────────────────^         nothing was sent
+       │        │  └───────────────^          all ends are known without an answer
+       │        └─> SENT <──┘                 asked again: for what was not noticed, or for the former order
+       └───────────────────────────^          nothing was sent
 
 and of a plan::
 

@@ -1,0 +1,149 @@
+"""Seeded bugs: the machine with one thing left out or done wrong. The model checker must find each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent.execute import judging, machine, planning, running, state, throttles
+from agent.execute.judging import Status, View
+from agent.execute.messages import Alter, Append, Cancel, Configure, Op, Setting
+from agent.execute.running import Decision
+from agent.execute.throttles import Standing
+from agent.execute.values import Debt, End, Policy
+
+Patch = pytest.MonkeyPatch
+
+
+def _on(original: Callable[..., Any], change: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its result changed; what it was called with is handed on too."""
+
+    def changed(*args: Any, **kwargs: Any) -> Any:
+        return change(original(*args, **kwargs), *args)
+
+    return changed
+
+
+def sends_before_it_announces(patch: Patch) -> None:
+    def unannounced(decision: Decision | None, view: View, *_: object) -> Decision | None:
+        if decision is None or decision.append is None or not isinstance(decision.append.then, Alter):
+            return decision
+        return decision._replace(append=decision.append._replace(changes=(view.batch,)))
+
+    patch.setattr(running, "_prepare", _on(running._prepare, unannounced))
+
+
+def throttles_without_a_debt(patch: Patch) -> None:
+    def indebted(decision: Decision | None, *_: object) -> Decision | None:
+        if decision is None or decision.append is None:
+            return decision
+        changes = tuple(change for change in decision.append.changes if not isinstance(change, Debt))
+        return decision._replace(append=decision.append._replace(changes=changes))
+
+    patch.setattr(planning, "_begin", _on(planning._begin, indebted))
+
+
+def waits_for_no_late_request(patch: Patch) -> None:
+    patch.setattr(Policy, "settle_ms", property(lambda _: 0))
+
+
+def sends_again_without_an_answer(patch: Patch) -> None:
+    patch.setattr(
+        machine, "answered", _on(state.answered, lambda after, *_: after._replace(unsure=frozenset(), settle_ms=0))
+    )
+
+
+def trusts_a_former_leader_to_be_silent(patch: Patch) -> None:
+    patch.setattr(machine, "begin", _on(state.begin, lambda it, *_: it._replace(settle_ms=0, unsure=frozenset())))
+
+
+def forgives_brokers_that_are_down(patch: Patch) -> None:
+    patch.setattr(
+        planning,
+        "standing",
+        _on(throttles.standing, lambda it, *_: Standing.GONE if it is Standing.UNREACHABLE else it),
+    )
+
+
+def forgets_the_rate_before_the_new_one(patch: Patch) -> None:
+    def forgetful(decision: Decision | None, *_: object) -> Decision | None:
+        if decision is None or decision.append is None:
+            return decision
+        changes = tuple(it._replace(formerly=None) if isinstance(it, Debt) else it for it in decision.append.changes)
+        return decision._replace(append=decision.append._replace(changes=changes))
+
+    patch.setattr(running, "_repace", _on(running._repace, forgetful))
+
+
+def sets_rates_over_those_of_others(patch: Patch) -> None:
+    patch.setattr(throttles, "_others_rule", lambda *_: False)
+
+
+def takes_rates_of_others_for_its_own(patch: Patch) -> None:
+    def any_rate(it: Standing, debt: Debt, seen: Any) -> Standing:
+        return it if throttles.own_value(debt, seen) is None else Standing.STANDS
+
+    patch.setattr(planning, "standing", _on(throttles.standing, any_rate))
+
+
+def deletes_whole_lists(patch: Patch) -> None:
+    patch.setattr(planning, "clearing", lambda debt, _: Setting(debt.resource, debt.key, Op.DELETE))
+
+
+def cancels_moves_of_others(patch: Patch) -> None:
+    def mine(it: Status, target: Any, view: View) -> Status:
+        return Status.MOVING if it is Status.OTHER and target.id in view.moves else it
+
+    patch.setattr(judging, "_status", _on(judging._status, mine))
+
+
+def moves_while_others_move(patch: Patch) -> None:
+    def alone(it: Status, target: Any, view: View) -> Status:
+        return Status.BEFORE if it is Status.OTHER and target.id in view.moves else it
+
+    patch.setattr(judging, "_status", _on(judging._status, alone))
+    patch.setattr(planning, "_unsafe", lambda *_: None)
+    patch.setattr(running, "_not_now", lambda *_: None)
+
+
+def never_asks_for_min_isr(patch: Patch) -> None:
+    patch.setattr(View, "weak", lambda *_: None)
+
+
+def knows_topics_by_name_alone(patch: Patch) -> None:
+    def by_name(it: Status, target: Any, view: View) -> Status:
+        return it if it is not Status.REPLACED else judging._at_rest(target, view.partitions[target.id].replicas)
+
+    patch.setattr(judging, "_status", _on(judging._status, by_name))
+
+
+def closes_while_a_cancelled_move_runs(patch: Patch) -> None:
+    def hasty(end: End | None, _view: View, batch: Any, target: Any, status: Status) -> End | None:
+        return End.BACK if status is Status.MOVING and target.id in batch.cancelling else end
+
+    patch.setattr(running, "_end", _on(running._end, hasty))
+
+
+def leaves_the_order_of_a_cancel(patch: Patch) -> None:
+    patch.setattr(running, "_end_shuffled", lambda *_: End.BACK)
+    patch.setattr(running, "_restore", lambda *_: None)
+
+
+def cancels_without_writing_it_down(patch: Patch) -> None:
+    def unwritten(decision: Decision | None, view: View, *_: object) -> Decision | None:
+        if decision is None or decision.append is None or not isinstance(decision.append.then, Cancel):
+            return decision
+        return decision._replace(append=Append((view.batch,), decision.append.then))
+
+    patch.setattr(running, "_record", _on(running._record, unwritten))
+
+
+def leaves_throttles_behind(patch: Patch) -> None:
+    def left(decision: Decision | None, view: View) -> Decision | None:
+        if decision is None or decision.append is None or not isinstance(decision.append.then, Configure):
+            return decision
+        return decision._replace(append=decision.append._replace(then=None))
+
+    patch.setattr(machine, "pay_debts", _on(planning.pay_debts, left))

@@ -1,0 +1,135 @@
+"""Batches keep to their caps, move everything once and are the same each time; progress never makes a number up."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.execute.batches import Load, broker_loads, next_batch, rack_loads, replication_graph
+from agent.execute.messages import Seen, SeenPartition
+from agent.execute.progress import Copying, progress_of
+from agent.execute.values import Batch, End, PartitionEnd, Policy, Target
+from assignors.problem import TopicPartition
+
+UP = frozenset(range(1, 6))
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[Target, ...]:
+    numbers = range(draw(st.integers(1, 12)))
+    lists = st.lists(st.integers(1, 5), min_size=3, max_size=3, unique=True).map(tuple)
+    sizes = st.none() | st.integers(0, 1000)
+    return tuple(
+        Target(TopicPartition("t", number), "id", draw(lists), draw(lists), draw(sizes), gain=draw(st.floats(0, 9)))
+        for number in numbers
+    )
+
+
+def seen(targets: tuple[Target, ...], out_of_sync: frozenset[int] = frozenset()) -> Seen:
+    return Seen(
+        UP,
+        tuple(
+            SeenPartition(
+                it.id,
+                it.topic_id,
+                it.before[-1],
+                it.before,
+                frozenset(it.before[-1:]) if it.id.partition in out_of_sync else frozenset(it.before),
+                1,
+            )
+            for it in targets
+        ),
+    )
+
+
+def policy(**kwargs: int | None) -> Policy:
+    return Policy(**{"batch_partitions": 50, **kwargs})  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=60)
+@given(plans(), st.integers(1, 6), st.integers(1, 5), st.none() | st.integers(1, 3000))
+def test_caps_are_kept_and_each_partition_moves_once(targets, per_broker, at_most, in_flight):
+    keep = policy(max_moves_per_broker=per_broker, batch_partitions=at_most, max_bytes_in_flight=in_flight)
+    left, moved = set(targets), []
+    while left:
+        batch = next_batch(sorted(left), seen(targets), keep)
+        assert batch == next_batch(sorted(left, reverse=True), seen(targets), keep)
+        assert 0 < len(batch) <= at_most
+        copies = Counter()
+        for target in batch:
+            for broker in target.adding:
+                copies[broker] += 1
+                copies[target.before[-1]] += 1
+        copying = [target for target in batch if target.adding]
+        assert len(copying) <= 1 or max(copies.values()) <= per_broker
+        costs = [0 if not it.adding else None if it.bytes is None else it.bytes * len(it.adding) for it in batch]
+        if in_flight is not None and sum(cost != 0 for cost in costs) > 1:
+            assert None not in costs
+            assert sum(costs) <= in_flight
+        moved += batch
+        left -= set(batch)
+    assert sorted(moved) == sorted(targets)
+
+
+def test_an_operators_own_number_is_kept_to():
+    targets = tuple(Target(TopicPartition("t", number), "id", (1, 2), (2, 1)) for number in range(9))
+    assert len(next_batch(targets, seen(targets), policy(), 4)) == 4
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param({"after": (2, 1, 3)}, {"gain": 9.0}, id="what moves no data before the greatest gain"),
+        pytest.param({}, {"partition": 7, "gain": 9.0}, id="whole in-sync sets before those that lack a replica"),
+        pytest.param({"gain": 2.0}, {"gain": 1.0}, id="the greater gain for the same bytes"),
+        pytest.param({"bytes": 10, "gain": 1.0}, {"bytes": 100, "gain": 2.0}, id="gain counts per byte"),
+        pytest.param({"bytes": 10}, {"bytes": 20}, id="few bytes before many"),
+        pytest.param({"partition": 1}, {"partition": 2}, id="else by name"),
+    ],
+)
+def test_the_safest_and_most_useful_come_first(first, second):
+    def target(partition: int, fields: dict[str, object]) -> Target:
+        given_ = {"bytes": 10, "before": (1, 2, 3), "after": (4, 2, 3), "gain": 0.0, **fields}
+        number = given_.pop("partition", partition)
+        return Target(TopicPartition("t", number), "id", **given_)  # type: ignore[arg-type]
+
+    one, other = target(5, first), target(6, second)
+    pair = tuple(sorted((one, other)))
+    assert next_batch(pair, seen(pair, frozenset({7})), policy(batch_partitions=1)) == (one,)
+
+
+def test_copies_come_from_the_leader_and_racks_count_what_crosses():
+    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
+    graph = replication_graph([target], {target.id: 2})
+    assert broker_loads(graph) == {2: Load(2, 0, 200, 0), 3: Load(0, 1, 0, 100), 4: Load(0, 1, 0, 100)}
+    assert rack_loads(graph, {2: "a", 3: "a", 4: "b"}) == {"a": Load(1, 0, 100, 0), "b": Load(0, 1, 0, 100)}
+    assert broker_loads(replication_graph([target], {})) == {
+        1: Load(2, 0, 200, 0),
+        3: Load(0, 1, 0, 100),
+        4: Load(0, 1, 0, 100),
+    }
+
+
+def test_progress_tells_bytes_rate_and_time_left():
+    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
+    batch = Batch("p", 1, (target,))
+    first = progress_of(batch, seen((target,))._replace(bytes=((target.id, 3, 0), (target.id, 4, 10))), 0)
+    assert first.partitions == ((target.id, Copying(10, 200, None, None)),)
+    assert first.seconds_left is None
+    now = seen((target,))._replace(bytes=((target.id, 3, 50), (target.id, 4, 100)))
+    second = progress_of(batch, now, 10_000, first)
+    assert second.partitions == ((target.id, Copying(150, 200, 14.0, 50 / 14)),)
+    assert second.brokers == ((3, Copying(50, 100, 5.0, 10.0)), (4, Copying(100, 100, 9.0, 0.0)))
+    assert second.seconds_left == 10.0
+
+
+def test_progress_makes_nothing_up():
+    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4))
+    other = Target(TopicPartition("t", 1), "id", (1, 2), (2, 1), 5)
+    done = PartitionEnd(other.id, End.DONE)
+    progress = progress_of(Batch("p", 1, (target, other), ends=(done,)), seen((target, other)), 1000)
+    assert progress.partitions == ((target.id, Copying(None, None, None, None)),)
+    assert (progress.done, progress.of, progress.seconds_left) == (1, 2, None)

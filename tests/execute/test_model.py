@@ -1,0 +1,167 @@
+"""The executor's protocol under every interleaving, and the bugs that the checker must find."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from agent.execute.messages import Word
+from agent.execute.values import (
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Plan,
+    Resource,
+    Target,
+)
+from assignors.problem import TopicPartition
+from tests.execute import bugs
+from tests.execute.abstract import Cluster, a_part
+from tests.execute.explorer import Found, explore
+from tests.execute.system import Left, Scenario
+
+DRILL_STATES = int(os.environ.get("RACKWISE_MODEL_STATES", "1100000"))
+T = Resource("topic", "t")
+ONE = Resource("broker", "1")
+
+
+def moving(left: Left, *, partitions: int = 1, settings: tuple[tuple[Resource, str, str], ...] = ()) -> Scenario:
+    """A plan in which a leader leaves, a cancel disturbs the order, and (the second) a preferred leader is new."""
+    targets = (
+        Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
+        Target(TopicPartition("t", 1), "id", (2, 3), (1, 2)),
+    )
+    cluster = Cluster((a_part(1, 2), a_part(2, 3))[:partitions], frozenset({1, 2, 3}), tuple(sorted(settings)))
+    return Scenario(Plan("p", targets[:partitions]), cluster, left)
+
+
+def reordering(left: Left) -> Scenario:
+    """A plan that moves no data."""
+    target = Target(TopicPartition("t", 0), "id", (1, 2), (2, 1))
+    return Scenario(Plan("p", (target,)), Cluster((a_part(1, 2),), frozenset({1, 2})), left)
+
+
+def words(*said: Word) -> frozenset[Word]:
+    return frozenset(said)
+
+
+THEIRS = ((ONE, LEADER_RATE, "5"), (T, LEADER_REPLICAS, "0:1,9:9"), (T, FOLLOWER_REPLICAS, "*"))
+
+QUICK = [
+    pytest.param(moving(Left(), partitions=2), id="two partitions, no faults"),
+    pytest.param(moving(Left(crashes=2)), id="killed twice, at any two steps"),
+    pytest.param(moving(Left(losses=1, delays=1)), id="an answer lost, or a request late, or a controller busy"),
+    pytest.param(moving(Left(brokers=1)), id="any broker is killed at any step"),
+    pytest.param(moving(Left(foreign=1)), id="someone else moves the partition, before or in the middle"),
+    pytest.param(moving(Left(deletions=1)), id="the topic is deleted, or made anew"),
+    pytest.param(moving(Left(throttles=1, crashes=1)), id="someone else sets a rate in the middle, and we are killed"),
+    pytest.param(moving(Left(crashes=1), settings=THEIRS), id="throttles of others are there before"),
+    pytest.param(moving(Left(min_isr=1)), id="min ISR is raised in the middle"),
+    pytest.param(moving(Left(words=words(Word.CANCEL))), id="cancelled at any step"),
+    pytest.param(moving(Left(words=words(Word.ROLLBACK))), id="rolled back at any step"),
+    pytest.param(moving(Left(words=words(Word.PAUSE, Word.CANCEL))), id="paused, and cancelled"),
+    pytest.param(reordering(Left(crashes=1, losses=1)), id="leaders alone, killed, an answer lost"),
+]
+
+
+@pytest.mark.parametrize("scenario", QUICK)
+def test_every_interleaving_keeps_the_invariants_and_ends(scenario):
+    found = explore(scenario, most=20_000)
+    assert sound(found)
+    assert found.complete
+
+
+def test_an_agent_that_thaws_beside_a_new_leader_does_no_harm():
+    assert sound(explore(moving(Left(freezes=1)), most=9_000))
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(3600)
+def test_a_million_states_with_everything_at_once():
+    """Two partitions, and more faults together than a bad night has."""
+    left = Left(
+        crashes=1,
+        freezes=1,
+        losses=1,
+        brokers=1,
+        foreign=1,
+        throttles=1,
+        deletions=1,
+        min_isr=1,
+        delays=1,
+        words=words(Word.CANCEL, Word.ROLLBACK),
+    )
+    found = explore(moving(left, partitions=2), most=DRILL_STATES)
+    assert sound(found)
+    assert found.states >= DRILL_STATES
+
+
+DEEP = [
+    pytest.param(moving(Left(freezes=1, crashes=1)), id="frozen and killed"),
+    pytest.param(moving(Left(freezes=1, losses=1)), id="frozen, and an answer lost"),
+    pytest.param(moving(Left(brokers=1), partitions=2), id="a broker is killed while two partitions move"),
+    pytest.param(moving(Left(foreign=1, crashes=1)), id="someone else moves it, and we are killed"),
+    pytest.param(moving(Left(deletions=1, crashes=1)), id="the topic goes, and we are killed"),
+    pytest.param(moving(Left(words=words(Word.ROLLBACK), crashes=1)), id="rolled back and killed"),
+    pytest.param(moving(Left(words=words(Word.CANCEL), losses=1)), id="cancelled, and an answer lost"),
+]
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("scenario", DEEP)
+def test_pairs_of_faults_are_looked_at_to_the_end(scenario):
+    found = explore(scenario, most=400_000)
+    assert sound(found)
+    assert found.complete
+
+
+BUGS = [
+    pytest.param(bugs.sends_before_it_announces, moving(Left()), "was not announced"),
+    pytest.param(bugs.cancels_without_writing_it_down, moving(Left(words=words(Word.CANCEL))), "unlogged cancel"),
+    pytest.param(bugs.throttles_without_a_debt, moving(Left()), "unlogged throttle"),
+    pytest.param(bugs.waits_for_no_late_request, moving(Left(crashes=1)), "asked for twice"),
+    pytest.param(bugs.trusts_a_former_leader_to_be_silent, moving(Left(crashes=1)), "asked for twice"),
+    pytest.param(bugs.sends_again_without_an_answer, moving(Left(losses=1)), "asked for twice"),
+    pytest.param(bugs.forgives_brokers_that_are_down, moving(Left(brokers=1)), "throttle was left"),
+    pytest.param(bugs.leaves_throttles_behind, moving(Left()), "it never ends"),
+    pytest.param(bugs.forgets_the_rate_before_the_new_one, moving(Left(crashes=1)), "throttle was left"),
+    pytest.param(bugs.sets_rates_over_those_of_others, moving(Left(), settings=THEIRS), "someone else was changed"),
+    pytest.param(bugs.takes_rates_of_others_for_its_own, moving(Left(throttles=1)), "meanwhile was taken away"),
+    pytest.param(bugs.deletes_whole_lists, moving(Left(), settings=THEIRS), "someone else was changed"),
+    pytest.param(
+        bugs.cancels_moves_of_others, moving(Left(foreign=1, words=words(Word.CANCEL))), "foreign move was cancelled"
+    ),
+    pytest.param(bugs.moves_while_others_move, moving(Left(foreign=1)), "foreign move was replaced"),
+    pytest.param(bugs.never_asks_for_min_isr, moving(Left(min_isr=1)), "under its min ISR"),
+    pytest.param(bugs.knows_topics_by_name_alone, moving(Left(deletions=1)), "made anew was reassigned"),
+    pytest.param(
+        bugs.closes_while_a_cancelled_move_runs,
+        moving(Left(losses=1, words=words(Word.CANCEL))),
+        "after its plan was cancelled",
+    ),
+    pytest.param(bugs.leaves_the_order_of_a_cancel, moving(Left(words=words(Word.CANCEL))), "has the replicas"),
+]
+
+
+NAMES = [it.values[0].__name__.replace("_", " ") for it in BUGS]
+
+
+@pytest.mark.parametrize(("bug", "scenario", "says"), BUGS, ids=NAMES)
+def test_each_seeded_bug_is_found(bug, scenario, says, monkeypatch):
+    bug(monkeypatch)
+    found = explore(scenario, most=20_000)
+    assert says in found.violation
+
+
+def test_a_shell_that_sends_however_late_is_found():
+    scenario = moving(Left(freezes=1))._replace(shell_checks_freshness=False)
+    assert explore(scenario, most=20_000).violation == "an agent acted after its fence"
+
+
+def sound(found: Found) -> bool:
+    """True when nothing was broken; else it shows the way there."""
+    if found.violation:
+        print(found.violation, *found.trace, sep="\n")
+    return not found.violation

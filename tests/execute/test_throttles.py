@@ -1,0 +1,165 @@
+"""Throttles: ours beside others', others' untouched, and nothing left in the end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.execute.messages import Configure, Seen, SeenPartition, SeenThrottle
+from agent.execute.throttles import Standing, applied, clearing, complete, rate_of, setting, standing, wanted
+from agent.execute.values import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Batch,
+    Debt,
+    Policy,
+    Resource,
+    Target,
+)
+from assignors.problem import TopicPartition
+
+TOPIC = Resource("topic", "t")
+TARGETS = (
+    Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
+    Target(TopicPartition("t", 1), "id", (2, 3), (1, 3)),
+)
+Settings = dict[tuple[Resource, str], str]
+
+
+def brokers(*ids: int) -> list[Resource]:
+    return [Resource("broker", str(id_)) for id_ in ids]
+
+
+def seen(own: Settings, *, up: tuple[int, ...] = (1, 2, 3), topic_id: str = "id", **defaults: str) -> Seen:
+    keys = dict.fromkeys([*own, *((it, key.replace("_", ".")) for key in defaults for it in brokers(1, 2, 3))])
+    throttles = [SeenThrottle(*it, own.get(it), defaults.get(it[1].replace(".", "_"))) for it in keys]
+    partitions = tuple(
+        SeenPartition(it.id, topic_id, it.before[0], it.before, frozenset(it.before), 1) for it in TARGETS
+    )
+    return Seen(frozenset(up), partitions, throttles=tuple(sorted(throttles, key=lambda it: it[:2])))
+
+
+def after(own: Settings, request: Configure) -> Settings:
+    """What brokers make of it."""
+    own = dict(own)
+    for change in request.settings:
+        value = applied(own.pop((change.resource, change.key), None), change)
+        if value is not None:
+            own[change.resource, change.key] = value
+    return own
+
+
+def set_by(debts: tuple[Debt, ...]) -> Configure:
+    return Configure(tuple(setting(debt) for debt in debts))
+
+
+def cleared(debts: tuple[Debt, ...], own: Settings) -> Settings:
+    now = seen(own)
+    return after(own, Configure(tuple(clearing(it, now) for it in debts if standing(it, now) is Standing.STANDS)))
+
+
+BATCH = Batch("p", 1, TARGETS, rate_bytes_per_s=10)
+ENTRIES = st.lists(st.sampled_from(["0:1", "0:2", "0:3", "1:1", "9:9", "*"]), min_size=1, unique=True).map(",".join)
+OTHERS = st.fixed_dictionaries(
+    {},
+    optional={
+        **{(broker, key): st.just("7") for broker in brokers(1, 2, 3) for key in (LEADER_RATE, FOLLOWER_RATE)},
+        (TOPIC, LEADER_REPLICAS): ENTRIES,
+        (TOPIC, FOLLOWER_REPLICAS): ENTRIES,
+    },
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(OTHERS)
+def test_others_keep_theirs_during_and_after(others):
+    debts = wanted(BATCH, seen(others)).debts
+    during = after(others, set_by(debts))
+    assert all(complete(debt, seen(during)) for debt in debts)
+    for where, value in others.items():
+        if where[0] == TOPIC:
+            assert set(value.split(",")) <= set(during[where].split(","))
+            assert "*" not in value or during[where] == value
+        else:
+            assert during[where] == value
+    assert cleared(debts, during) == others
+
+
+@settings(deadline=None, max_examples=50)
+@given(OTHERS, OTHERS)
+def test_what_others_set_meanwhile_stays(before, meanwhile):
+    debts = wanted(BATCH, seen(before)).debts
+    during = after(before, set_by(debts))
+    for where, value in meanwhile.items():
+        both = [*during.get(where, "").split(","), *value.split(",")]
+        during[where] = ",".join(dict.fromkeys(it for it in both if it)) if where[0] == TOPIC else value
+    left = cleared(debts, during)
+    for where, value in meanwhile.items():
+        ours = {entry for debt in debts if (debt.resource, debt.key) == where for entry in debt.ours.split(",")}
+        assert set(value.split(",")) - ours <= set(left.get(where, "").split(","))
+
+
+@settings(deadline=None, max_examples=50)
+@given(OTHERS)
+def test_setting_twice_and_clearing_twice_changes_nothing_more(others):
+    debts = wanted(BATCH, seen(others)).debts
+    once = after(others, set_by(debts))
+    assert after(once, set_by(debts)) == once
+    assert cleared(debts, cleared(debts, once)) == others
+
+
+def test_sources_send_and_copies_receive_at_the_rate():
+    debts = wanted(BATCH, seen({})).debts
+    rates = {(debt.resource.name, debt.key) for debt in debts if debt.ours == "10"}
+    assert rates == {(name, LEADER_RATE) for name in "123"} | {("1", FOLLOWER_RATE), ("3", FOLLOWER_RATE)}
+    lists = {debt.key: debt.ours for debt in debts if debt.resource == TOPIC}
+    assert lists == {LEADER_REPLICAS: "0:1,0:2,1:2,1:3", FOLLOWER_REPLICAS: "0:3,1:1"}
+
+
+def test_a_default_of_the_cluster_stays_and_is_told():
+    found = wanted(BATCH, seen({}, leader_replication_throttled_rate="500"))
+    assert not any(debt.key == LEADER_RATE for debt in found.debts)
+    assert found.left == tuple(f"{LEADER_RATE} of broker {n} is 500 and stays so" for n in (1, 2, 3))
+
+
+def test_a_broker_that_is_down_is_told_nothing_and_owes_until_it_is_back():
+    assert not [it for it in wanted(BATCH, seen({}, up=(1, 2))).debts if it.resource.name == "3"]
+    debt = Debt(Resource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
+    assert standing(debt, seen({(debt.resource, debt.key): "10"}, up=(1, 2))) is Standing.UNREACHABLE
+    assert standing(debt, seen({(debt.resource, debt.key): "10"})) is Standing.STANDS
+
+
+def test_a_rate_that_stood_before_a_new_pace_is_still_ours():
+    debt = Debt(Resource("broker", "3"), LEADER_RATE, "20", None, "p", 1, formerly="10")
+    assert standing(debt, seen({(debt.resource, debt.key): "10"})) is Standing.STANDS
+    assert standing(debt, seen({(debt.resource, debt.key): "30"})) is Standing.GONE
+
+
+def test_a_topic_made_anew_has_nothing_of_ours():
+    debt = wanted(BATCH, seen({})).debts[-1]
+    assert debt.resource == TOPIC
+    own = {(TOPIC, debt.key): debt.ours}
+    assert standing(debt, seen(own, topic_id="another")) is Standing.GONE
+    assert complete(debt, seen({}, topic_id="another"))
+
+
+@pytest.mark.parametrize(
+    ("traffic", "written", "fixed", "rate"),
+    [
+        pytest.param({}, None, None, 100, id="unknown traffic: the floor"),
+        pytest.param({1: 0.0, 2: 0.0, 3: 200.0}, None, None, 400, id="half of what the busiest broker has free"),
+        pytest.param({1: 0.0, 2: 0.0, 3: 0.0}, None, None, 450, id="never above the ceiling"),
+        pytest.param({1: 990.0, 2: 0.0, 3: 0.0}, None, None, 100, id="never below the floor"),
+        pytest.param({}, 200.0, None, 250, id="always faster than producers write"),
+        pytest.param({1: 0.0, 2: 0.0, 3: 0.0}, None, 33, 33, id="as the operator says"),
+    ],
+)
+def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
+    policy = Policy(
+        throttle_floor_bytes_per_s=100, throttle_ceiling_bytes_per_s=450, headroom_share=0.5, broker_bytes_per_s=1000
+    )
+    targets = [target._replace(bytes_per_s=written) for target in TARGETS]
+    assert rate_of(targets, seen({})._replace(traffic=tuple(traffic.items())), policy, fixed) == rate

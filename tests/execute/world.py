@@ -1,0 +1,351 @@
+"""What may happen next in a system: agents and their shells, requests on their way, brokers and other people.
+
+Agents run `step` and `resume`; what the shell does between them is here: it appends in a transaction that a newer epoch
+fences off, begins a request only while the append before it is fresh, and gives an answer or loses it. A request on its
+way takes effect once, late or never, but only within the request timeout; the machine waits for twice that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.execute import machine
+from agent.execute.messages import (
+    Accepted,
+    Act,
+    Alter,
+    Answered,
+    Append,
+    Appended,
+    Cancel,
+    Configure,
+    Elect,
+    Event,
+    Fenced,
+    Kind,
+    Look,
+    Looked,
+    May,
+    Result,
+    Said,
+    Tick,
+    Word,
+)
+from agent.execute.state import State, appended
+from agent.execute.values import LEADER_RATE, Batch, Plan, Records, Resource
+from assignors.problem import TopicPartition
+from tests.execute.abstract import Cluster, Part, back_up, begun, carried_out, caught_up, lost, seen_of
+from tests.execute.invariants import unlogged, weak
+from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
+
+
+class World:
+    """The transitions of a scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.policy = scenario.policy
+        self._steps: dict[tuple[State, Event], tuple[State, tuple[object, ...]]] = {}
+        self._looks: dict[Cluster, Looked] = {}
+
+    # --- the start
+
+    def start(self) -> System:
+        system = System(self.scenario.cluster, Records(), 0, (), (), self.scenario.left)
+        return self.led(system)
+
+    def led(self, system: System) -> System:
+        """A new agent takes over."""
+        epoch = system.epoch + 1
+        state, _ = machine.resume(system.journal, self.policy)
+        agent = Agent(state, epoch)
+        agent, _ = self.told(agent, May(begin=True))
+        if self.scenario.plan.proposal_id not in system.journal.known:
+            agent, _ = self.told(agent, Accepted(self.scenario.plan))
+        return system._replace(epoch=epoch, agents=(*system.agents, agent))
+
+    def told(self, agent: Agent, event: Event) -> tuple[Agent, tuple[object, ...]]:
+        """The agent after an event, and its commands."""
+        key = (agent.state, event)
+        known = self._steps.get(key)
+        if known is None:
+            known = self._steps[key] = machine.step(agent.state, event, self.policy)
+        return agent._replace(state=known[0]), known[1]
+
+    # --- what may happen next
+
+    def following(self, system: System) -> Iterator[tuple[str, System]]:
+        if system.harm:
+            return
+        for index, agent in enumerate(system.agents):
+            yield from self._agent(system, index, agent)
+        yield from self._wire(system)
+        if all(request.age_ms < LATEST for request in system.wire):
+            left = system.left
+            if not any(self.busy(agent) for agent in system.agents):
+                yield "time passes", self.ticked(system)
+            elif left.delays:
+                yield "time passes meanwhile", self.ticked(system._replace(left=left._replace(delays=left.delays - 1)))
+        yield from self._cluster(system)
+        yield from self._others(system)
+
+    def _agent(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
+        left, who = system.left, f"agent {agent.epoch}"
+        if agent.frozen:
+            yield f"{who} thaws", self.thawed(system, index)
+            return
+        if agent.state.fenced:
+            yield f"{who} exits", self.without(system, index)
+            return
+        newest = agent.epoch == system.epoch
+        if left.crashes and newest:
+            gone = self.without(system, index)._replace(left=left._replace(crashes=left.crashes - 1))
+            yield f"{who} is killed, another takes over", self.led(gone)
+        if left.freezes and newest and len(system.agents) == 1:
+            frozen = self.put(system, index, agent._replace(frozen=True))
+            frozen = frozen._replace(left=left._replace(freezes=left.freezes - 1))
+            yield f"{who} freezes, another takes over", self.led(frozen)
+        yield from ((f"{who} {label}", after) for label, after in self.shell(system, index, agent))
+        if isinstance(agent.state.waiting, Look) and left.losses:
+            after, _ = self.told(agent, Looked(None))
+            yield f"{who} cannot look", self.put(self.lossy(system), index, after)
+        if agent.sent and left.losses:
+            after, _ = self.told(agent._replace(sent=0), Answered(()))
+            yield f"{who} gets no answer", self.put(self.lossy(system), index, after)
+        for word in sorted(left.words) if newest else ():
+            after, _ = self.told(agent, Said(word, self.scenario.plan.proposal_id))
+            yield (
+                f"operator: {word}",
+                self.put(system, index, after)._replace(left=left._replace(words=left.words - {word})),
+            )
+
+    def shell(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
+        """What the shell does with the command that is awaited."""
+        waiting = agent.state.waiting
+        if isinstance(waiting, Look):
+            looked = self._looks.get(system.cluster)
+            if looked is None:
+                looked = self._looks[system.cluster] = Looked(seen_of(system.cluster))
+            after, commands = self.told(agent, looked)
+            yield "looks", self.judged(self.put(system, index, after), commands)
+        elif isinstance(waiting, Append):
+            if agent.durable:
+                yield "learns that it is written", self.learned(system, index, agent)
+            elif agent.epoch != system.epoch:
+                yield "is fenced", self.put(system, index, self.told(agent, Fenced())[0])
+            else:
+                yield "writes", self.written(system, index, agent, waiting)
+
+    def judged(self, system: System, commands: tuple[object, ...]) -> System:
+        """The system after a look, and what was decided about it."""
+        appends = [it for it in commands if isinstance(it, Append) and isinstance(it.then, Alter)]
+        if not any(isinstance(it, Batch) and not it.cancelling for append in appends for it in append.changes):
+            return system
+        if not weak(system.cluster):
+            return system
+        return system._replace(harm="a batch began while a partition was under its min ISR")
+
+    def written(self, system: System, index: int, agent: Agent, append: Append) -> System:
+        journal = appended(State(system.journal), append).records
+        ended = next((it.state.value for it in append.changes if isinstance(it, Plan) and it.ended), system.ended)
+        system = system._replace(journal=journal, ended=ended)
+        return self.put(system, index, agent._replace(durable=True, stale=False, wrote=journal))
+
+    def learned(self, system: System, index: int, agent: Agent) -> System:
+        after, commands = self.told(agent._replace(durable=False), Appended())
+        act = next((it for it in commands if isinstance(it, Alter | Cancel | Configure | Elect)), None)
+        if act is None:
+            return self.put(system, index, after)
+        return self.send(system, index, after, act)
+
+    def send(self, system: System, index: int, agent: Agent, act: Act) -> System:
+        if agent.stale and self.scenario.shell_checks_freshness:
+            results = tuple(Result(it, Kind.NOT_SENT) for it in subjects(act))
+            return self.put(system, index, self.told(agent, Answered(results))[0])
+        harm = system.harm
+        if agent.stale and agent.epoch != system.epoch:
+            harm = "an agent acted after its fence"
+        harm = harm or unlogged(act, agent.wrote)
+        taken = {request.number for request in system.wire if request.epoch == agent.epoch}
+        number = min(set(range(1, len(taken) + 2)) - taken)
+        system = self.put(system, index, agent._replace(sent=number))
+        return system._replace(wire=in_order(*system.wire, Request(act, agent.epoch, number)), harm=harm)
+
+    def _wire(self, system: System) -> Iterator[tuple[str, System]]:
+        for request in system.wire:
+            yield (
+                f"request of agent {request.epoch} arrives: {type(request.act).__name__}",
+                self.arrived(system, request),
+            )
+            if self.waiting_for(system, request) is None:
+                yield f"request of agent {request.epoch} is lost", self.off_wire(system, request)
+            elif system.left.losses and isinstance(request.act, Alter | Configure):
+                results = tuple(Result(it, Kind.RETRY) for it in subjects(request.act))
+                after = self.answered(self.off_wire(system, request), request, Answered(results))
+                yield f"controller is busy for agent {request.epoch}", self.lossy(after)
+
+    def arrived(self, system: System, request: Request) -> System:
+        cluster, answer = carried_out(system.cluster, request.act)
+        harm = system.harm or cluster.harm
+        system = self.off_wire(system, request)._replace(cluster=cluster._replace(harm=""), harm=harm)
+        return self.answered(system, request, answer)
+
+    def answered(self, system: System, request: Request, answer: Answered) -> System:
+        index = self.waiting_for(system, request)
+        if index is None:
+            return system  # a frozen one finds out later that there was no answer
+        return self.put(system, index, self.told(system.agents[index]._replace(sent=0), answer)[0])
+
+    def waiting_for(self, system: System, request: Request) -> int | None:
+        """Which agent awaits its answer."""
+        waiting = (
+            index
+            for index, agent in enumerate(system.agents)
+            if not agent.frozen and (agent.epoch, agent.sent) == (request.epoch, request.number)
+        )
+        return next(waiting, None)
+
+    def off_wire(self, system: System, request: Request) -> System:
+        wire = list(system.wire)
+        wire.remove(request)
+        return system._replace(wire=tuple(wire))
+
+    def busy(self, agent: Agent) -> bool:
+        """True when it has something to do that needs no time."""
+        return not agent.frozen and not agent.state.fenced and agent.state.waiting is not None
+
+    def ticked(self, system: System) -> System:
+        agents = []
+        for agent in system.agents:
+            if agent.frozen:
+                agents.append(agent._replace(missed_ms=min(POLICY.settle_ms, agent.missed_ms + 1), stale=True))
+            else:
+                aged = agent._replace(stale=isinstance(agent.state.waiting, Append))
+                agents.append(self.told(aged, Tick(1))[0])
+        wire = in_order(*(it._replace(age_ms=it.age_ms + 1) for it in system.wire))
+        return system._replace(agents=tuple(agents), wire=wire)
+
+    def thawed(self, system: System, index: int) -> System:
+        agent = system.agents[index]
+        after, _ = self.told(agent._replace(frozen=False, missed_ms=0), Tick(agent.missed_ms))
+        system = self.put(system, index, after)
+        if after.sent and (after.epoch, after.sent) not in {(it.epoch, it.number) for it in system.wire}:
+            return self.put(system, index, self.told(after._replace(sent=0), Answered(()))[0])
+        return system
+
+    # --- brokers and other people
+
+    def _cluster(self, system: System) -> Iterator[tuple[str, System]]:
+        cluster, left = system.cluster, system.left
+        for index, part in enumerate(cluster.parts):
+            after = caught_up(part, cluster.up)
+            if after != part:
+                yield f"t-{index} catches up", system._replace(cluster=with_part(cluster, index, after))
+        if left.brokers:
+            for broker in sorted(cluster.up):
+                yield (
+                    f"broker {broker} is killed",
+                    system._replace(cluster=lost(cluster, broker), left=left._replace(brokers=left.brokers - 1)),
+                )
+        for broker in self.down(cluster):
+            yield f"broker {broker} is back", system._replace(cluster=back_up(cluster, broker))
+        if left.min_isr:
+            yield (
+                "min ISR is raised",
+                system._replace(cluster=cluster._replace(min_isr=3), left=left._replace(min_isr=left.min_isr - 1)),
+            )
+        if cluster.min_isr != 1:
+            yield "min ISR is lowered", system._replace(cluster=cluster._replace(min_isr=1))
+
+    def _others(self, system: System) -> Iterator[tuple[str, System]]:
+        """Other people, but never in the instant between a look of ours and what follows from it."""
+        if system.wire or any(isinstance(agent.state.waiting, Append) for agent in system.agents):
+            return
+        cluster, left = system.cluster, system.left
+        if left.foreign:
+            for index, part in enumerate(cluster.parts):
+                target = part.target[1:] + tuple(sorted(self.scenario.cluster.up - set(part.replicas)))[:1]
+                if len(target) == len(part.target):
+                    after = begun(part, target, foreign=True, up=cluster.up)
+                    yield (
+                        f"someone else moves t-{index}",
+                        system._replace(
+                            cluster=with_part(cluster, index, after), left=left._replace(foreign=left.foreign - 1)
+                        ),
+                    )
+        if left.deletions and cluster.parts:
+            gone = left._replace(deletions=left.deletions - 1)
+            settings = tuple(it for it in cluster.settings if it[0].kind != "topic")
+            yield "t is deleted", system._replace(cluster=cluster._replace(parts=(), settings=settings), left=gone)
+            anew = tuple(it._replace(topic_id="other") for it in self.scenario.cluster.parts)
+            yield "t is made anew", system._replace(cluster=cluster._replace(parts=anew, settings=settings), left=gone)
+        if left.throttles:
+            for resource, key, value in ((Resource("broker", "1"), LEADER_RATE, "7"),):
+                settings = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
+                yield (
+                    "someone else sets a rate",
+                    system._replace(
+                        cluster=cluster._replace(
+                            settings=tuple(sorted((*it, value) for it, value in settings.items()))
+                        ),
+                        left=left._replace(throttles=left.throttles - 1),
+                    ),
+                )
+
+    def down(self, cluster: Cluster) -> list[int]:
+        return sorted(self.scenario.cluster.up - cluster.up)
+
+    # --- fairness
+
+    def fair(self, system: System) -> Iterator[System]:
+        """What happens next, the first of these, when nothing goes wrong any more; nothing at the end."""
+        for broker in self.down(system.cluster):
+            yield system._replace(cluster=back_up(system.cluster, broker))
+        if system.cluster.min_isr != 1:
+            yield system._replace(cluster=system.cluster._replace(min_isr=1))
+        for request in system.wire:
+            yield self.arrived(system, request)
+        for index, agent in enumerate(system.agents):
+            if agent.frozen:
+                yield self.thawed(system, index)
+            if agent.state.fenced:
+                yield self.without(system, index)
+            if agent.sent:
+                yield self.put(system, index, self.told(agent._replace(sent=0), Answered(()))[0])
+            yield from (after for _, after in self.shell(system, index, agent))
+        for index, part in enumerate(system.cluster.parts):
+            if (after_part := caught_up(part, system.cluster.up)) != part:
+                yield system._replace(cluster=with_part(system.cluster, index, after_part))
+        newest = system.agents[-1]
+        if newest.state.plan is not None and newest.state.plan.paused and not newest.state.words:
+            said = self.told(newest, Said(Word.RESUME, self.scenario.plan.proposal_id))[0]
+            yield self.put(system, len(system.agents) - 1, said)
+        if not newest.state.idle:
+            yield self.ticked(system)
+
+    # --- small changes
+
+    def put(self, system: System, index: int, agent: Agent) -> System:
+        return system._replace(agents=(*system.agents[:index], agent, *system.agents[index + 1 :]))
+
+    def without(self, system: System, index: int) -> System:
+        return system._replace(agents=(*system.agents[:index], *system.agents[index + 1 :]))
+
+    def lossy(self, system: System) -> System:
+        return system._replace(left=system.left._replace(losses=system.left.losses - 1))
+
+
+def in_order(*requests: Request) -> tuple[Request, ...]:
+    return tuple(sorted(requests, key=lambda it: (it.epoch, it.number)))
+
+
+def with_part(cluster: Cluster, index: int, part: Part) -> Cluster:
+    return cluster._replace(parts=(*cluster.parts[:index], part, *cluster.parts[index + 1 :]))
+
+
+def subjects(act: Act) -> list[TopicPartition | Resource]:
+    if isinstance(act, Alter):
+        return [move.id for move in act.moves]
+    if isinstance(act, Configure):
+        return sorted({setting.resource for setting in act.settings})
+    return list(act.partitions)
