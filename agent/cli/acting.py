@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import asking, options
 from agent.cli.output import emit, emit_one, say
+from agent.errors import BadInput
 
 if TYPE_CHECKING:
     from agent.propose.proposal import Proposal
@@ -38,6 +39,11 @@ def proposals(
     """What has been published to the proposals topic and still stands; below it, what can be said to it."""
     if context.invoked_subcommand is None:
         _list(options.settings(config, properties, assign, bootstrap), output)
+    elif any((config, properties, assign, bootstrap, output)):
+        verb = context.invoked_subcommand
+        raise BadInput(
+            f"Options of {verb} stand before it", why="there they would be left aside", todo=f"Put them after {verb}."
+        )
 
 
 @proposals_app.command(name="list")
@@ -174,7 +180,6 @@ class _Given:
 
 
 def _rate(text: str | None) -> int | None:
-    from agent.errors import BadInput
     from config.kinds import parse_size
 
     if text is None:
@@ -203,7 +208,6 @@ def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Outp
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     """The proposal as it was published. Raises BadInput when it does not stand."""
-    from agent.errors import BadInput
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 

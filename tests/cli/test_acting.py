@@ -100,6 +100,12 @@ def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, v
     assert [row["id"] for row in done.json] == [MOVE.id]
 
 
+def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path) -> None:
+    done = here("proposals", "-b", NOBODY, "history")
+    assert done.exit_code == 2
+    assert "Options of history stand before it" in done.stderr
+
+
 # --- asking -----------------------------------------------------------------------------------------------------
 
 

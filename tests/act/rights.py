@@ -1,0 +1,240 @@
+"""What a principal with certain rights is able to do, each ability asked of real brokers by the parts that need it.
+
+An ability that is there answers None; one that is lost answers with the sentence that tells so.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from agent.act.leadership import Leadership, LeadershipPlan
+from agent.clock import system_clock
+from agent.cluster import EmbeddedCluster
+from agent.observe import Clients, Recall, Scope, observe
+from agent.wire.change import Answered
+from agent.wire.config_changes import Holder, Operation, Setting, ThrottleChange
+from agent.wire.failure import CallFailed
+from agent.wire.hand import WireHand
+from agent.wire.membership_calls import JoinAsk
+from assignors.problem import TopicPartition
+from config.kafka_client import KafkaClientConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_MS = 10_000
+TOPIC, GROUP = "orders", "billing"
+ZERO = TopicPartition(TOPIC, 0)
+_KINDS = {
+    "--cluster": ResourceType.BROKER,
+    "--topic": ResourceType.TOPIC,
+    "--group": ResourceType.GROUP,
+    "--transactional-id": ResourceType.TRANSACTIONAL_ID,
+}
+
+
+class Right(NamedTuple):
+    """One operation on one resource, as the documentation lists it."""
+
+    kind: str
+    name: str
+    prefixed: bool
+    operation: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.strip('-')} {self.name}{' (prefixed)' if self.prefixed else ''}: {self.operation}"
+
+    def binding(self, user: str) -> AclBinding:
+        return AclBinding(*self._parts(user))
+
+    def filter(self, user: str) -> AclBindingFilter:
+        return AclBindingFilter(*self._parts(user))
+
+    def _parts(self, user: str) -> tuple[object, ...]:
+        pattern = ResourcePatternType.PREFIXED if self.prefixed else ResourcePatternType.LITERAL
+        word = re.sub(r"(?<!^)(?=[A-Z])", "_", self.operation).upper()
+        operation, allow = AclOperation[word], AclPermissionType.ALLOW
+        return _KINDS[self.kind], self.name, pattern, f"User:{user}", "*", operation, allow
+
+
+def documented(role: str) -> tuple[Right, ...]:
+    """The rights of that role as `docs/operations.md` grants them, command by command."""
+    text = (ROOT / "docs" / "operations.md").read_text()
+    commands = text.partition(f"<!-- {role} -->")[2].split("```")[1].strip().splitlines()
+    return tuple(right for command in commands for right in _rights(shlex.split(command)))
+
+
+def _rights(words: list[str]) -> list[Right]:
+    kind = next(word for word in words if word in _KINDS)
+    name = "kafka-cluster" if kind == "--cluster" else words[words.index(kind) + 1]
+    operations = [words[at + 1] for at, word in enumerate(words) if word == "--operation"]
+    return [Right(kind, name, "prefixed" in words, operation) for operation in operations]
+
+
+class Grants:
+    """Gives and takes rights of one user, as the cluster's administrator."""
+
+    def __init__(self, cluster: EmbeddedCluster, user: str) -> None:
+        self._admin = AdminClient(config_of(cluster, "admin").confluent())
+        self._user = user
+
+    def give(self, *rights: Right) -> None:
+        for future in self._admin.create_acls([right.binding(self._user) for right in rights]).values():
+            future.result(10)
+
+    def take(self, *rights: Right) -> None:
+        for future in self._admin.delete_acls([right.filter(self._user) for right in rights]).values():
+            assert future.result(10), "there was such a right"
+
+
+def config_of(cluster: EmbeddedCluster, user: str) -> KafkaClientConfig:
+    return KafkaClientConfig.of({**cluster.client_properties(user), "bootstrap.servers": cluster.bootstrap_servers})
+
+
+def abilities(config: KafkaClientConfig, *, lead_within_s: float) -> dict[str, str | None]:
+    """Ability -> None, or how its loss is told."""
+    found: dict[str, str | None] = {}
+    with WireHand(config.kafka_python()) as hand:
+        hand.describe_brokers(DEADLINE_MS)
+        for name, asked in ASKED.items():
+            try:
+                found[name] = asked(hand)
+            except CallFailed as failed:
+                found[name] = str(failed.detail)
+    found["lead"] = _lead(config, lead_within_s)
+    return found
+
+
+def _moves(hand: WireHand) -> str | None:
+    hand.list_reassignments(DEADLINE_MS)
+    return None
+
+
+def _topics(hand: WireHand) -> str | None:
+    answer = hand.describe_topics(DEADLINE_MS, names=[TOPIC])
+    (topic,) = answer.topics
+    return topic.error
+
+
+def _sizes(hand: WireHand) -> str | None:
+    answer = hand.describe_log_dirs(DEADLINE_MS)
+    if answer.gaps:
+        return answer.gaps[0].detail
+    return None if answer.replica_bytes else "no size is shown, and nothing says why"
+
+
+def _reassign(hand: WireHand) -> str | None:
+    return _told(hand.alter_placements({ZERO: (1,)}, DEADLINE_MS)[ZERO])
+
+
+def _elect(hand: WireHand) -> str | None:
+    return _told(hand.elect_preferred([ZERO], DEADLINE_MS)[ZERO])
+
+
+def _throttles_read(hand: WireHand) -> str | None:
+    gaps = hand.describe_throttles([TOPIC], [1], DEADLINE_MS).gaps
+    return "; ".join(gap.detail for gap in gaps) or None
+
+
+def _broker_rate(hand: WireHand) -> str | None:
+    return _throttle(hand, Setting(Holder.BROKER, "1", "leader.replication.throttled.rate"), "1000000")
+
+
+def _topic_list(hand: WireHand) -> str | None:
+    return _throttle(hand, Setting(Holder.TOPIC, TOPIC, "leader.replication.throttled.replicas"), "0:1")
+
+
+def _throttle(hand: WireHand, setting: Setting, value: str) -> str | None:
+    """Set and taken away again."""
+    first = hand.change_throttles([ThrottleChange(setting, Operation.SET, value)], DEADLINE_MS)[setting]
+    if not first.done:
+        return _told(first)
+    return _told(hand.change_throttles([ThrottleChange(setting, Operation.DELETE, None)], DEADLINE_MS)[setting])
+
+
+def _group_seen(hand: WireHand) -> str | None:
+    line = hand.group_line(GROUP, DEADLINE_MS)
+    try:
+        line.describe(DEADLINE_MS)
+    finally:
+        line.close()
+    return None
+
+
+def _group_asked(hand: WireHand) -> str | None:
+    """A member id is asked for and given back; nothing joins."""
+    line = hand.group_line(GROUP, DEADLINE_MS)
+    try:
+        answer = line.join(JoinAsk("cooperative-sticky", b"", 6_000, 6_000, "rights"), "", DEADLINE_MS)
+        if answer.error != "MEMBER_ID_REQUIRED":
+            return answer.error
+        return line.leave(answer.member_id, "rights", DEADLINE_MS)
+    finally:
+        line.close()
+
+
+def _transactions(hand: WireHand) -> str | None:
+    """Brokers leave out what may not be seen, without a word: that is why nothing seen never means none."""
+    rows, failures = hand.list_transactions(DEADLINE_MS)
+    if failures:
+        return next(iter(failures.values())).detail
+    theirs = [row for row in rows if not row.transactional_id.startswith("rackwise")]
+    return None if theirs else "no transactional id but our own is shown"
+
+
+ASKED: Mapping[str, Callable[[WireHand], str | None]] = {
+    "see moves": _moves,
+    "see topics": _topics,
+    "see sizes": _sizes,
+    "reassign": _reassign,
+    "elect": _elect,
+    "read throttles": _throttles_read,
+    "throttle a broker": _broker_rate,
+    "throttle a topic": _topic_list,
+    "see the group": _group_seen,
+    "ask the group": _group_asked,
+    "see transactions": _transactions,
+}
+
+
+def _lead(config: KafkaClientConfig, within_s: float) -> str | None:
+    """Make the topics of a new prefix, be chosen, and open the journal; else what the agent says of it."""
+    prefix = f"rackwise-{uuid4().hex[:8]}"
+    plan = LeadershipPlan(
+        config=config.confluent(),
+        agent="one",
+        prefix=prefix,
+        journal_topic=f"{prefix}.journal",
+        leader_topic=f"{prefix}.leader",
+        commands_topic=f"{prefix}.commands",
+    )
+    leadership = Leadership(plan)
+    leadership.start()
+    until = time.monotonic() + within_s
+    try:
+        with Clients.open(config) as clients:
+            recall = Recall()
+            while time.monotonic() < until and not leadership.may_act():
+                leadership.observed(observe(clients, system_clock, Scope(), recall))
+                time.sleep(0.3)
+        return None if leadership.may_act() else leadership.problem() or "it does not lead, and nothing says why"
+    finally:
+        leadership.close()
+
+
+def _told(answer: Answered) -> str | None:
+    return None if answer.done else f"{answer.fate.value}: {answer.error} {answer.detail}"

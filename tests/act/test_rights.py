@@ -1,0 +1,111 @@
+"""The documented rights of an executor suffice, and each that is missing is a loss that is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from tests.act.rights import ASKED, GROUP, TOPIC, Grants, Right, abilities, config_of, documented
+from tests.observe.live import wait_for
+
+pytestmark = pytest.mark.integration
+
+USER = "rackwise-executor"
+NAMED = tuple(
+    right._replace(name=GROUP) if right[:2] == ("--group", "*") else right for right in documented("executor")
+)
+"""With the one group by name instead of all, so that each right stands for itself."""
+ALTER = Right("--cluster", "kafka-cluster", prefixed=False, operation="Alter")
+LOST = {
+    "cluster kafka-cluster: Alter": {"see moves", "see sizes", "reassign", "elect"},
+    "cluster kafka-cluster: AlterConfigs": {"read throttles", "throttle a broker"},
+    "topic *: Describe": {"see topics"},
+    "topic *: AlterConfigs": {"read throttles", "throttle a topic"},
+    f"group {GROUP}: Read": {"see the group", "ask the group"},
+    "transactional-id *: Describe": {"see transactions"},
+    "topic rackwise (prefixed): Create": {"lead"},
+    "topic rackwise (prefixed): Read": {"lead"},
+    "topic rackwise (prefixed): Write": {"lead"},
+    "group rackwise (prefixed): Read": {"lead"},
+    "transactional-id rackwise (prefixed): Write": {"lead"},
+}
+SILENT = {"see transactions"}
+"""What brokers hide without a word; nothing seen is never taken for none."""
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[EmbeddedCluster]:
+    """One broker with TLS, SCRAM and ACLs, a topic, and a transactional id of somebody else."""
+    users = {"admin": "admin-secret", USER: "executor-secret"}
+    with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(users=users)), on_progress=print) as started:
+        config = config_of(started, "admin").confluent()
+        admin = AdminClient(config)
+        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+        producer = Producer({**config, "transactional.id": "their-app-1"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"one")
+        producer.commit_transaction(30)
+        # The first group makes the brokers' own topic of groups, which takes a while.
+        member = Consumer({**config, "group.id": "first"})
+        wait_for(lambda: has_coordinator(member), "groups have a coordinator", 60)
+        member.close()
+        del producer
+        yield started
+
+
+def has_coordinator(member: Consumer) -> bool:
+    try:
+        return bool(member.committed([TopicPartition(TOPIC, 0)], timeout=5))
+    except KafkaException:
+        return False
+
+
+@pytest.fixture
+def grants(secured: EmbeddedCluster) -> Iterator[Grants]:
+    """All documented rights; whatever is left of them is taken away afterwards."""
+    given = Grants(secured, USER)
+    given.give(*NAMED)
+    yield given
+    for right in NAMED:
+        given.give(right)
+        given.take(right)
+
+
+def eventually(secured: EmbeddedCluster, wanted: set[str], *, lead_within_s: float) -> dict[str, str | None]:
+    """Abilities once what is lost is as wanted, or as they stay: a right reaches brokers a moment after it is given."""
+    until = time.monotonic() + 20
+    while True:
+        found = abilities(config_of(secured, USER), lead_within_s=lead_within_s)
+        if lost(found) == wanted or time.monotonic() > until:
+            return found
+
+
+def lost(found: dict[str, str | None]) -> set[str]:
+    return {name for name, told in found.items() if told is not None}
+
+
+def test_the_documented_rights_suffice(secured: EmbeddedCluster, grants: Grants) -> None:
+    found = eventually(secured, set(), lead_within_s=30)
+    assert found == dict.fromkeys((*ASKED, "lead"))
+
+
+def test_every_documented_right_is_in_the_matrix() -> None:
+    assert {str(right) for right in NAMED} == set(LOST)
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("right", NAMED, ids=str)
+def test_a_right_that_is_missing_is_a_loss_that_is_told(secured: EmbeddedCluster, grants: Grants, right: Right) -> None:
+    grants.take(right)
+    found = eventually(secured, LOST[str(right)], lead_within_s=12 if LOST[str(right)] == {"lead"} else 30)
+    assert lost(found) == LOST[str(right)], found
+    for name in lost(found) - SILENT:
+        told = (found[name] or "").lower()
+        assert "authoriz" in told or "not allowed" in told or "unknown_topic" in told, f"{name}: {found[name]}"

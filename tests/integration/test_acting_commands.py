@@ -1,0 +1,105 @@
+"""What people say reaches the agent that leads by the commands topic, and its answer comes back by the journal."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from agent.act.leadership import Leadership, LeadershipPlan, read_journal
+from agent.clock import system_clock
+from agent.cluster import EmbeddedCluster
+from agent.execute.obey import obey
+from agent.journal.commands import pause_in
+from agent.limits_execute import ExecuteLimits
+from agent.observe import Clients, Recall, Scope, observe
+from config.kafka_client import KafkaClientConfig
+from tests.command import rackwise
+from tests.observe.live import wait_for
+
+pytestmark = pytest.mark.integration
+
+
+class ObeyingAgent:
+    """The real leadership, journal and inbox; it only obeys."""
+
+    def __init__(self, plan: LeadershipPlan) -> None:
+        self.plan = plan
+        self._leadership = Leadership(plan)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._leadership.start()
+        self._thread.start()
+
+    def _run(self) -> None:
+        config = KafkaClientConfig.of({"bootstrap.servers": str(self.plan.config["bootstrap.servers"])})
+        with Clients.open(config) as clients:
+            recall = Recall()
+            while not self._stop.wait(0.1):
+                if not self._leadership.may_act():
+                    self._leadership.observed(observe(clients, system_clock, Scope(), recall))
+                journal, inbox = self._leadership.journal(), self._leadership.inbox()
+                if journal is None or inbox is None:
+                    continue
+                view = journal.view()
+                result = obey(inbox.read(view), view, (), ExecuteLimits(), system_clock().wall_ms)
+                if result.writes:
+                    journal.append(*result.writes)
+
+    def leads(self) -> bool:
+        return self._leadership.may_act()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._leadership.close()
+
+
+@pytest.fixture
+def agent(embedded_cluster: EmbeddedCluster) -> Iterator[ObeyingAgent]:
+    prefix = f"rackwise-{uuid4().hex[:8]}"
+    started = ObeyingAgent(
+        LeadershipPlan(
+            config={"bootstrap.servers": embedded_cluster.bootstrap_servers},
+            agent="one",
+            prefix=prefix,
+            journal_topic=f"{prefix}.journal",
+            leader_topic=f"{prefix}.leader",
+            commands_topic=f"{prefix}.commands",
+        )
+    )
+    yield started
+    started.close()
+
+
+@pytest.mark.timeout(120)
+def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
+    embedded_cluster: EmbeddedCluster, agent: ObeyingAgent
+) -> None:
+    where = ("-b", embedded_cluster.bootstrap_servers, "--set", f"topics.prefix={agent.plan.prefix}")
+    wait_for(agent.leads, "the agent leads", 60)
+    before = rackwise("pause", "--reason", "sale", "-o", "json", *where)
+    assert before.exit_code == 0, before.stderr
+    assert before.json["done"] is True
+    pause = pause_in(read_journal(agent.plan))
+    assert pause is not None
+
+    told = rackwise("proposals", "history", "-o", "json", *where)
+    assert [(row["what"], row["state"]) for row in told.json] == [("pause", "done")]
+    status = rackwise("reassign", "status", "-o", "json", *where)
+    assert (status.exit_code, status.json["plans"], status.json["throttles"]) == (0, [], [])
+    assert status.json["paused"].startswith(f"by {pause.who} since ")
+
+    refused = rackwise("reassign", "cancel", "p-0123456789ab", "--yes", *where)
+    assert (refused.exit_code, "neither begun nor approved" in refused.stderr) == (4, True)
+    after = rackwise("resume", "-o", "json", *where)
+    assert after.exit_code == 0, after.stderr
+    assert pause_in(read_journal(agent.plan)) is None
+
+
+def test_where_no_agent_ever_acted_there_is_nobody_to_ask(embedded_cluster: EmbeddedCluster) -> None:
+    done = rackwise("pause", "-b", embedded_cluster.bootstrap_servers, "--set", "topics.prefix=rackwise-nobody")
+    assert done.exit_code == 2
+    assert "rackwise-nobody.journal" in done.stderr
