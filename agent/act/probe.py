@@ -69,7 +69,12 @@ class Probed(NamedTuple):
 
 
 class StaleError(Exception):
-    """The group is not any more as it was when it was decided to ask it."""
+    """It is not sure any more that the group is as it was when it was decided to ask it."""
+
+    def __init__(self, why: str, group: RawGroup) -> None:
+        super().__init__(why)
+        self.group = group
+        """As it was described then."""
 
 
 class Prober:
@@ -95,6 +100,8 @@ class Prober:
         self._owed: dict[str, float] = {}
         """Member ids that are to be given back -> when the coordinator forgets them by itself."""
         self._parked: list[_Parked] = []
+        self._before: frozenset[tuple[str, bytes]] = frozenset()
+        """What told the generation right before the first join."""
         self.asked = False
         """True once a join may have reached the coordinator."""
 
@@ -108,7 +115,9 @@ class Prober:
         try:
             return self._phantom_join()
         except StaleError as stale:
-            return Probed(Effect.UNKNOWN, Path.PENDING_LEAVE, f"{probed.sentence}, but then {stale}")
+            untouched = stale.group.state == "Stable" and _told(stale.group) == self._before
+            effect = Effect.NOTHING if untouched else Effect.UNKNOWN
+            return Probed(effect, Path.PENDING_LEAVE, f"{probed.sentence}, but then {stale}")
 
     def __enter__(self) -> Self:
         return self
@@ -167,12 +176,15 @@ class Prober:
         group = line.describe(CALL_MS)
         why = self._same(group)
         if why is not None:
-            raise StaleError(why)
+            raise StaleError(why, group)
         # From the moment of asking: the answer may be as old as that.
         took_ms = (time.monotonic() - began) * 1000
         if took_ms > FRESH_MS:
-            raise StaleError(f"the coordinator took {took_ms:.0f} ms to describe the group, too long to rely on it")
+            slow = f"the coordinator took {took_ms:.0f} ms to describe the group, too long to rely on it"
+            raise StaleError(slow, group)
         self._on_step("described")
+        if not self.asked:
+            self._before = _told(group)
         self.asked = True
         answer = line.join(self._ask, "", CALL_MS)
         if answer.member_id:

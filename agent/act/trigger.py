@@ -218,8 +218,9 @@ class Trigger:
     def _write_outcome(self, entry: TriggerEntry, fingerprint: str) -> Outcome:
         writes = [outcome(entry)]
         done = entry.effect is Effect.REBALANCING
-        if done and entry.path is not None and path_at(self._journal.view(), fingerprint) is not entry.path:
-            writes.append(worked(fingerprint, entry.path, self._clock().wall_ms))
+        way = _learned_way(entry)
+        if way is not None and path_at(self._journal.view(), fingerprint) is not way:
+            writes.append(worked(fingerprint, way, self._clock().wall_ms))
         unwritten = self._append_late(*writes)
         head = "done" if done else "not done" if entry.effect is not Effect.UNKNOWN else "unknown"
         return Outcome(entry.proposal_id, done=done, sentence=f"{head}: {entry.sentence}{unwritten}")
@@ -234,3 +235,11 @@ class Trigger:
 
     def _line(self, group_id: str) -> Line:
         return self._hand.group_line(group_id, CALL_MS)
+
+
+def _learned_way(entry: TriggerEntry) -> Path | None:
+    """Which way to try first the next time at a broker of that release; None where this trigger does not tell."""
+    if entry.effect is Effect.REBALANCING:
+        return entry.path
+    # Too slow for both ways at once: the other one comes first then.
+    return Path.PHANTOM_JOIN if (entry.effect, entry.path) == (Effect.NOTHING, Path.PENDING_LEAVE) else None

@@ -249,18 +249,34 @@ def test_a_coordinator_that_describes_too_slowly_is_not_asked(monkeypatch: pytes
     assert "join" not in to.said
 
 
-def test_a_group_that_changed_between_the_two_ways_is_not_asked_again() -> None:
+@pytest.mark.parametrize(
+    ("after", "effect"),
+    [
+        pytest.param(MEMBER, Effect.NOTHING, id="the group is untouched, but it has become too late"),
+        pytest.param(MEMBER._replace(metadata=b"from generation 5"), Effect.UNKNOWN, id="the group has rebalanced"),
+    ],
+)
+def test_a_group_that_is_not_sure_any_more_between_the_two_ways_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch, after: RawMember, effect: Effect
+) -> None:
+    monkeypatch.setattr(probe, "SEEN_WITHIN_MS", 0)
     to = Coordinator(quirk=False)
     asked: list[RawGroup] = []
 
     def same(group: RawGroup) -> str | None:
         asked.append(group)
-        return None if len(asked) == 1 else "members came or went"
+        return None if len(asked) == 1 else "it is too late"
 
-    with Prober(to.line, ASK, same) as prober:
+    class Later(Line):
+        def describe(self, deadline_ms: int) -> RawGroup:
+            group = super().describe(deadline_ms)
+            # Before the first way, after it, and before the second.
+            return group._replace(members=(after,)) if to.said.count("describe") == 3 else group
+
+    with Prober(lambda: Later(to), ASK, same) as prober:
         probed = prober.run(Path.PENDING_LEAVE)
-    assert probed.effect is Effect.UNKNOWN
-    assert "but then members came or went" in probed.sentence
+    assert probed.effect is effect
+    assert "but then it is too late" in probed.sentence
     assert to.said.count("join") == 1
 
 

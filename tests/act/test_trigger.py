@@ -38,6 +38,7 @@ class Hand:
     transactions: tuple[RawTransaction, ...] = ()
     unreachable: bool = False
     fingerprint: str = "api-0badcafe"
+    quirk: bool = True
 
     def group_line(self, group_id: str, deadline_ms: int) -> Hand:
         if self.unreachable:
@@ -55,7 +56,8 @@ class Hand:
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
         self.said.append("leave")
-        self.group = self.group._replace(state="PreparingRebalance")
+        if self.quirk:
+            self.group = self.group._replace(state="PreparingRebalance")
         return None
 
     def close(self) -> None:
@@ -154,6 +156,19 @@ def test_whoever_was_frozen_after_its_intent_does_not_ask_any_more() -> None:
     assert "30000 ms old" in outcome.sentence
     assert "join" not in hand.said
     assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+
+
+def test_an_older_coordinator_that_is_too_slow_for_both_ways_is_asked_in_the_other_one_next_time() -> None:
+    hand, journal, clock = Hand(quirk=False), MemoryJournal(), Clock()
+
+    def freeze(step: str) -> None:
+        clock.now_ms += 30_000 if step == "left" else 0
+
+    outcome = Trigger(hand, journal, clock, LIMITS, on_step=freeze).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert hand.said.count("join") == hand.said.count("leave") == 1
+    assert triggers(journal.view())[0].effect is Effect.NOTHING
+    assert path_at(journal.view(), "api-0badcafe") is Path.PHANTOM_JOIN
 
 
 STATIC = GROUP._replace(members=(MEMBERS[0], MEMBERS[1]._replace(instance_id="one")))

@@ -1,0 +1,415 @@
+"""Triggers by the dozen, killed and disturbed at every step, on live groups: what it costs them is measured."""
+
+from __future__ import annotations
+
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path as FilePath
+from threading import Thread
+
+import pytest
+
+from agent.act.hands import Outcome
+from agent.act.trigger import Trigger
+from agent.clock import system_clock
+from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.decode.encode import encode_subscription
+from agent.decode.values import Subscription
+from agent.demo.workload import ClusterFacts, Workload, WorkloadPlan
+from agent.demo.workload.placement import spread
+from agent.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
+from agent.demo.workload.scenes import classic_application
+from agent.execute.refusals import RefusalReason, refusal
+from agent.execute.trigger_judging import judge
+from agent.journal.triggers import Effect, Path, TriggerVerdict, path_at, triggers, worked
+from agent.limits import Limits
+from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
+from agent.memory import Memory
+from agent.model.snapshot import Snapshot
+from agent.wire.hand import WireHand
+from assignors.problem import TopicPartition
+from tests.act.pulse import Pulse, Window, longest_of, outside
+from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, told, wire_of
+from tests.eye import Eye, settings_for
+from tests.observe.live import delete_groups
+from tests.raw_member import RawMember
+from tests.workload import brokers
+
+pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+
+READERS, SHOP = "readers", "shop"
+PARTITIONS = 6
+TRIGGERS = 50
+TRIES = 5
+OLD_TRIGGERS = 10
+SAFE = (Effect.REBALANCING, Effect.NOTHING, Effect.NOT_SENT)
+HEARTBEAT_S = 3.0
+ALLOWED = TriggerLimits(transactional=Told.NO)
+EXECUTE = ExecuteLimits(trigger=ALLOWED)
+LIMITS = Limits(execute=EXECUTE)
+ROOT = FilePath(__file__).resolve().parents[2]
+
+
+def plan(facts: ClusterFacts) -> WorkloadPlan:
+    """A Java cooperative-sticky group of three and a Streams application of two, steadily fed."""
+    app = classic_application(facts, SHOP)
+    fast = {"commit.interval.ms": "100", "fetch.min.bytes": "1", "producer.linger.ms": "5"}
+    return WorkloadPlan(
+        topics=(TopicPlan(name="orders", replicas=spread(facts.racks, PARTITIONS, 2)),),
+        loads=(LoadPlan(topic="orders", records_per_s=200, value_bytes=100, skew=0.0, preload_records=3_000),),
+        java_groups=(
+            JavaGroupPlan(
+                group=READERS, topic="orders", racks=facts.rack_names[:3],
+                settings={"auto.commit.interval.ms": "100", "fetch.min.bytes": "1"},
+            ),
+        ),
+        streams=(replace(app, settings={**app.settings, **fast}),),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[tuple[EmbeddedCluster, Workload]]:
+    with (
+        EmbeddedCluster.start(ClusterSpec(), on_progress=print) as cluster,
+        Workload.start(cluster.bootstrap_servers, plan=plan, on_progress=print) as work,
+    ):
+        work.wait_settled()
+        yield cluster, work
+
+
+@pytest.fixture(scope="module")
+def hand(scene: tuple[EmbeddedCluster, Workload]) -> Iterator[WireHand]:
+    with hand_of(scene[0].bootstrap_servers) as made:
+        yield made
+
+
+@pytest.fixture
+def eye(scene: tuple[EmbeddedCluster, Workload]) -> Iterator[Eye]:
+    with Eye(settings_for(scene[0].bootstrap_servers)) as opened:
+        yield opened
+
+
+def snapshot_of(eye: Eye, group: str) -> Snapshot:
+    return eye.until(
+        lambda one: getattr(one.snapshot.groups.get(group), "state", None) == "Stable",
+        f"{group} is stable",
+        within_s=90,
+    ).snapshot
+
+
+def carry_out(hand: WireHand, journal: MemoryJournal, snapshot: Snapshot, group: str, **more: object) -> Outcome:
+    trigger = Trigger(hand, journal, system_clock, EXECUTE, **more)  # type: ignore[arg-type]
+    return trigger.carry_out(a_proposal(group), snapshot)
+
+
+# --- fifty triggers ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [Path.PENDING_LEAVE, Path.PHANTOM_JOIN], ids=lambda way: way.value)
+def test_fifty_triggers_at_random_phases(
+    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye, way: Path
+) -> None:
+    cluster, work = scene
+    count = TRIGGERS if way is Path.PENDING_LEAVE else 10
+    repartition = [TopicPartition(name, n) for name, size in sinks(cluster).items() for n in range(size)]
+    journal, r = MemoryJournal(), random.Random(way.value)
+    line = hand.group_line(READERS, 10_000)
+    journal.append(worked(line.fingerprint, way, 0))
+    line.close()
+    windows: list[Window] = []
+    events = max((one["seq"] for one in work.java.rebalances()), default=0)
+    with (
+        wire_of(cluster.bootstrap_servers) as wire,
+        GroupWatch(hand, READERS) as readers,
+        GroupWatch(hand, SHOP) as shop,
+        Pulse(wire, (READERS, SHOP), {SHOP: repartition}) as pulse,
+    ):
+        watches = {READERS: readers, SHOP: shop}
+        trigger_all(hand, journal, eye, watches)  # from now on all members tell the same generation
+        firsts = {group: watch.generation for group, watch in watches.items()}
+        earlier = {group: len(watch.stretches) for group, watch in watches.items()}
+        holding = held(readers.wait_stable())
+        began_s = time.time()
+        time.sleep(5)
+        for number in range(1, count + 1):
+            begin_s = time.time()
+            trigger_all(hand, journal, eye, watches)
+            windows.append(Window(begin_s, time.time()))
+            told_now = {group: set(told(watch.wait_stable()).values()) for group, watch in watches.items()}
+            assert told_now == {group: {first + number} for group, first in firsts.items()}, "one generation a trigger"
+            time.sleep(r.uniform(0.2, 1.5))  # at random phases of the members' heartbeats
+        assert held(readers.wait_stable()) == holding
+        calm = outside(windows, Window(began_s, time.time()))
+        reads = [[at / 1000 for at in times] for times in work.java.reads().values()]
+    assert all(one.effect is Effect.REBALANCING and one.path is way for one in triggers(journal.view()))
+    revoked = [
+        one
+        for one in work.java.rebalances(events)
+        if one["kind"] in ("revoked", "lost") and one["group"] == READERS and one["partitions"]
+    ]
+    print(f"\n{way.value}: {count} of {count} triggers of each group, one generation each, {len(revoked)} revoked")
+    gaps = {
+        "readers commit": ([pulse.commits[READERS]], 0.0),
+        "shop commits": ([pulse.commits[SHOP]], 0.0),
+        "readers read": (reads, 0.3),
+        "shop works": ([pulse.work[SHOP]], 0.3),
+    }
+    for what, (times, _) in gaps.items():
+        among, else_ = longest_of(times, windows), longest_of(times, calm)
+        print(f"  {what}: longest gap {among:.3f} s in triggers, {else_:.3f} s between them")
+    # A machine that is busy with other things holds everybody up; what it does between the triggers is not theirs.
+    machine_s = max(0.0, longest_of(reads, calm) - 0.15)
+    for group, watch in watches.items():
+        lasted = [one.lasted_s for one in watch.stretches[earlier[group] :]]
+        print(
+            f"  {group}: out of Stable {min(lasted):.2f} .. {max(lasted):.2f} s, median "
+            f"{statistics.median(lasted):.2f} s; looked at every {watch.slowest_s:.2f} s at worst"
+        )
+        assert len(lasted) == count, f"{group} was out of Stable once a trigger"
+        assert max(lasted) <= HEARTBEAT_S + 0.2 + machine_s + watch.slowest_s, group
+    assert revoked == []
+    for what, (times, floor_s) in gaps.items():
+        assert longest_of(times, windows) <= max(floor_s, longest_of(times, calm) + 0.3), what
+
+
+def trigger_all(hand: WireHand, journal: MemoryJournal, eye: Eye, watches: dict[str, GroupWatch]) -> None:
+    """One trigger of each group, side by side, until both have a new generation and are stable."""
+    before = {group: watch.generation for group, watch in watches.items()}
+    for group in watches:
+        ask(hand, journal, eye, group)
+    for group, watch in watches.items():
+        brokers.eventually(
+            lambda w=watch, g=before[group]: w.generation > g, f"{group}: no generation", within_s=120, every_s=0.02
+        )
+        watch.wait_stable()
+
+
+def ask(hand: WireHand, journal: MemoryJournal, eye: Eye, group: str, **more: object) -> None:
+    """Trigger the group, again while a busy machine makes it too late to be sure of it, and nothing happens."""
+    for _ in range(TRIES):
+        outcome = carry_out(hand, journal, snapshot_of(eye, group), group, **more)
+        assert [one for one in triggers(journal.view(), group) if one.effect not in SAFE] == [], outcome
+        if outcome.done:
+            return
+        print(f"  {group}: {outcome.sentence}")
+    raise AssertionError(f"{group} could not be asked {TRIES} times")
+
+
+def sinks(cluster: EmbeddedCluster) -> dict[str, int]:
+    """What the application writes to for itself, and at once: its repartition topics."""
+    topics = brokers.admin(cluster).list_topics(timeout=10).topics
+    return {
+        name: len(of.partitions)
+        for name, of in topics.items()
+        if name.startswith(f"{SHOP}-") and name.endswith("-repartition")
+    }
+
+
+# --- killed at each step ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [READERS, SHOP])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(("intended", Path.PENDING_LEAVE, signal.SIGKILL), id="killed after its intent"),
+        pytest.param(("described", Path.PENDING_LEAVE, signal.SIGKILL), id="killed before it asked"),
+        pytest.param(("pending", Path.PENDING_LEAVE, signal.SIGKILL), id="killed with an id that it never gave back"),
+        pytest.param(("left", Path.PENDING_LEAVE, signal.SIGKILL), id="killed after it had left"),
+        pytest.param(("joined", Path.PHANTOM_JOIN, signal.SIGKILL), id="killed as a member"),
+        pytest.param(("left", Path.PHANTOM_JOIN, signal.SIGKILL), id="killed after it had been a member"),
+        pytest.param(("pending", Path.PENDING_LEAVE, signal.SIGTERM), id="told to end with an id in its hand"),
+        pytest.param(("joined", Path.PHANTOM_JOIN, signal.SIGTERM), id="told to end as a member"),
+    ],
+)
+def test_a_prober_that_ends_in_the_middle_costs_no_more_than_its_session(
+    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, group: str, end: tuple[str, Path, signal.Signals]
+) -> None:
+    cluster, work = scene
+    step, way, ended_by = end
+    with (
+        wire_of(cluster.bootstrap_servers) as wire,
+        GroupWatch(hand, group) as watch,
+        Pulse(wire, (group,), {}) as pulse,
+    ):
+        members = set(told(watch.wait_stable()))
+        calm_s = time.time()
+        process = prober(cluster, group, step, way)
+        begin_s = time.time()
+        process.send_signal(ended_by)
+        process.wait(20)
+        time.sleep(3.5)  # a heartbeat interval: by now everybody knows
+        brokers.eventually(
+            lambda: set(told(watch.wait_stable())) == members, "the group is not itself again", every_s=0.1
+        )
+        time.sleep(1.5)
+        after = watch.wait_stable()
+        window = Window(begin_s, time.time())
+    assert not [one for one in work.java.rebalances() if one["kind"] == "failed"]
+    stalled_s = longest_of(pulse.partition_commits.values(), [window])
+    machine_s = longest_of(pulse.partition_commits.values(), [Window(calm_s, begin_s - 0.5)])
+    out = [f"{one.lasted_s:.2f}" for one in watch.stretches]
+    print(
+        f"\n{group}, {ended_by.name} at {step} ({way.value}): {stalled_s:.2f} s without a commit of some partition, "
+        f"{machine_s:.2f} s before; out of Stable {', '.join(out) or 'never'} s"
+    )
+    assert stalled_s <= 6.5 + max(0.0, machine_s - 0.3)
+    assert set(told(after)) == members
+
+
+def prober(cluster: EmbeddedCluster, group: str, step: str, way: Path) -> subprocess.Popen[str]:
+    """A process that has come to that step, and waits there."""
+    command = [sys.executable, "-m", "tests.act.prober_process", cluster.bootstrap_servers, group, step, way.name]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        seen.append(line.strip())
+        if seen[-1] == step:
+            return process
+    raise AssertionError(f"the prober ended with {process.wait()} before {step}: {seen}")
+
+
+# --- disturbed --------------------------------------------------------------------------------------------------
+
+
+def meanwhile(disturb: Callable[[], None]) -> Callable[[str], None]:
+    """Disturbs the group between the intent and the join."""
+    return lambda step: disturb() if step == "intended" else None
+
+
+def test_a_group_whose_members_leave_meanwhile_is_not_asked(
+    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye
+) -> None:
+    cluster, work = scene
+    name, journal = "leavers", MemoryJournal()
+    work.java.start_consumer("leaver", name, "orders", rack="a", settings={})
+    snapshot = snapshot_of(eye, name)
+    outcome = carry_out(hand, journal, snapshot, name, on_step=meanwhile(lambda: work.java.stop_consumer("leaver")))
+    assert not outcome.done
+    assert "Empty" in outcome.sentence
+    (entry,) = triggers(journal.view())
+    assert entry.effect is Effect.NOT_SENT
+    (judged,) = judge(journal.view(), eye.look().snapshot)
+    journal.append(judged)
+    assert triggers(journal.view())[0].judgement.verdict is TriggerVerdict.NOT_DONE  # type: ignore[union-attr]
+    empty = eye.look()
+    refused = refusal(a_proposal(name), empty.snapshot, empty.after, {}, LIMITS)
+    assert refused is not None
+    assert refused.reason is RefusalReason.EMPTY
+    delete_groups(brokers.admin(cluster), name)
+    outcome = carry_out(hand, MemoryJournal(), snapshot, name)
+    assert not outcome.done
+    assert "gone" in outcome.sentence
+
+
+def test_a_group_that_begins_to_rebalance_meanwhile_is_not_asked(
+    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye
+) -> None:
+    _cluster, work = scene
+    journal = MemoryJournal()
+    snapshot = snapshot_of(eye, READERS)
+    with GroupWatch(hand, READERS) as watch:
+        members = set(told(watch.wait_stable()))
+
+        def join() -> None:
+            work.java.start_consumer("fourth", READERS, "orders", rack="a", settings={})
+            brokers.eventually(lambda: watch.last.state != "Stable", "it does not rebalance", every_s=0.01)
+
+        outcome = carry_out(hand, journal, snapshot, READERS, on_step=meanwhile(join))
+        assert not outcome.done
+        assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+        brokers.eventually(lambda: len(told(watch.wait_stable())) == len(members) + 1, "the fourth is not there")
+        work.java.stop_consumer("fourth")
+        brokers.eventually(lambda: set(told(watch.wait_stable())) == members, "the fourth did not leave")
+
+
+def test_a_poisoned_member_that_joins_meanwhile_stops_the_trigger(
+    scene: tuple[EmbeddedCluster, Workload], hand: WireHand, eye: Eye
+) -> None:
+    cluster, _work = scene
+    name, journal = "poisoned", MemoryJournal()
+    good = encode_subscription(Subscription(3, ("orders",), b"\0\0\0\0", (), 0, "a"))
+    poison = encode_subscription(Subscription(3, ("orders",), b"\xff", (), 0, "a"))
+    protocol = {"protocol": "cooperative-sticky", "join_timeout_ms": 9_000}
+    with ExitStack() as stack:
+        stack.callback(delete_groups, brokers.admin(cluster), name)
+        stack.enter_context(RawMember(cluster.bootstrap_servers, name, metadata=good, **protocol))  # type: ignore[arg-type]
+        snapshot = snapshot_of(eye, name)
+        poisoner = RawMember(cluster.bootstrap_servers, name, metadata=poison, **protocol)  # type: ignore[arg-type]
+        joining = Thread(target=lambda: stack.enter_context(poisoner))
+
+        def join() -> None:
+            joining.start()
+            line = hand.group_line(name, 10_000)
+            brokers.eventually(lambda: line.describe(10_000).state != "Stable", "it does not rebalance", every_s=0.01)
+            line.close()
+
+        outcome = carry_out(hand, journal, snapshot, name, on_step=meanwhile(join))
+        assert not outcome.done
+        assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+        joining.join()
+        cycle = eye.until(
+            lambda one: getattr(one.snapshot.groups.get(name), "state", None) == "Stable",
+            f"{name} is stable",
+            within_s=60,
+        )
+        refused = refusal(a_proposal(name), cycle.snapshot, Memory(), {}, LIMITS)
+        assert refused is not None
+        assert refused.reason is RefusalReason.UNREADABLE
+        outcome = carry_out(hand, MemoryJournal(), snapshot, name)
+        assert not outcome.done
+        assert "cannot be read" in outcome.sentence
+
+
+# --- an older coordinator ---------------------------------------------------------------------------------------
+
+
+def old_plan(facts: ClusterFacts) -> WorkloadPlan:
+    return replace(plan(facts), streams=())
+
+
+def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembered() -> None:
+    with (
+        EmbeddedCluster.start(ClusterSpec(version="3.6.2"), on_progress=print) as cluster,
+        Workload.start(cluster.bootstrap_servers, "3.6.2", old_plan, on_progress=print) as work,
+        hand_of(cluster.bootstrap_servers) as hand,
+        Eye(settings_for(cluster.bootstrap_servers)) as eye,
+        GroupWatch(hand, READERS) as watch,
+    ):
+        work.wait_ready()
+        journal = MemoryJournal()
+        events = max((one["seq"] for one in work.java.rebalances()), default=0)
+        brokers.eventually(lambda: len(told(watch.wait_stable())) == 3, "the members are not together", every_s=0.1)
+        holding, earlier = held(watch.wait_stable()), len(watch.stretches)
+        pending = []
+        for _ in range(OLD_TRIGGERS):
+            before, steps = watch.generation, []
+            ask(hand, journal, eye, READERS, on_step=steps.append)
+            pending.append(steps.count("pending"))
+            brokers.eventually(lambda g=before: watch.generation > g, "no generation", within_s=60, every_s=0.02)
+            # Newcomers come from none, so the first generation that is told may be the second.
+            (generation,) = set(told(watch.wait_stable()).values())
+            assert before < 0 or generation == before + 1, "exactly one generation a trigger"
+            (entry,) = triggers(journal.view())
+            assert (entry.effect, entry.path) == (Effect.REBALANCING, Path.PHANTOM_JOIN)
+        line = hand.group_line(READERS, 10_000)
+        assert path_at(journal.view(), line.fingerprint) is Path.PHANTOM_JOIN
+        line.close()
+        assert pending == [2, *[1] * (OLD_TRIGGERS - 1)], "the way that works is tried first from then on"
+        assert held(watch.wait_stable()) == holding
+        changes = [one for one in work.java.rebalances(events) if one["kind"] in ("revoked", "lost")]
+        assert [one for one in changes if one["partitions"]] == []
+        out = [one.lasted_s for one in watch.stretches[earlier:]]
+        print(
+            f"\n3.6.2: {OLD_TRIGGERS} of {OLD_TRIGGERS} triggers by phantom join, one generation each, 0 revoked; out "
+            f"of Stable {min(out):.2f} .. {max(out):.2f} s; looked at every {watch.slowest_s:.2f} s at worst"
+        )
+        assert len(out) == OLD_TRIGGERS
