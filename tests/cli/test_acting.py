@@ -24,6 +24,7 @@ from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in
 from agent.journal.leader import Leader
 from agent.limits_execute import ExecuteLimits
+from tests.builders import an_observation
 from tests.cli.conftest import Run
 from tests.snapshots import tp
 from tests.test_guard import proposals_of, shared
@@ -104,6 +105,33 @@ def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path
     done = here("proposals", "-b", NOBODY, "history")
     assert done.exit_code == 2
     assert "Options of history stand before it" in done.stderr
+
+
+# --- explaining -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "last"),
+    [
+        pytest.param("propose", ["mode"], "held: mode is propose, a dry run", id="a dry run"),
+        pytest.param(
+            "execute",
+            ["leading", "cluster", "begun", "paused", "left out", "window", "cooled down", "batches", "approval"],
+            "held: nobody has approved it",
+            id="every check of mode execute, with its numbers",
+        ),
+    ],
+)
+def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the table's columns)
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, rules: list[str], last: str
+) -> None:
+    given(path, *plan(PlanState.DONE))
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
+    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *options(path))
+    said = [row for row in done.json if row["rule"] in rules]
+    assert [row["rule"] for row in said] == rules, done.json
+    assert said[-1]["sentence"].startswith(last)
 
 
 # --- asking -----------------------------------------------------------------------------------------------------
