@@ -8,14 +8,13 @@ input gives the equal batch. KIP-455.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import networkx as nx
 
 from agent.execute.messages import Seen, SeenPartition
 from agent.execute.values import Policy, Target
-from assignors.problem import TopicPartition
 
 Place = TypeVar("Place", int, "str | None")
 
@@ -28,11 +27,6 @@ class Load(NamedTuple):
     bytes_out: int
     bytes_in: int
 
-    @property
-    def copies(self) -> int:
-        """Copies that it takes part in."""
-        return self.copies_out + self.copies_in
-
 
 def next_batch(
     pending: Iterable[Target], seen: Seen, policy: Policy, max_moves: int | None = None
@@ -44,54 +38,73 @@ def next_batch(
     """
     now = {partition.id: partition for partition in seen.partitions}
     at_most = min(policy.batch_partitions, policy.max_moves_per_cluster, max_moves or policy.batch_partitions)
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     chosen: list[Target] = []
-    copies: dict[int, int] = {}
     taken = 0
     for target in sorted(pending, key=lambda it: _order(it, now.get(it.id))):
         if len(chosen) >= at_most:
             break
-        cost, more = _bytes(target), _copies(target, now.get(target.id))
-        fits = cost is not None or policy.max_bytes_in_flight is None
-        fits = fits and not _beyond(policy, _sum(copies, more), taken + (cost or 0))
-        if not fits and copies:
+        copies, cost = _copies(target, now.get(target.id)), _bytes(target)
+        others = graph.number_of_edges() > 0
+        _add(graph, target, copies)
+        fits = _within(policy, graph, copies, None if cost is None else taken + cost)
+        if not fits and others:
+            for source, broker in copies:
+                graph.remove_edge(source, broker, key=target.id)
             continue
         chosen.append(target)
-        copies, taken = _sum(copies, more), taken + (cost or 0)
+        taken += cost or 0
         if not fits:
             break
     return tuple(sorted(chosen))
 
 
-def replication_graph(targets: Iterable[Target], leaders: Mapping[TopicPartition, int | None]) -> nx.MultiDiGraph[int]:
+def replication_graph(targets: Iterable[Target], seen: Seen) -> nx.MultiDiGraph[int]:
     """Broker -> broker, one edge per copy with its bytes (0 when unknown), keyed by partition.
 
     A partition without a leader is copied from nobody; its copies start at the first replica, which will lead it.
     """
+    now = {partition.id: partition for partition in seen.partitions}
     graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     for target in targets:
-        leader = leaders.get(target.id)
-        source = target.before[0] if leader is None else leader
-        for broker in target.adding:
-            graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
+        _add(graph, target, _copies(target, now.get(target.id)))
     return graph
 
 
 def broker_loads(graph: nx.MultiDiGraph[int]) -> Mapping[int, Load]:
     """Broker -> what it sends and receives, by broker."""
-    return _loads(_copies_of(graph))
+    return _loads(_flows(graph))
 
 
 def rack_loads(graph: nx.MultiDiGraph[int], racks: Mapping[int, str | None]) -> Mapping[str | None, Load]:
     """Rack -> what leaves it and what comes in; copies within a rack are not counted, an unknown rack is another."""
     crossing: list[tuple[str | None, str | None, int]] = []
-    for source, target, size in _copies_of(graph):
+    for source, target, size in _flows(graph):
         here, there = racks.get(source), racks.get(target)
         if here is None or here != there:
             crossing.append((here, there, size))
     return _loads(crossing)
 
 
-def _copies_of(graph: nx.MultiDiGraph[int]) -> list[tuple[int, int, int]]:
+def in_words(targets: Sequence[Target], seen: Seen, rate_bytes_per_s: int | None) -> str:
+    """What a batch means for brokers and racks, in one sentence."""
+    graph = replication_graph(targets, seen)
+    loads = broker_loads(graph)
+    if not loads:
+        return f"{len(targets)} partitions get another order of replicas, no data moves"
+    unknown = " or more" if any(target.moves_data and target.bytes is None for target in targets) else ""
+    busiest = max(loads, key=lambda broker: (loads[broker].bytes_in, loads[broker].copies_in, -broker))
+    parts = [f"{len(targets)} partitions, {sum(load.bytes_in for load in loads.values())} bytes{unknown}"]
+    parts.append(f"broker {busiest} takes most of them, {loads[busiest].bytes_in}{unknown}")
+    if seen.racks:
+        parts.append(f"{sum(load.bytes_in for load in rack_loads(graph, dict(seen.racks)).values())} cross racks")
+    if rate_bytes_per_s:
+        slowest = max(max(load.bytes_in, load.bytes_out) for load in loads.values())
+        parts.append(f"at {rate_bytes_per_s} B/s this takes {slowest // rate_bytes_per_s} s{unknown}")
+    return "; ".join(parts)
+
+
+def _flows(graph: nx.MultiDiGraph[int]) -> list[tuple[int, int, int]]:
     return [(source, target, int(data["bytes"])) for source, target, data in graph.edges(data=True)]
 
 
@@ -114,27 +127,29 @@ def _order(target: Target, now: SeenPartition | None) -> tuple[bool, bool, float
     return target.moves_data, out_of_sync, -gain, cost or 0, target
 
 
-def _copies(target: Target, now: SeenPartition | None) -> dict[int, int]:
-    """Broker -> copies that it sends or receives for this partition."""
-    if not target.adding:
-        return {}
+def _copies(target: Target, now: SeenPartition | None) -> list[tuple[int, int]]:
+    """(source, destination) of each copy."""
     leader = None if now is None else now.leader
     source = target.before[0] if leader is None else leader
-    copies = {source: len(target.adding)}
-    for broker in target.adding:
-        copies[broker] = copies.get(broker, 0) + 1
-    return copies
+    return [(source, broker) for broker in target.adding]
 
 
-def _sum(copies: Mapping[int, int], more: Mapping[int, int]) -> dict[int, int]:
-    return {broker: copies.get(broker, 0) + more.get(broker, 0) for broker in {**copies, **more}}
+def _add(graph: nx.MultiDiGraph[int], target: Target, copies: Iterable[tuple[int, int]]) -> None:
+    for source, broker in copies:
+        graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
 
 
-def _beyond(policy: Policy, copies: Mapping[int, int], taken: int) -> bool:
-    in_flight = policy.max_bytes_in_flight
-    return max(copies.values(), default=0) > policy.max_moves_per_broker or (
-        in_flight is not None and taken > in_flight
-    )
+def _within(
+    policy: Policy,
+    graph: nx.MultiDiGraph[int],
+    copies: Iterable[tuple[int, int]],
+    taken: int | None,
+) -> bool:
+    """Whether the graph keeps to the caps now that these copies are in it; ``taken`` is None when unknown."""
+    touched = {broker for copy in copies for broker in copy}
+    cap = policy.max_bytes_in_flight
+    few = all(graph.degree(broker) <= policy.max_moves_per_broker for broker in touched)
+    return few and (cap is None or (taken is not None and taken <= cap))
 
 
 def _bytes(target: Target) -> int | None:

@@ -85,6 +85,8 @@ class Seen(NamedTuple):
     """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
     bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
     """(partition, broker, bytes on its disk), where log dirs answered."""
+    racks: tuple[tuple[int, str | None], ...] = ()
+    """Broker -> its rack; only told, never decided by."""
 
 
 # --- events ---------------------------------------------------------------------------------------------

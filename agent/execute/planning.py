@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent.execute.batches import next_batch
+from agent.execute.batches import in_words, next_batch
 from agent.execute.judging import Status, View
 from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
@@ -142,7 +142,8 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
     throttle = wanted(batch, view.seen)
     debts = tuple(debt._replace(tries=1) for debt in throttle.debts)
     then = Configure(tuple(setting(debt) for debt in debts)) if debts else None
-    says = tuple(Say(alarm=False, sentence=sentence) for sentence in throttle.left)
+    sentences = (f"batch {batch.number}: {in_words(targets, view.seen, rate)}", *throttle.left)
+    says = tuple(Say(alarm=False, sentence=sentence) for sentence in sentences)
     return Decision(Append((batch, *debts), then), says)
 
 

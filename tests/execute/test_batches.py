@@ -1,4 +1,4 @@
-"""Batches keep to their caps, move everything once and are the same each time; progress never makes a number up."""
+"""Batches keep to their caps, move everything once and are the same each time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.batches import Load, broker_loads, next_batch, rack_loads, replication_graph
+from agent.execute.batches import Load, broker_loads, in_words, next_batch, rack_loads, replication_graph
 from agent.execute.messages import Seen, SeenPartition
-from agent.execute.progress import Copying, progress_of
-from agent.execute.values import Batch, End, PartitionEnd, Policy, Target
+from agent.execute.values import Policy, Target
 from assignors.problem import TopicPartition
 
 UP = frozenset(range(1, 6))
@@ -103,33 +102,20 @@ def test_the_safest_and_most_useful_come_first(first, second):
 
 def test_copies_come_from_the_leader_and_racks_count_what_crosses():
     target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
-    graph = replication_graph([target], {target.id: 2})
+    graph = replication_graph([target], seen((target,)))
     assert broker_loads(graph) == {2: Load(2, 0, 200, 0), 3: Load(0, 1, 0, 100), 4: Load(0, 1, 0, 100)}
     assert rack_loads(graph, {2: "a", 3: "a", 4: "b"}) == {"a": Load(1, 0, 100, 0), "b": Load(0, 1, 0, 100)}
-    assert broker_loads(replication_graph([target], {})) == {
-        1: Load(2, 0, 200, 0),
-        3: Load(0, 1, 0, 100),
-        4: Load(0, 1, 0, 100),
-    }
+    unled = replication_graph([target], Seen(UP, ()))
+    assert broker_loads(unled) == {1: Load(2, 0, 200, 0), 3: Load(0, 1, 0, 100), 4: Load(0, 1, 0, 100)}
 
 
-def test_progress_tells_bytes_rate_and_time_left():
+def test_a_batch_is_told_in_words():
     target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
-    batch = Batch("p", 1, (target,))
-    first = progress_of(batch, seen((target,))._replace(bytes=((target.id, 3, 0), (target.id, 4, 10))), 0)
-    assert first.partitions == ((target.id, Copying(10, 200, None, None)),)
-    assert first.seconds_left is None
-    now = seen((target,))._replace(bytes=((target.id, 3, 50), (target.id, 4, 100)))
-    second = progress_of(batch, now, 10_000, first)
-    assert second.partitions == ((target.id, Copying(150, 200, 14.0, 50 / 14)),)
-    assert second.brokers == ((3, Copying(50, 100, 5.0, 10.0)), (4, Copying(100, 100, 9.0, 0.0)))
-    assert second.seconds_left == 10.0
-
-
-def test_progress_makes_nothing_up():
-    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4))
-    other = Target(TopicPartition("t", 1), "id", (1, 2), (2, 1), 5)
-    done = PartitionEnd(other.id, End.DONE)
-    progress = progress_of(Batch("p", 1, (target, other), ends=(done,)), seen((target, other)), 1000)
-    assert progress.partitions == ((target.id, Copying(None, None, None, None)),)
-    assert (progress.done, progress.of, progress.seconds_left) == (1, 2, None)
+    look = seen((target,))._replace(racks=((2, "a"), (3, "a"), (4, "b")))
+    assert in_words([target], look, 10) == (
+        "1 partitions, 200 bytes; broker 3 takes most of them, 100; 100 cross racks; at 10 B/s this takes 20 s"
+    )
+    unknown = in_words([target._replace(bytes=None)], look, None)
+    assert unknown == "1 partitions, 0 bytes or more; broker 3 takes most of them, 0 or more; 0 cross racks"
+    order = target._replace(after=(2, 1))
+    assert in_words([order], look, None) == "1 partitions get another order of replicas, no data moves"
