@@ -125,6 +125,7 @@ class Mover:
                 self._runner.hear(event)
             event = None
             self._runner.hear()
+            self._telling.journal_answers()
             self._telling.progress(self._known())
         except JournalUnavailable as error:
             self._telling.journal_unavailable(error)

@@ -1,7 +1,7 @@
 """What the executor does, told: events of the log, and a status for those who ask.
 
-Few events, each a sentence with its numbers. Progress is told every ten seconds at most, and a look that fails only
-when its reason is a new one.
+Few events, each a sentence with its numbers. Progress is told every ten seconds at most; a look that fails, and a
+journal that does not answer, only when the reason is a new one.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Telling:
         self._rates = Rates()
         self._lock = threading.Lock()
         self._look_failed: str | None = None
+        self._journal_gone: str | None = None
         self._progress_at = float("-inf")
 
     def seen(self, seen: Seen) -> None:
@@ -77,7 +78,15 @@ class Telling:
 
     def journal_unavailable(self, error: Exception) -> None:
         """Nothing may be done until it is back."""
-        self._log.warning("executor_journal_unavailable", sentence=str(error))
+        if str(error) != self._journal_gone:
+            self._journal_gone = str(error)
+            self._log.warning("executor_journal_unavailable", sentence=str(error))
+
+    def journal_answers(self) -> None:
+        """It is back, or was never gone."""
+        if self._journal_gone is not None:
+            self._journal_gone = None
+            self._log.info("executor_journal_is_back", sentence="the journal answers again")
 
     def defect(self, error: Exception) -> None:
         """Something was raised that nobody expected."""

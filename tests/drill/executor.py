@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -158,10 +158,10 @@ def moving(config: dict[str, Any], journal: Journal, hand: WireHand, death: Deat
         assert mover.close(30_000)
 
 
-def work(mover: Mover, leave: threading.Event) -> None:
-    """Until it is to leave."""
+def work(mover: Mover, leave: threading.Event, leads: Callable[[], bool] = lambda: True) -> None:
+    """Until it is to leave, or does not lead any more."""
     busy = True
-    while not leave.wait(0.1):
+    while not leave.wait(0.1) and leads():
         mover.check()
         if mover.busy != busy:
             busy = mover.busy
@@ -180,7 +180,7 @@ def lead(config: dict[str, Any], hand: WireHand, death: Death, leave: threading.
             if journal is not None:
                 say("leads")
                 with moving(config, journal, hand, death) as mover:
-                    work(mover, leave)
+                    work(mover, leave, lambda led=journal: leadership.journal() is led)
     except FencedOut as error:
         say("fenced")
         return error.exit_code

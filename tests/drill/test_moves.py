@@ -151,6 +151,7 @@ def deleted(run: Run) -> None:
 
 
 def recreated(run: Run) -> None:
+    run.ends = (PlanState.FAILED,)
     deleted(run)
     rows = [list(run.before[TopicPartition(run.a, number)]) for number in range(3)]
 
