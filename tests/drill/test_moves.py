@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +10,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from agent.cluster import ClusterSpec, EmbeddedCluster, Fault, FaultKind
-from agent.cluster import embedded as embedding
+from agent.cluster import EmbeddedCluster, Fault, FaultKind
 from agent.execute.values import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, PlanState
 from agent.wire.config_changes import Holder, Setting
 from assignors.problem import TopicPartition
@@ -291,22 +289,14 @@ FAULTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedding, "RecordingProxy", WatchingProxy)
-        with EmbeddedCluster.start(ClusterSpec(racks=("a", "b", "c", "d"), proxied=True), on_progress=print) as started:
-            yield started
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("row", FAULTS, ids=[row.name for row in FAULTS])
-def test_a_plan_survives(row: Row, seed: int, cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    proxy = cluster.proxy
+def test_a_plan_survives(row: Row, seed: int, arena: EmbeddedCluster, tmp_path: Path) -> None:
+    proxy = arena.proxy
     assert isinstance(proxy, WatchingProxy)
     with (
         drilled(row.name, seed) as clocks,
-        running(cluster, proxy, clocks, tmp_path, fault=row.name, seed=seed, policy=row.policy) as run,
+        running(arena, proxy, clocks, tmp_path, fault=row.name, seed=seed, policy=row.policy) as run,
     ):
         row.harm(run)
         run.wait_over()

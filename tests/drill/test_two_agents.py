@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.cluster import embedded as embedding
+from agent.cluster import EmbeddedCluster
 from agent.errors import FencedOut
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.drill.harness import SEEDS, drilled
@@ -50,24 +48,16 @@ FAULTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedding, "RecordingProxy", WatchingProxy)
-        with EmbeddedCluster.start(ClusterSpec(racks=("a", "b", "c", "d"), proxied=True), on_progress=print) as started:
-            yield started
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_one_acts(fault: str, seed: int, cluster: EmbeddedCluster, tmp_path: Path) -> None:
-    proxy, prefix, servers = cluster.proxy, new_prefix(), cluster.bootstrap_servers
+def test_one_acts(fault: str, seed: int, arena: EmbeddedCluster, tmp_path: Path) -> None:
+    proxy, prefix, servers = arena.proxy, new_prefix(), arena.bootstrap_servers
     assert isinstance(proxy, WatchingProxy)
     make_topics(servers, prefix)
     with (
         drilled(fault, seed) as clocks,
         running(
-            cluster, proxy, clocks, tmp_path, fault=fault, seed=seed, policy={"throttle_bytes_per_s": 600_000}
+            arena, proxy, clocks, tmp_path, fault=fault, seed=seed, policy={"throttle_bytes_per_s": 600_000}
         ) as run,
     ):
         run.config["prefix"] = prefix
