@@ -267,7 +267,8 @@ def _unjudged(now: _Now) -> Why | None:
     until = max(open_ms, default=0) + OPEN_MS
     if not open_ms or now.snapshot.taken_ms >= until:
         return None
-    sentence = f"the trigger of {(now.snapshot.taken_ms - max(open_ms)) / 1000:.0f} s ago has not been judged yet"
+    ago_s = max(0, now.snapshot.taken_ms - max(open_ms)) / 1000
+    sentence = f"the trigger of {ago_s:.0f} s ago has not been judged yet"
     return Why(RefusalReason.UNJUDGED, sentence, "known from the journal", until)
 
 
@@ -277,7 +278,7 @@ def _cooling_down(now: _Now) -> Why | None:
     last = max(acted_at(now.view, now.group.id), default=None)
     if last is None or now.snapshot.taken_ms >= last + cooldown_ms:
         return None
-    ago_s = (now.snapshot.taken_ms - last) / 1000
+    ago_s = max(0, now.snapshot.taken_ms - last) / 1000
     sentence = f"its last trigger was {ago_s:.0f} s ago, and the cooldown is {cooldown_ms / 1000:.0f} s"
     return Why(RefusalReason.COOLING_DOWN, sentence, "known from the journal", last + cooldown_ms)
 

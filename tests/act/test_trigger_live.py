@@ -26,7 +26,7 @@ from agent.memory import Memory
 from agent.memory.values import ChangeCause, RackChange
 from agent.model.snapshot import Snapshot
 from agent.wire.hand import WireHand
-from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, told, wire_of
+from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told
 from tests.eye import Eye
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
@@ -51,30 +51,28 @@ def probed(demo_cluster: EmbeddedCluster, work: Workload) -> Iterator[None]:
     """Beside the demo's groups: a cooperative Java group of two, and one with a static member."""
     names = {COOPERATIVE: ("probed-1", "probed-2"), STATIC: ("probed-static-1",)}
     for group, members in names.items():
-        for name in members:
-            settings = {"session.timeout.ms": "6000"} | ({"group.instance.id": name} if group == STATIC else {})
+        for number, name in enumerate(members, start=1):
+            static = {"group.instance.id": name} if group == STATIC else {}
+            settings = {"session.timeout.ms": "6000", **static}
             work.java.start_consumer(name, group, "clicks", rack="a", settings=settings)
-    for group, members in names.items():
-        found = brokers.eventually(lambda g=group: stable(demo_cluster, g), f"{group} is not stable")
-        assert len(found.members) == len(members)
+            # One after the other: whoever was there before tells a generation.
+            brokers.eventually(lambda g=group, n=number: stable(demo_cluster, g, n), f"{group} is not stable")
     yield
     for members in names.values():
         for name in members:
             work.java.stop_consumer(name)
     # A static member leaves its place behind, which ends with its session.
-    brokers.eventually(lambda: emptied(demo_cluster, *names), "the groups did not end", within_s=30)
+    brokers.eventually(lambda: not any(members_of(demo_cluster, group) for group in names), "members are left")
     delete_groups(brokers.admin(demo_cluster), *names)
 
 
-def stable(cluster: EmbeddedCluster, group: str):
-    size = 1 if group == STATIC else 2
-    found = brokers.classic_group(cluster, group)
-    return found if len(found.members) == size else None
+def stable(cluster: EmbeddedCluster, group: str, size: int) -> bool:
+    found = brokers.admin(cluster).list_groups(group, timeout=10)
+    return bool(found) and found[0].state == "Stable" and len(found[0].members) == size
 
 
-def emptied(cluster: EmbeddedCluster, *groups: str) -> bool:
-    client = brokers.admin(cluster)
-    return all(not client.list_groups(group, timeout=10)[0].members for group in groups)
+def members_of(cluster: EmbeddedCluster, group: str) -> int:
+    return sum(len(one.members) for one in brokers.admin(cluster).list_groups(group, timeout=10))
 
 
 @pytest.fixture
@@ -106,9 +104,9 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     assert refusal(proposal, cycle.snapshot, cycle.after, journal.view(), limits) is None
     events = work.java.rebalances()[-1]["seq"]
     with GroupWatch(hand, COOPERATIVE) as watch:
-        before = watch.wait_stable()
+        before, earlier = watch.wait_stable(), len(watch.stretches)
         trigger = Trigger(hand, journal, system_clock, limits.execute)
-        outcome = trigger.carry_out(proposal, cycle.snapshot)
+        outcome = sent(lambda: trigger.carry_out(proposal, settled(look, COOPERATIVE).snapshot))
         assert outcome.done, outcome.sentence
         assert journal.kinds[0] == "intent"
         (entry,) = triggers(journal.view())
@@ -122,8 +120,8 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
         time.sleep(1)  # a second generation would follow at once
         assert set(told(watch.wait_stable()).values()) == {generation + 1}
     assert held(after) == held(before), "who reads what is as before"
-    print(f"out of Stable: {[f'{one.lasted_s:.2f} s' for one in watch.stretches]}")
-    assert len(watch.stretches) == 1
+    (out,) = watch.stretches[earlier:]
+    print(f"out of Stable for {out.lasted_s:.2f} s")
     revoked = [one for one in work.java.rebalances(events)
                if one["group"] == COOPERATIVE and one["kind"] in ("revoked", "lost") and one["partitions"]]  # fmt: skip
     assert revoked == []
@@ -132,7 +130,8 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     assert entry.judgement is not None
     assert entry.judgement.verdict is TriggerVerdict.AS_PREDICTED
     assert (entry.judgement.rebalances, entry.judgement.beyond) == (1, ())
-    cooling = refusal(proposal, cycle.snapshot, cycle.after, journal.view(), limits)
+    later = settled(look, COOPERATIVE)
+    cooling = refusal(proposal, later.snapshot, later.after, journal.view(), limits)
     assert cooling is not None
     assert cooling.reason is RefusalReason.COOLING_DOWN
     learned = [key for key in journal.view() if key.startswith("learned/trigger-path/")]
@@ -140,8 +139,6 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------
-
-ROLLED = Memory(cycle=1)
 
 
 @pytest.mark.parametrize(
@@ -245,19 +242,15 @@ def test_transactions_of_members_are_found_and_remembered(
 def open_transaction(cluster: EmbeddedCluster, group: str) -> Iterator[None]:
     """A transaction that commits an offset of that group, and is not over."""
     bootstrap = {"bootstrap.servers": cluster.bootstrap_servers}
-    consumer = Consumer({**bootstrap, "group.id": "probed-writer"})
     producer = Producer({**bootstrap, "transactional.id": "somebody-elses", "transaction.timeout.ms": 30_000})
     producer.init_transactions(20)
     producer.begin_transaction()
-    with wire_of(cluster.bootstrap_servers) as wire:
-        # The group's own metadata belongs to its members; its name alone is enough to include its offsets.
-        producer.send_offsets_to_transaction([Partition("clicks", 0, 0)], metadata_for(group, bootstrap), 20)
-        del wire
+    # The name alone is enough to include the group's offsets.
+    producer.send_offsets_to_transaction([Partition("clicks", 0, 0)], metadata_for(group, bootstrap), 20)
     try:
         yield
     finally:
         producer.abort_transaction(20)
-        consumer.close()
 
 
 def metadata_for(group: str, bootstrap: dict[str, str]):
