@@ -72,6 +72,7 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
         unread=_unread(wanted.resources, rest.throttles),
         traffic=tuple(sorted(traffic().items())),
         bytes=tuple(sorted((partition, broker, size) for (partition, broker), size in rest.sizes.items())),
+        racks=tuple((broker.id, broker.rack) for broker in cluster.brokers),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from agent.act.progress import PlanProgress, Rates, Status, plan_progress
-from agent.execute.messages import Act, Finish, Kind, May, Result, Say, Seen
+from agent.execute.messages import Act, Finish, Kind, May, Result, Say, Seen, name
 from agent.journal import moves
 from agent.journal.entry import View
 
@@ -55,7 +55,7 @@ class Telling:
         self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd))
         for one in odd[:_TOLD]:
             self._log.warning(
-                "executor_refused", request=what, subject=str(one.subject), kind=one.kind.value, sentence=one.sentence
+                "executor_refused", request=what, subject=name(one.subject), kind=one.kind.value, sentence=one.sentence
             )
 
     def said(self, say: Say) -> None:
