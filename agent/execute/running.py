@@ -171,7 +171,8 @@ def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) 
         return f"{weak} is under its min ISR"
     if view.seen.moves:
         return f"someone else moves {view.seen.moves[0].id}"
-    return None
+    down = next((target.id for target in open_targets(batch) if not view.seen.brokers.issuperset(target.adding)), None)
+    return f"a broker that is to get a copy of {down} is down" if down is not None else None
 
 
 # --- throttle, then send -----------------------------------------------------------------------------------
@@ -202,9 +203,10 @@ def _send_again(view: View, batch: Batch, statuses: dict[Target, Status]) -> Dec
     """Ask again for what the controller took no notice of; when all is answered, say so."""
     held = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
     quiet = {target: it for target, it in statuses.items() if it is Status.BEFORE and target.id not in held}
-    if quiet and view.weak(quiet) is None:
+    ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]
+    if ready and view.weak(quiet) is None:
         again = batch._replace(sendings=batch.sendings + 1)
-        return Decision(Append((again,), _alter(quiet)))
+        return Decision(Append((again,), _alter(ready)))
     if quiet or any(target.id in view.state.unsure or it is Status.UNSEEN for target, it in statuses.items()):
         return None
     return Decision(Append((batch._replace(state=BatchState.ACKED),))) if statuses else None

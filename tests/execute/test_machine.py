@@ -1,0 +1,325 @@
+"""What an executor says and does in single situations; that it is safe in all of them is the model checker's part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from agent.execute.machine import resume, step
+from agent.execute.messages import (
+    Accepted,
+    Alter,
+    Answered,
+    Append,
+    Appended,
+    Cancel,
+    Command,
+    Configure,
+    Elect,
+    Fenced,
+    Finish,
+    Kind,
+    Look,
+    Looked,
+    May,
+    Result,
+    Said,
+    Say,
+    SeenMove,
+    SeenThrottle,
+    Tick,
+    Word,
+)
+from agent.execute.state import State, appended
+from agent.execute.values import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    BatchState,
+    Plan,
+    PlanState,
+    Policy,
+    Records,
+    Resource,
+    Target,
+)
+from assignors.problem import TopicPartition
+from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, lost, seen_of
+
+P0 = TopicPartition("t", 0)
+MOVE = Target(P0, "id", (1, 2), (3, 2), bytes=1000)
+ORDER = Target(P0, "id", (1, 2), (2, 1))
+POLICY = Policy(throttle_bytes_per_s=10, throttle_ceiling_bytes_per_s=15)
+
+
+class Live:
+    """A machine with an abstract cluster under it; copies are whole only when `catch_up` says so."""
+
+    def __init__(self, target: Target = MOVE, *, look_as=seen_of, answer_as=carried_out, **cluster: object) -> None:
+        self.cluster = Cluster((a_part(*target.before),), frozenset({1, 2, 3}))._replace(**cluster)
+        self.journal = Records()
+        self.said: list[Say] = []
+        self.acts: list[object] = []
+        self.finished: list[Finish] = []
+        self.look_as = look_as
+        self.answer_as = answer_as
+        self.lead()
+        self.tell(Accepted(Plan("p", (target,))))
+
+    def lead(self) -> None:
+        """Begin with nothing but the journal."""
+        self.state, commands = resume(self.journal, POLICY)
+        self.carry_out(commands)
+        self.tell(May(begin=True))
+
+    def tell(self, event: object) -> None:
+        self.state, commands = step(self.state, event, POLICY)
+        self.carry_out(commands)
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(int(seconds * 2)):
+            self.tell(Tick(500))
+
+    def carry_out(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            match command:
+                case Append():
+                    self.journal = appended(State(self.journal), command).records
+                    self.tell(Appended())
+                case Look():
+                    self.tell(Looked(self.look_as(self.cluster)))
+                case Alter() | Cancel() | Configure() | Elect():
+                    self.acts.append(command)
+                    self.cluster, answer = self.answer_as(self.cluster, command)
+                    self.tell(answer)
+                case Say():
+                    self.said.append(command)
+                case Finish():
+                    self.finished.append(command)
+
+    def catch_up(self) -> None:
+        self.cluster = self.cluster._replace(parts=tuple(caught_up(it, self.cluster.up) for it in self.cluster.parts))
+
+    def kinds(self) -> list[str]:
+        return [type(act).__name__ for act in self.acts]
+
+    def alarms(self) -> list[str]:
+        return [say.sentence for say in self.said if say.alarm]
+
+    def sentences(self) -> str:
+        return "\n".join(say.sentence for say in self.said)
+
+
+def test_a_move_is_throttled_sent_cleared_and_told():
+    live = Live()
+    live.wait(3)
+    assert live.kinds() == ["Configure", "Alter"]
+    live.catch_up()
+    live.wait(3)
+    assert live.kinds() == ["Configure", "Alter", "Configure"]
+    assert live.cluster.settings == ()
+    assert live.finished == [Finish("p", PlanState.DONE, "1: it has the planned replicas")]
+    assert live.state.idle
+    assert "batch 1: 1 partitions, 1000 bytes; broker 3 takes most of them, 1000; at 10 B/s this takes 100 s" in [
+        say.sentence for say in live.said
+    ]
+
+
+def test_leaders_alone_move_no_data_and_are_elected_at_the_end():
+    live = Live(ORDER)
+    live.wait(10)
+    assert live.kinds() == ["Alter", "Elect"]
+    assert live.cluster.parts[0].leader == 2
+    assert live.finished[0].state is PlanState.DONE
+
+
+def test_a_leaders_plan_is_taken_back():
+    live = Live(ORDER)
+    live.tell(Said(Word.ROLLBACK, "p", "ann"))
+    live.wait(10)
+    assert live.cluster.parts[0].replicas == (1, 2)
+    assert live.cluster.parts[0].leader == 1
+    assert live.finished[0].state is PlanState.ROLLED_BACK
+    assert "by ann" in live.finished[0].sentence
+
+
+def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
+    live = Live()
+    live.wait(305)
+    assert "no progress for 300 s: t-0; the rate is now 15 B/s" in live.alarms()
+    assert {value for _, key, value in live.cluster.settings if key in (LEADER_RATE, FOLLOWER_RATE)} == {"15"}
+    assert "Cancel" not in live.kinds()
+    live.wait(310)
+    assert "t-0: no progress; its move is cancelled" in live.alarms()
+    assert live.kinds().count("Cancel") == 1
+    assert live.cluster.parts[0].replicas == (1, 2)
+    assert live.cluster.settings == ()
+    assert live.finished == [Finish("p", PlanState.FAILED, "1: it has its former replicas")]
+
+
+def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
+    live = Live()
+    live.cluster = lost(live.cluster, 3)
+    live.wait(50)
+    assert "Cancel" not in live.kinds()
+    live.wait(20)
+    assert "t-0: a broker that is to get a copy is down; its move is cancelled" in live.alarms()
+    assert live.cluster.parts[0].replicas == (1, 2)
+    # Its own throttle is taken away when it is back, and not before.
+    assert [(it[0].name, it[1]) for it in live.cluster.settings] == [("3", FOLLOWER_RATE)]
+    assert [debt.resource.name for debt in live.journal.debts] == ["3"]
+    live.cluster = live.cluster._replace(up=frozenset({1, 2, 3}))
+    live.wait(40)
+    assert live.cluster.settings == ()
+    assert live.state.idle
+
+
+def test_a_cancel_that_would_be_unclean_is_kept_told_once_and_tried_again():
+    live = Live()
+    part = live.cluster.parts[0]
+    live.cluster = live.cluster._replace(parts=(part._replace(isr=frozenset({3}), leader=3),))
+    live.tell(Said(Word.CANCEL, "p"))
+    live.wait(30)
+    unclean = [sentence for sentence in live.alarms() if "unclean" in sentence]
+    assert len(unclean) == 1
+    assert live.kinds().count("Cancel") > 1
+    assert not live.finished
+    live.cluster = live.cluster._replace(parts=(part,))
+    live.wait(10)
+    assert live.finished[0].state is PlanState.CANCELLED
+
+
+def test_under_min_isr_nothing_begins_and_what_runs_goes_back_after_the_grace():
+    idle = Live(min_isr=3)
+    idle.wait(10)
+    assert idle.acts == []
+    assert "no new batch: t-0 is under its min ISR" in idle.sentences()
+
+    live = Live()
+    live.cluster = live.cluster._replace(min_isr=3)
+    live.wait(50)
+    assert "Cancel" not in live.kinds()
+    live.wait(20)
+    assert live.kinds().count("Cancel") == 1
+    assert live.finished[0].state is PlanState.CANCELLED
+    assert live.cluster.parts[0].replicas == (1, 2)
+
+
+def test_what_others_move_is_named_and_waited_for():
+    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(foreign,)))
+    live.wait(10)
+    assert live.acts == []
+    assert "no new batch: 1 partitions are moved by someone else, u-7 first" in live.sentences()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        pytest.param(
+            {"unread": frozenset({Resource("broker", "1")})},
+            "no new batch: the settings of broker 1 did not answer",
+            id="settings that did not answer",
+        ),
+        pytest.param(
+            {"partitions": ()},
+            "no new batch: what is left cannot be seen, or needs a broker that is down",
+            id="a topic that cannot be seen",
+        ),
+        pytest.param(
+            {"brokers": frozenset({1, 2})},
+            "no new batch: what is left cannot be seen, or needs a broker that is down",
+            id="a target that is down",
+        ),
+    ],
+)
+def test_what_is_not_known_holds_a_batch(change, sentence):
+    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(**change))
+    live.wait(10)
+    assert live.acts == []
+    assert sentence in live.sentences()
+
+
+def test_nothing_begins_in_a_blackout_or_pause_and_it_goes_on_afterwards():
+    live = Live(min_isr=3)
+    live.tell(May(begin=False, sentence="blackout until 06:00"))
+    live.cluster = live.cluster._replace(min_isr=1)
+    live.wait(10)
+    assert live.acts == []
+    assert "no new batch: blackout until 06:00" in live.sentences()
+    live.tell(Said(Word.PAUSE, "p"))
+    live.tell(May(begin=True))
+    live.wait(10)
+    assert live.acts == []
+    assert live.journal.plans[0].paused
+    live.tell(Said(Word.RESUME, "p"))
+    live.wait(10)
+    assert live.kinds() == ["Configure", "Alter"]
+
+
+def test_a_throttle_that_cannot_be_set_ends_the_plan_before_anything_moves():
+    def refused(cluster: Cluster, act: Configure) -> tuple[Cluster, Answered]:
+        resources = sorted({setting.resource for setting in act.settings})
+        return cluster, Answered(tuple(Result(resource, Kind.REFUSED, "no right") for resource in resources))
+
+    live = Live(answer_as=refused)
+    live.wait(60)
+    assert set(live.kinds()) == {"Configure"}
+    assert len(live.acts) == POLICY.max_configurings
+    assert live.finished[0].state is PlanState.CANCELLED
+    assert "cannot be set" in live.finished[0].sentence
+
+
+def test_a_rate_for_the_whole_cluster_stays_and_is_told():
+    default = SeenThrottle(Resource("broker", "1"), LEADER_RATE, None, "500")
+    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(throttles=(default,)))
+    assert f"{LEADER_RATE} of broker 1 is 500 and stays so" in live.sentences()
+
+
+def test_a_plan_is_accepted_once():
+    live = Live()
+    live.tell(Accepted(Plan("p", (MOVE,))))
+    assert "p was accepted before" in live.sentences()
+    assert len(live.journal.plans) == 1
+
+
+def test_a_fenced_agent_asks_for_nothing_more():
+    live = Live()
+    live.tell(Fenced())
+    for event in (Tick(60_000), May(begin=True), Said(Word.CANCEL, "p"), Accepted(Plan("q", (MOVE,)))):
+        state, commands = step(live.state, event, POLICY)
+        assert commands == ()
+        assert state.fenced
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing():
+    state, _ = resume(Records(), POLICY)
+    for event in (Appended(), Answered(()), Looked(None)):
+        assert step(state, event, POLICY) == (state, ())
+
+
+def test_a_new_leader_adopts_what_moves_and_closes_nothing_before_late_requests_are_over():
+    live = Live()
+    unanswered = live.journal.batches[0]._replace(state=BatchState.SENT)
+    live.journal = live.journal._replace(batches=(unanswered,))
+    live.acts.clear()
+    live.lead()
+    live.catch_up()
+    live.wait(15)
+    assert live.acts == []
+    assert live.journal.batches[0].state is not BatchState.CLOSED
+    live.wait(15)
+    assert live.finished[0].state is PlanState.DONE
+    assert live.kinds() == ["Configure"]
+
+
+def test_two_plans_are_carried_out_one_after_the_other():
+    live = Live()
+    live.tell(Accepted(Plan("q", (MOVE.back(),))))
+    live.wait(3)
+    live.catch_up()
+    live.wait(5)
+    live.catch_up()
+    live.wait(5)
+    assert [it.proposal_id for it in live.finished] == ["p", "q"]
+    assert live.cluster.parts[0].replicas == (1, 2)
