@@ -19,7 +19,7 @@ from typing import NamedTuple
 from agent.detect.assess import topics_of
 from agent.execute.trigger_seen import COOPERATIVE, EAGER, Seen, seen_in
 from agent.journal.entry import View
-from agent.journal.triggers import LearnedGroup, acted_at, learned_of, triggers
+from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
 from agent.limits import Limits
 from agent.limits_execute import Told, TriggerLimits
 from agent.memory.values import ChangeCause, Memory
@@ -263,7 +263,7 @@ def _holds_replicas(broker: int, topics: set[str], snapshot: Snapshot) -> bool:
 
 
 def _unjudged(now: _Now) -> Why | None:
-    open_ms = [one.acted_ms or one.intended_ms for one in triggers(now.view, now.group.id) if one.open]
+    open_ms = [one.acted_ms or one.intended_ms for one in open_triggers(now.view, now.group.id)]
     until = max(open_ms, default=0) + OPEN_MS
     if not open_ms or now.snapshot.taken_ms >= until:
         return None

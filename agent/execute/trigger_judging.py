@@ -25,7 +25,7 @@ from agent.journal.triggers import (
     TriggerVerdict,
     forgotten,
     judged,
-    triggers,
+    open_triggers,
 )
 from agent.model.snapshot import ConsumerGroup, Group, Snapshot, StreamsGroup
 from agent.propose.proposal import Proposal, ProposalReason
@@ -65,11 +65,10 @@ def expected(proposal: Proposal, group: Group | None) -> Expectation:
 def judge(view: View, snapshot: Snapshot) -> tuple[Write, ...]:
     """What this look tells of triggers that are not judged yet, and which old ones may be forgotten."""
     writes = []
-    for entry in triggers(view):
-        if entry.open:
-            judgement = judge_one(entry, snapshot)
-            if judgement is not None:
-                writes.append(judged(entry, judgement))
+    for entry in open_triggers(view):
+        judgement = judge_one(entry, snapshot)
+        if judgement is not None:
+            writes.append(judged(entry, judgement))
     return (*writes, *forgotten(view))
 
 

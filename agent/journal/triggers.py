@@ -13,7 +13,7 @@ contain anything, a slash too: what an entry is about is read from its value, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
@@ -28,6 +28,8 @@ KEPT = 1_000
 """Judged triggers that stay; more than a day's budget."""
 KEPT_TIMES = 100
 """Earlier triggers of the same proposal that stay counted in its entry."""
+_HARMLESS = ("NOT_SENT", "REFUSED")
+"""Effects, as they are written, after which nothing was asked of anybody."""
 T = TypeVar("T")
 
 
@@ -198,10 +200,11 @@ def learned(group: LearnedGroup) -> Write:
 
 def forgotten(view: View) -> tuple[Write, ...]:
     """Deletes the oldest judged triggers beyond `KEPT`."""
-    closed = sorted(
-        (entry.intended_ms, _key(entry)) for entry in triggers(view) if not entry.open
-    )  # fmt: skip
-    return tuple(Write(key, "forgotten", None) for _, key in closed[: max(0, len(closed) - KEPT)])
+    closed = [entry for entry in _rows(view) if entry.value.get("judgement") is not None]
+    if len(closed) <= KEPT:
+        return ()
+    oldest = sorted(closed, key=lambda entry: (_whole(entry.value.get("intended_ms")), entry.key))
+    return tuple(Write(entry.key, "forgotten", None) for entry in oldest[: len(closed) - KEPT])
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -209,17 +212,23 @@ def forgotten(view: View) -> tuple[Write, ...]:
 
 def triggers(view: View, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
     """All triggers, or those of one group, by the time of their intents."""
-    found = (_read(TriggerEntry, entry) for entry in under(view, TRIGGERS))
-    wanted = [one for one in found if one is not None and group_id in (None, one.group_id)]
-    return tuple(sorted(wanted, key=lambda one: one.intended_ms))
+    return _read_all(_rows(view, group_id))
+
+
+def open_triggers(view: View, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
+    """Those that are not judged yet, by the time of their intents."""
+    return _read_all(entry for entry in _rows(view, group_id) if entry.value.get("judgement") is None)
 
 
 def acted_at(view: View, group_id: str | None = None) -> tuple[int, ...]:
     """Epoch milliseconds of everything that was or may have been asked of groups, for budgets and cooldowns."""
     times: list[int] = []
-    for entry in triggers(view, group_id):
-        done = entry.effect not in (Effect.NOT_SENT, Effect.REFUSED)
-        times += entry.times_ms if done else entry.earlier_ms
+    for entry in _rows(view, group_id):
+        # Asked for each proposal, so the few fields are read as they stand.
+        earlier = entry.value.get("earlier_ms")
+        times += [at for at in earlier if isinstance(at, int)] if isinstance(earlier, list) else []
+        if entry.value.get("effect") not in _HARMLESS:
+            times.append(_whole(entry.value.get("intended_ms")))
     return tuple(sorted(times))
 
 
@@ -252,3 +261,20 @@ def _read(kind: type[T], entry: Entry | None) -> T | None:
 
 def _key(entry: TriggerEntry) -> str:
     return f"{TRIGGERS}/{entry.group_id}/{entry.proposal_id}"
+
+
+def _rows(view: View, group_id: str | None = None) -> Iterator[Entry]:
+    """Triggers as they were written, in no order."""
+    begin = f"{TRIGGERS}/" if group_id is None else f"{TRIGGERS}/{group_id}/"
+    for key, entry in view.items():
+        if key.startswith(begin) and group_id in (None, entry.value.get("group_id")):
+            yield entry
+
+
+def _read_all(rows: Iterable[Entry]) -> tuple[TriggerEntry, ...]:
+    found = (_read(TriggerEntry, entry) for entry in rows)
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: (one.intended_ms, one.proposal_id)))
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
