@@ -17,7 +17,7 @@ from agent.act.looking import Traffic, no_traffic
 from agent.act.progress import Status
 from agent.act.runner import Runner
 from agent.act.telling import Telling
-from agent.errors import JournalUnavailable, RackwiseError
+from agent.errors import BadInput, JournalUnavailable, RackwiseError
 from agent.execute.messages import Accepted, Event, May, Said, Word
 from agent.execute.values import Plan, Policy
 from agent.journal.entry import View
@@ -127,6 +127,12 @@ class Mover:
             self._runner.hear()
             self._telling.journal_answers()
             self._telling.progress(self._known())
+        except BadInput as error:
+            if event is None:
+                raise
+            # A plan that no journal can hold is not begun; the others go on.
+            self._telling.left_aside(error)
+            self._resumed = False
         except JournalUnavailable as error:
             self._telling.journal_unavailable(error)
             # Heard again it does no harm: a plan is accepted once, and a word said twice is said.

@@ -16,7 +16,7 @@ from typing import Protocol
 from agent.act.carrying import carry_out
 from agent.act.journal import Journal
 from agent.act.looking import LookFailedError, Traffic, look, no_traffic
-from agent.errors import FencedOut
+from agent.errors import BadInput, FencedOut
 from agent.execute.machine import resume, step
 from agent.execute.messages import (
     Act,
@@ -42,6 +42,7 @@ from agent.execute.state import State
 from agent.execute.values import Policy
 from agent.journal import moves
 from agent.journal.entry import Write
+from agent.typed_json import UnreadableError
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
 
@@ -90,9 +91,17 @@ class Runner:
     def resume(self) -> None:
         """Forget what was known, and go on from what the journal says.
 
-        Raises FencedOut, JournalUnavailable, and UnreadableError when the journal is not understood.
+        Raises FencedOut, JournalUnavailable, and BadInput when the journal is not understood.
         """
-        self._state, commands = resume(moves.read(self._journal.view()), self._policy)
+        try:
+            records = moves.read(self._journal.view())
+        except UnreadableError as error:
+            raise BadInput(
+                "What the journal says of moves cannot be read",
+                why=str(error),
+                todo="Nothing is moved until the rackwise that wrote it, or a newer one, leads.",
+            ) from error
+        self._state, commands = resume(records, self._policy)
         self._told_at = time.monotonic()
         self._work_off(commands)
 

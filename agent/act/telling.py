@@ -88,6 +88,10 @@ class Telling:
             self._journal_gone = None
             self._log.info("executor_journal_is_back", sentence="the journal answers again")
 
+    def left_aside(self, error: Exception) -> None:
+        """What was posted could not be written down, so it is not done."""
+        self._log.warning("executor_left_aside", sentence=str(error))
+
     def defect(self, error: Exception) -> None:
         """Something was raised that nobody expected."""
         self._log.error("executor_defect", sentence=str(error), exc_info=error)

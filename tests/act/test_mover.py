@@ -12,10 +12,11 @@ from typing import Any, cast
 import pytest
 
 from agent.act.mover import Mover
-from agent.errors import FencedOut, JournalUnavailable
+from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.messages import May, Word
 from agent.execute.values import BatchState, Plan, PlanState, Policy, Target
 from agent.journal import moves
+from agent.journal.entry import Write
 from agent.wire.change import DONE
 from agent.wire.config_changes import Layers
 from agent.wire.hand import WireHand
@@ -179,6 +180,31 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
     assert changes(hand).count("alter") == 1
     assert hand.replicas == (3, 2)
     assert {layers.own for layers in hand.layers.values()} == {None}
+
+
+def test_a_plan_that_no_journal_can_hold_is_left_aside_and_the_next_is_done() -> None:
+    class Small(MemoryJournal):
+        def append(self, *writes: Any) -> None:
+            if any(write.key == "plan/p-0" for write in writes):
+                raise BadInput("What is to be written is too big")
+            super().append(*writes)
+
+    hand, journal = Instant(), Small()
+    with moving(hand, journal) as mover:
+        mover.accept(PLAN._replace(proposal_id="p-0"))
+        mover.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "the other one is done", 20)
+        mover.check()
+
+
+def test_a_journal_that_is_not_understood_ends_it_before_anything_is_asked() -> None:
+    hand, journal = Instant(), MemoryJournal()
+    journal.append(Write("plan/p-0", "open", {"proposal_id": "p-0", "targets": "of another kind"}))
+    with moving(hand, journal) as mover:
+        wait_for(lambda: not mover._thread.is_alive(), "it ended", 20)
+        with pytest.raises(BadInput, match="What the journal says of moves cannot be read"):
+            mover.check()
+    assert hand.calls == []
 
 
 def test_a_defect_ends_it_and_is_told() -> None:
