@@ -199,7 +199,10 @@ def forgot(topic: str, what: str) -> BadInput:
     return BadInput(
         f"The journal {topic} has forgotten: {what}",
         why="somebody deleted records, or deleted the topic and made it anew",
-        todo="See that no reassignment runs and no throttle is left, then delete the topic: the agent makes it anew.",
+        todo=(
+            "See that no reassignment runs and no throttle is left, then delete this topic and the one by which agents"
+            " choose their leader: the agent makes both anew."
+        ),
     )
 
 

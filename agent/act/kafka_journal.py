@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -36,6 +36,7 @@ _FENCED = (
 _TRANSACTION_TIMEOUT_MS = 60_000
 _PAUSE_S = 0.1
 _PATIENCE = 3
+_CLOSE_S = 1.0
 _SILENT = logging.getLogger("rackwise.kafka-journal")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
@@ -132,12 +133,18 @@ class KafkaJournal:
 
     def close(self) -> None:
         """Write no more. What another opens afterwards ends a transaction that is still open."""
-        with self._lock:
-            self._reader.close()
-            self._ended = self._ended or JournalUnavailable(
-                "The journal is closed", why="this agent does not lead any more"
-            )
-            self._producer.purge()
+        self._ended = self._ended or JournalUnavailable(
+            "The journal is closed", why="this agent does not lead any more"
+        )
+        if self._lock.acquire(timeout=_CLOSE_S):  # an append that waits for brokers ends by its own deadline
+            try:
+                self._reader.close()
+                if self._finish is not None:  # left open, it would hide from readers what comes after it
+                    with suppress(RackwiseError):
+                        self._calls(lambda: self._abort(time.monotonic() + _CLOSE_S))
+                self._producer.purge()
+            finally:
+                self._lock.release()
 
     def _begin(self, least_epoch: int) -> None:
         plan = self._plan

@@ -159,22 +159,32 @@ class Leadership:
         lease = self._lease
         return self._problem or (lease.problem() if lease is not None else None)
 
-    def close(self) -> None:
-        """Write no more, and leave, so that another agent takes over at once."""
+    def close(self, timeout_s: float = 4.0) -> None:
+        """Write no more, and leave, so that another agent takes over at once; waits about that long at most."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(_JOIN_S)
         self._retire()
-        self._leave()
+        self._leave(timeout_s / 2)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s / 2)
 
     def _is_sure(self) -> bool:
-        journal = self._journal
+        journal, lease = self._journal, self._lease
         if journal is None or journal.ended is not None:
             return False
-        lease = self._lease
-        return lease is None or (self._term is not None and lease.term == self._term)
+        if self._plan.file is not None:
+            return True  # its lock is the lease, and it holds
+        return lease is not None and self._term is not None and lease.term == self._term
 
     def _run(self) -> None:
+        try:
+            self._elect()
+        finally:
+            if self._fatal is None and not self._stop.is_set():
+                self._problem = "the election ended by a fault in rackwise itself"
+            self._retire()
+            self._leave()
+
+    def _elect(self) -> None:
         while not self._stop.is_set() and self._fatal is None:
             wait_s = _TICK_S
             try:
@@ -210,13 +220,15 @@ class Leadership:
         if self._plan.file is None and self._lease is None:
             self._lease = KafkaLease(self._lease_plan())
             self._lease.start()
-        if self._journal is not None:
-            if isinstance(self._journal.ended, Fatal):
-                self._end(self._journal.ended)
+        journal = self._journal
+        if journal is not None:
+            ended = journal.ended
+            if isinstance(ended, Fatal):
+                self._end(ended)
             elif not self._is_sure():
                 self._retire()
             elif time.monotonic() - self._said > STATE_MS / 1_000:
-                self._say_again(self._journal)
+                self._say_again(journal)
         elif self._former_epoch is not None:
             self._look_for_a_successor(self._former_epoch)
         elif self._plan.file is not None:
@@ -281,15 +293,15 @@ class Leadership:
             journal.append(leader_write(leader))
 
     def _end(self, error: Fatal) -> None:
+        """Nobody may act from now on; whoever runs this agent is told before it is tidied up."""
         self._fatal, self._problem = error, str(error)
-        self._retire()
-        self._leave()
         self._on_fatal(error)
 
-    def _leave(self) -> None:
-        lease, self._lease = self._lease, None
+    def _leave(self, timeout_s: float = _JOIN_S) -> None:
+        with self._lock:
+            lease, self._lease = self._lease, None
         if lease is not None:
-            lease.close()
+            lease.close(timeout_s)
 
     def _leader(self) -> Leader:
         return Leader(

@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 HEARTBEAT_MS = 1_000
 _POLL_S = 0.25
 _RETRY_S = 1.0
 _JOIN_S = 5.0
+_NEWS_MS = 60_000
 
 
 class LeaseState(StrEnum):
@@ -69,7 +71,8 @@ class KafkaLease:
         self._held = False
         self._term = 0
         self._problem: str | None = None
-        self._told_epoch = 0
+        self._problem_ms = 0
+        self._told_epoch = self._committed = 0
         self._thread = threading.Thread(target=self._run, name="rackwise-lease", daemon=True)
 
     def start(self) -> None:
@@ -96,16 +99,16 @@ class KafkaLease:
         self._told_epoch = epoch
 
     def problem(self) -> str | None:
-        """Why the election does not go on, as far as the client says."""
-        return self._problem
+        """What the client said last of why the election does not go on, for as long as that is news."""
+        return self._problem if self._clock_ms() - self._problem_ms <= _NEWS_MS else None
 
-    def close(self) -> None:
-        """Leave the group, so that another is chosen at once; waits a few seconds at most."""
+    def close(self, timeout_s: float = _JOIN_S) -> None:
+        """Leave the group, so that another is chosen at once; waits that long at most."""
         with self._lock:
             self._held = False
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(_JOIN_S)
+            self._thread.join(timeout_s)
 
     def _is_sure(self) -> bool:
         return self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms
@@ -114,15 +117,14 @@ class KafkaLease:
         while not self._stop.is_set():
             try:
                 self._take_part()
-            except KafkaException as error:
-                self._problem = error.args[0].str()
+            except KafkaException as failed:
+                self._say(failed.args[0])
                 self._stop.wait(_RETRY_S)
 
     def _take_part(self) -> None:
         """One membership, until it is closed or in doubt."""
         consumer = Consumer({"client.id": "rackwise", **self._plan.config, "log_level": 0, **self._membership()})
-        committed = 0
-        self._polled_ms = self._clock_ms()
+        self._committed, self._polled_ms = 0, self._clock_ms()
         try:
             consumer.subscribe(
                 [self._plan.topic], on_assign=self._on_assign, on_revoke=self._on_taken, on_lost=self._on_taken
@@ -132,14 +134,23 @@ class KafkaLease:
                 if self._was_away():
                     return
                 error = message.error() if message is not None else None
-                self._problem = error.str() if error is not None else None
-                if self._told_epoch != committed and self._held:
-                    committed = self._told_epoch
-                    consumer.commit(offsets=[TopicPartition(self._plan.topic, 0, 0, str(committed))], asynchronous=True)
+                if error is not None:
+                    self._say(error)
+                if self._told_epoch != self._committed and self._held:
+                    self._committed = self._told_epoch
+                    told = TopicPartition(self._plan.topic, 0, 0, str(self._told_epoch))
+                    consumer.commit(offsets=[told], asynchronous=True)
         finally:
             with self._lock:
                 self._held = False
             consumer.close()
+
+    def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
+        if error is not None:
+            self._committed = 0  # once more, with the next poll
+
+    def _say(self, error: KafkaError) -> None:
+        self._problem, self._problem_ms = error.str(), self._clock_ms()
 
     def _was_away(self) -> bool:
         """Whether the lease ran out while this process did not run; then this assignment counts no more."""
@@ -163,8 +174,10 @@ class KafkaLease:
             with self._lock:
                 self._held = False
 
-    def _membership(self) -> dict[str, str | int | bool]:
+    def _membership(self) -> dict[str, Any]:
         return {
+            "on_commit": self._on_commit,
+            "error_cb": self._say,
             "group.id": self._plan.group,
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": self._plan.session_ms,

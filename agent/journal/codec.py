@@ -20,7 +20,8 @@ VERSION = 1
 SCHEMA_ID = f"urn:rackwise:journal:v{VERSION}"
 MAX_VALUE_BYTES = 900_000
 """Below what a broker takes as one record by default, with room for key and headers."""
-MAX_KEY_BYTES = 1_024
+MAX_KEY_BYTES = 65_536
+"""Kafka takes names of groups of half this length, and keys are made of names."""
 
 
 class UnreadableEntryError(ValueError):
@@ -138,7 +139,7 @@ def _checked(write: Write, entry: Entry) -> bytes:
         data = to_bytes(entry)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"What is to be written under {write.key} is no JSON", why=str(error)) from error
-    if len(data) > MAX_VALUE_BYTES:
+    if len(data) + 2 * len(key_bytes(write.key)) > MAX_VALUE_BYTES:  # the key stands in a header too
         raise BadInput(
             f"What is to be written in the journal under {write.key} is too big",
             why=f"{len(data)} bytes, and a record may have {MAX_VALUE_BYTES}",
