@@ -40,20 +40,18 @@ class Mover:
         traffic: Traffic = no_traffic,
         tick_ms: int = 1_000,
     ) -> None:
-        """``may`` tells whether a new batch may begin now; it is asked before each step, so it must be quick.
+        """``may`` tells whether a new batch may begin now; it is asked before each look, so it must be quick.
 
         ``hand`` and ``journal`` stay the caller's: close them after this.
         """
         self._journal = journal
-        self._may = may
         self._tick_s = tick_ms / 1000
         self._telling = Telling()
-        self._runner = Runner(journal, hand, policy, self._telling, traffic=traffic)
+        self._runner = Runner(journal, hand, policy, self._telling, may=may, traffic=traffic)
         self._inbox: deque[Event] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._resumed = False
-        self._last_may: May | None = None
         self._failure: Exception | None = None
         self._view: View = {}
         self._thread = threading.Thread(target=self._run, name="mover", daemon=True)
@@ -73,7 +71,7 @@ class Mover:
     def status(self) -> Status:
         """Every plan that the journal knows, how far it is, and what stands in the way."""
         failure = self._failure
-        return self._telling.status(self._known(), self._last_may, None if failure is None else str(failure))
+        return self._telling.status(self._known(), self._runner.last_may, None if failure is None else str(failure))
 
     @property
     def busy(self) -> bool:
@@ -116,10 +114,8 @@ class Mover:
         event: Event | None = None
         try:
             if not self._resumed:
-                self._last_may = None
                 self._runner.resume()
                 self._resumed = True
-            self._ask_may()
             while self._inbox:
                 event = self._inbox.popleft()
                 self._runner.hear(event)
@@ -145,12 +141,6 @@ class Mover:
         with suppress(RackwiseError):
             self._view = self._journal.view()
         return self._view
-
-    def _ask_may(self) -> None:
-        may = self._may()
-        if may != self._last_may:
-            self._runner.hear(may)
-            self._last_may = may
 
     def _wait(self) -> None:
         pause_s = self._tick_s if self.busy else SWEEP_S

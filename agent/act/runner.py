@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from agent.act.carrying import carry_out
@@ -33,6 +33,7 @@ from agent.execute.messages import (
     Finish,
     Look,
     Looked,
+    May,
     Result,
     Say,
     Seen,
@@ -76,17 +77,22 @@ class Runner:
         policy: Policy,
         listener: Listener,
         *,
+        may: Callable[[], May],
         traffic: Traffic = no_traffic,
     ) -> None:
+        """``may`` is asked before each look, so that nothing begins on an older permission than what was seen."""
         self._journal = journal
         self._hand = hand
         self._policy = policy
         self._listener = listener
+        self._may = may
         self._traffic = traffic
         self._stopped = threading.Event()
         self._state: State | None = None
         self._told_at = time.monotonic()
         self._appended_at = float("-inf")
+        self.last_may: May | None = None
+        """What the machine was told last; None when it was told nothing since it was resumed."""
 
     def resume(self) -> None:
         """Forget what was known, and go on from what the journal says.
@@ -101,6 +107,7 @@ class Runner:
                 why=str(error),
                 todo="Nothing is moved until the rackwise that wrote it, or a newer one, leads.",
             ) from error
+        self.last_may = None
         self._state, commands = resume(records, self._policy)
         self._told_at = time.monotonic()
         self._work_off(commands)
@@ -165,6 +172,9 @@ class Runner:
             self._write(*writes)
 
     def _look(self, command: Look) -> Looked:
+        if (may := self._may()) != self.last_may:
+            self._step(may)
+            self.last_may = may
         try:
             seen = look(self._hand, command, self._policy.request_timeout_ms, self._traffic)
         except LookFailedError as error:
