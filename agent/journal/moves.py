@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.execute.values import Batch, Change, Debt, End, Plan, Records, Resource, Target
+from agent.execute.values import Batch, Change, Debt, Plan, Records, Resource
 from agent.journal.entry import Entry, View, Write, under
 from agent.typed_json import from_json, to_json
 
@@ -60,13 +60,6 @@ def debts(view: View) -> tuple[Debt, ...]:
     """Our throttles, sorted by resource and key."""
     found = (from_json(Debt, entry.value) for entry in under(view, "throttle"))
     return tuple(sorted(found, key=lambda debt: (debt.resource, debt.key)))
-
-
-def undo(view: View, proposal_id: str) -> tuple[Target, ...]:
-    """What takes an ended plan back: its finished partitions, the other way round, sorted by partition."""
-    done = {it.id: not batch.back for batch in batches(view, proposal_id) for it in batch.ends if it.end is End.DONE}
-    plan = next((plan for plan in plans(view) if plan.proposal_id == proposal_id), None)
-    return () if plan is None else tuple(target.back() for target in plan.targets if done.get(target.id, False))
 
 
 def tidy(view: View) -> tuple[Write, ...]:
