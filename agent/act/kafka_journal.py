@@ -226,6 +226,12 @@ class KafkaJournal:
         self._finish = None
         if isinstance(cause, KafkaException):
             self._check_fatal(cause)
+            if cause.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                raise BadInput(
+                    f"What is to be written in the journal {self._plan.topic} is too big",
+                    why=cause.args[0].str(),
+                    todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
+                ) from cause
             raise unavailable(cause, self._plan.topic) from cause
         if isinstance(cause, BadInput):
             self._ended = cause

@@ -83,8 +83,11 @@ class LeadershipPlan:
             cleanup_policy="delete",
             retention_ms=_DAY_MS,
         )
-        small = (("segment.bytes", "16777216"),)  # only closed segments are compacted
-        journal = replace(lock, name=self.journal_topic, cleanup_policy="compact", retention_ms=-1, configs=small)
+        configs = (
+            ("segment.bytes", "16777216"),  # only closed segments are compacted
+            ("max.message.bytes", "1048588"),
+        )
+        journal = replace(lock, name=self.journal_topic, cleanup_policy="compact", retention_ms=-1, configs=configs)
         return journal, lock, replace(lock, name=self.commands_topic)
 
 
