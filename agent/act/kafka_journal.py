@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from agent.act.journal_topic import Bounds, JournalTopic, Told, forgot, unavailable
 from agent.clock import Clock, system_clock
-from agent.errors import BadInput, Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, Leader, check_cluster, leader_in, leader_write
@@ -232,7 +232,7 @@ class KafkaJournal:
                     why=cause.args[0].str(),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
-            raise unavailable(cause, self._plan.topic) from cause
+            raise _unavailable(cause, self._plan.topic) from cause
         if isinstance(cause, BadInput):
             self._ended = cause
             raise cause
@@ -251,7 +251,10 @@ class KafkaJournal:
 
     def _reread(self) -> None:
         until = _until(self._plan)
-        bounds = self._reader.bounds(until)
+        try:
+            bounds = self._reader.bounds(until)
+        except ConfigError as error:
+            raise _gone(self._plan.topic) from error
         if bounds.topic_id != self._topic_id or bounds.end < self._end:
             self._ended = forgot(self._plan.topic, "it is another topic than it was when this agent began to lead")
             raise self._ended
@@ -301,7 +304,7 @@ class KafkaJournal:
                 call()
         except KafkaException as failed:
             self._check_fatal(failed)
-            raise unavailable(failed, self._plan.topic) from failed
+            raise _unavailable(failed, self._plan.topic) from failed
 
     def _check_fatal(self, failed: KafkaException) -> None:
         """Raises FencedOut, or Fatal, when this writer can never write again."""
@@ -334,6 +337,16 @@ def fenced_out(topic: str, why: str) -> FencedOut:
     return FencedOut(
         "Another agent took over", why=f"the journal {topic} has a newer writer ({why})", todo="Start this one again."
     )
+
+
+def _unavailable(failed: KafkaException, topic: str) -> JournalUnavailable:
+    found = unavailable(failed, topic)
+    return found if isinstance(found, JournalUnavailable) else _gone(topic)
+
+
+def _gone(topic: str) -> JournalUnavailable:
+    """For a topic that was there when this writer began; should it come back, it has forgotten."""
+    return JournalUnavailable(f"The journal {topic} is gone", why="somebody deleted the topic")
 
 
 def _check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) -> None:
