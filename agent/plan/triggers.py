@@ -5,10 +5,10 @@ whether they have (KIP-441); or the group's own rack-aware assignor would be giv
 its data (KIP-881, KIP-925). Standbys that fall behind for ever are a reason where the settings allow it.
 
 Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eager groups (a rebalance stops every
-member), for static members (who asked for the opposite), for groups that are rebalancing, rolling or warming up, for a
-gain that rests on an unknown rack or selector, or for one below the thresholds. What counts is the gain that the
-group's own assignor is predicted to bring. Only where that cannot be told the optimum stands in for it, and the
-sentence says so.
+member) and for static members (who asked for the opposite) unless the settings allow it, for groups that are
+rebalancing, rolling or warming up, for a gain that rests on an unknown rack or selector, or for one below the
+thresholds. What counts is the gain that the group's own assignor is predicted to bring. Only where that cannot be told
+the optimum stands in for it, and the sentence says so.
 """
 
 from __future__ import annotations
@@ -278,11 +278,12 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
         return Unplanned.UNSTABLE
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
         return Unplanned.UNSTABLE
-    if any(member.instance_id is not None for member in group.members):
+    allowed = limits.execute.for_group(group.id)
+    if not allowed.allow_static and any(member.instance_id is not None for member in group.members):
         return Unplanned.STATIC
-    if group.assignor not in COOPERATIVE:
-        return Unplanned.EAGER if group.assignor in EAGER else Unplanned.NO_LEVER
-    return None
+    if group.assignor in EAGER:
+        return None if allowed.allow_eager else Unplanned.EAGER
+    return None if group.assignor in COOPERATIVE else Unplanned.NO_LEVER
 
 
 def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:

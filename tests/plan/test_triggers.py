@@ -10,7 +10,7 @@ from agent.detect import detect
 from agent.detect.assessment import Detection
 from agent.detect.finding import FindingReason
 from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits
+from agent.limits_execute import ExecuteLimits, TriggerLimits
 from agent.memory import Memory
 from agent.memory.values import CopyMemory, StreamsMemory
 from agent.model.snapshot import GroupKind, LagSource, Range, Role, TaskCopy
@@ -81,6 +81,23 @@ def test_no_rebalance_where_it_harms_or_may_not_help(built, limits, why):
     plan = planned(built, limits)
     assert plan.triggers == ()
     assert dict(plan.unplanned)[WORSE] is why
+
+
+@pytest.mark.parametrize(
+    ("built", "allowed"),
+    [
+        pytest.param(
+            two_partitions().group("g", *swapped(), assignor="range"), TriggerLimits(allow_eager=True), id="eager"
+        ),
+        pytest.param(
+            two_partitions().group("g", *swapped(instance_id="i")), TriggerLimits(allow_static=True), id="static"
+        ),
+    ],
+)
+def test_what_is_refused_by_default_may_be_allowed_for_a_group(built, allowed):
+    limits = Limits(execute=ExecuteLimits(group_triggers={"g": allowed}))
+    (trigger,) = planned(built, limits).triggers
+    assert trigger.moves == ((tp("t-0"), "m1", "m2"), (tp("t-1"), "m2", "m1"))
 
 
 @pytest.mark.parametrize("kind", [GroupKind.CONSUMER, GroupKind.STREAMS])
