@@ -48,7 +48,7 @@ def work_on_batch(view: View) -> Decision | None:
         _record(view, batch, plan, statuses)
         or _give_up(view, batch, plan)
         or (_prepare(view, batch, plan, statuses) if batch.state is BatchState.INTENT else None)
-        or (_send_again(view, batch, statuses) if batch.state is BatchState.SENT else None)
+        or (_send_again(view, batch, plan, statuses) if batch.state is BatchState.SENT else None)
         or _repace(view, batch, statuses)
         or Decision(wait_for=_waiting(view, batch, statuses))
     )
@@ -199,12 +199,12 @@ def _throttle_again(view: View, plan: Plan, missing: tuple[Debt, ...]) -> Decisi
     return Decision(Append(again, Configure(tuple(setting(debt) for debt in again))))
 
 
-def _send_again(view: View, batch: Batch, statuses: dict[Target, Status]) -> Decision | None:
+def _send_again(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision | None:
     """Ask again for what the controller took no notice of; when all is answered, say so."""
     held = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
     quiet = {target: it for target, it in statuses.items() if it is Status.BEFORE and target.id not in held}
     ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]
-    if ready and view.weak(quiet) is None:
+    if ready and view.weak(plan.targets) is None:
         again = batch._replace(sendings=batch.sendings + 1)
         return Decision(Append((again,), _alter(ready)))
     if quiet or any(target.id in view.state.unsure or it is Status.UNSEEN for target, it in statuses.items()):

@@ -11,6 +11,7 @@ becomes is worked out once.
 from __future__ import annotations
 
 from collections import deque
+from random import Random
 from typing import Any, NamedTuple, cast
 
 from tests.execute.invariants import broken
@@ -50,6 +51,30 @@ def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Found:
                 parents[key] = (packed, label)
                 queue.append(key)
     return Found(len(parents), complete=len(parents) < most)
+
+
+def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Found:
+    """Go that many random ways, each as long as something may happen; reaches what lies too deep for `explore`."""
+    random, world, numbers = Random(seed), World(scenario), Numbers()
+    known: set[Packed] = set()
+    ending: set[Packed] = set()
+    for _ in range(runs):
+        system, trace = world.start(), ["start"]
+        for _ in range(longest):
+            violation = broken(system, scenario)
+            if violation:
+                return Found(len(known), complete=False, violation=violation, trace=tuple(trace))
+            known.add(numbers.pack(system))
+            ways = list(world.following(system))
+            if not ways or all(after == system for _, after in ways):
+                break
+            # Faults are rare, so that they also happen late.
+            weights = [8 if after.left == system.left else 1 for _, after in ways]
+            label, system = random.choices(ways, weights)[0]
+            trace.append(label)
+        if violation := _walk(world, numbers, system, ending):
+            return Found(len(known), complete=False, violation=violation, trace=tuple(trace))
+    return Found(len(known), complete=False)
 
 
 def _walk(world: World, numbers: Numbers, start: System, ending: set[Packed]) -> str:

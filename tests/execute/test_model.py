@@ -18,7 +18,7 @@ from agent.execute.values import (
 from assignors.problem import TopicPartition
 from tests.execute import bugs
 from tests.execute.abstract import Cluster, a_part
-from tests.execute.explorer import Found, explore
+from tests.execute.explorer import Found, explore, wander
 from tests.execute.system import Left, Scenario
 
 DRILL_STATES = int(os.environ.get("RACKWISE_MODEL_STATES", "1100000"))
@@ -76,31 +76,48 @@ def test_an_agent_that_thaws_beside_a_new_leader_does_no_harm():
     assert sound(explore(moving(Left(freezes=1)), most=9_000))
 
 
+EVERYTHING = Left(
+    crashes=1,
+    freezes=1,
+    losses=1,
+    brokers=1,
+    foreign=1,
+    throttles=1,
+    deletions=1,
+    min_isr=1,
+    delays=1,
+    words=words(Word.CANCEL, Word.ROLLBACK),
+)
+"""More faults together than a bad night has."""
+
+
 @pytest.mark.drill
 @pytest.mark.timeout(3600)
 def test_a_million_states_with_everything_at_once():
-    """Two partitions, and more faults together than a bad night has."""
-    left = Left(
-        crashes=1,
-        freezes=1,
-        losses=1,
-        brokers=1,
-        foreign=1,
-        throttles=1,
-        deletions=1,
-        min_isr=1,
-        delays=1,
-        words=words(Word.CANCEL, Word.ROLLBACK),
-    )
-    found = explore(moving(left, partitions=2), most=DRILL_STATES)
+    found = explore(moving(EVERYTHING, partitions=2), most=DRILL_STATES)
     assert sound(found)
     assert found.states >= DRILL_STATES
+
+
+@pytest.mark.parametrize("settings", [(), THEIRS], ids=["alone", "beside throttles of others"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_nights_end_well(seed, settings):
+    assert sound(wander(moving(EVERYTHING, partitions=2, settings=settings), seed, runs=60))
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_many_random_nights_end_well(seed):
+    more = EVERYTHING._replace(crashes=2, losses=3, brokers=2, words=frozenset(Word))
+    assert sound(wander(moving(more, partitions=2, settings=THEIRS), seed, runs=2_000))
 
 
 DEEP = [
     pytest.param(moving(Left(freezes=1, crashes=1)), id="frozen and killed"),
     pytest.param(moving(Left(freezes=1, losses=1)), id="frozen, and an answer lost"),
     pytest.param(moving(Left(brokers=1), partitions=2), id="a broker is killed while two partitions move"),
+    pytest.param(moving(Left(min_isr=1, losses=1), partitions=2), id="min ISR is raised, and a controller is busy"),
     pytest.param(moving(Left(foreign=1, crashes=1)), id="someone else moves it, and we are killed"),
     pytest.param(moving(Left(deletions=1, crashes=1)), id="the topic goes, and we are killed"),
     pytest.param(moving(Left(words=words(Word.ROLLBACK), crashes=1)), id="rolled back and killed"),
