@@ -7,22 +7,21 @@ whose answer is missing nothing is written before the topic told what became of 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from agent.act.journal_topic import Bounds, JournalTopic, Told, forgot, unavailable
+from agent.act.journal_topic import JournalTopic, forgot, unavailable
+from agent.act.kafka_journal_plan import KafkaJournalPlan, check, client_settings, writer_settings
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
 from agent.journal.entry import View, Write
-from agent.journal.leader import LEADER, Leader, check_cluster, leader_in, leader_write
+from agent.journal.leader import LEADER, leader_in, leader_write
 from agent.record.cloud_events import headers, source
 
 ENTRY = "rackwise.journal.entry.v1"
@@ -33,32 +32,9 @@ _FENCED = (
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
 )
-_TRANSACTION_TIMEOUT_MS = 60_000
 _PAUSE_S = 0.1
 _PATIENCE = 3
 _CLOSE_S = 1.0
-_SILENT = logging.getLogger("rackwise.kafka-journal")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaJournalPlan:
-    """Where the journal stands, and who writes it."""
-
-    config: Mapping[str, str | int] = field(repr=False)
-    """confluent-kafka's configuration of the executor; it may hold secrets."""
-    leader: Leader
-    """Who writes, and for which cluster."""
-    prefix: str = "rackwise"
-    topic: str = "rackwise.journal"
-    deadline_ms: int = 10_000
-    """Longest that one append may take, and one part of the opening."""
-
-    @property
-    def transactional_id(self) -> str:
-        """The one id of everybody who writes this cluster's journal."""
-        return f"{self.prefix}-exec-{self.leader.cluster}"
 
 
 class KafkaJournal:
@@ -69,7 +45,7 @@ class KafkaJournal:
         self._producer = producer
         self._clock = clock
         self._lock = threading.RLock()
-        self._reader = JournalTopic(_client(plan), plan.topic, plan.prefix)
+        self._reader = JournalTopic(client_settings(plan), plan.topic, plan.prefix)
         self._topic_id = ""
         self._view: View = {}
         self._epoch = 0
@@ -90,16 +66,16 @@ class KafkaJournal:
         anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        reader = JournalTopic(_client(plan), plan.topic, plan.prefix)
+        reader = JournalTopic(client_settings(plan), plan.topic, plan.prefix)
         until = _until(plan)
         try:
             bounds = reader.bounds(until)
             reader.check_kept(until)
             # Who is to be fenced may have left a transaction open: only what is decided can be read before.
-            _check(plan, bounds, reader.read(bounds.decided, until), least_epoch)
+            check(plan, bounds, reader.read(bounds.decided, until), least_epoch)
         finally:
             reader.close()
-        journal = cls(plan, Producer({**_client(plan), **_writing(plan)}), clock)
+        journal = cls(plan, Producer({**client_settings(plan), **writer_settings(plan)}), clock)
         try:
             journal._begin(least_epoch)
         except BaseException:
@@ -154,7 +130,7 @@ class KafkaJournal:
         until = _until(plan)
         bounds = self._reader.bounds(until)
         told = self._reader.read(bounds.end, until)
-        _check(plan, bounds, told, least_epoch)
+        check(plan, bounds, told, least_epoch)
         self._topic_id, self._view, self._end = bounds.topic_id, told.view, told.end
         self._epoch = max(told.newest_epoch, least_epoch) + 1
         now_ms = self._clock().wall_ms
@@ -222,7 +198,15 @@ class KafkaJournal:
 
     def _take_back(self, cause: Exception) -> None:
         """Abort, then raise: nothing of it is written, whenever the abort comes to its end."""
-        self._calls(lambda: self._abort(_until(self._plan)))
+        cause = self._told(cause)
+        try:
+            self._calls(lambda: self._abort(_until(self._plan)))
+        except FencedOut:
+            raise
+        except Fatal as ended:  # a refused write leaves the client no way to abort: the refusal is the reason
+            if isinstance(cause, KafkaException):
+                ended.why = f"{cause.args[0].str()}; {ended.why}"
+            raise
         self._finish = None
         if isinstance(cause, KafkaException):
             self._check_fatal(cause)
@@ -237,6 +221,15 @@ class KafkaJournal:
             self._ended = cause
             raise cause
         raise JournalUnavailable(f"The journal {self._plan.topic} could not be written", why=str(cause)) from cause
+
+    def _told(self, cause: Exception) -> Exception:
+        """A refused write is told to its records as purged only; the client says why when it is asked to commit."""
+        if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 as above
+            try:
+                self._producer.commit_transaction(_PAUSE_S)  # of a transaction that has failed: it cannot
+            except KafkaException as told:
+                return told
+        return cause
 
     def _settle(self) -> None:
         """After this the view is certain, and a transaction may begin."""
@@ -349,43 +342,5 @@ def _gone(topic: str) -> JournalUnavailable:
     return JournalUnavailable(f"The journal {topic} is gone", why="somebody deleted the topic")
 
 
-def _check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) -> None:
-    """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
-    if bounds.first > 0:
-        raise forgot(plan.topic, f"its first {bounds.first} offsets are gone")
-    if told.newer:
-        raise BadInput(
-            f"The journal {plan.topic} is only read, not written, and nothing is done",
-            why=f"a newer rackwise wrote it ({told.newer[0]})",
-            todo="Bring this agent to the same version.",
-        )
-    if told.unreadable:
-        raise BadInput(
-            f"The journal {plan.topic} cannot be gone on with",
-            why=f"{len(told.unreadable)} of its keys hold no entries: {told.unreadable[0]}",
-            todo="Look who else may write the topic, and delete these keys.",
-        )
-    check_cluster(told.view, plan.leader.cluster, plan.topic)
-    if told.newest_epoch < least_epoch:
-        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, and epoch {least_epoch} has been")
-
-
 def _until(plan: KafkaJournalPlan) -> float:
     return time.monotonic() + plan.deadline_ms / 1_000
-
-
-def _client(plan: KafkaJournalPlan) -> dict[str, str | int]:
-    # The library's own log lines would stand between ours on stderr; causes come with its errors.
-    return {"client.id": "rackwise", **plan.config, "log_level": 0}
-
-
-def _writing(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:
-    return {
-        "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
-        "transactional.id": plan.transactional_id,
-        "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
-        "message.timeout.ms": min(_TRANSACTION_TIMEOUT_MS, plan.deadline_ms),
-        "linger.ms": 0,
-        "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
-        "compression.type": "lz4",
-    }

@@ -25,7 +25,8 @@ from agent.act.file_journal import FileJournal, read_file
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
 from agent.act.journal_topic import JournalTopic, read_journal_topic
-from agent.act.kafka_journal import KafkaJournal, KafkaJournalPlan, fenced_out
+from agent.act.kafka_journal import KafkaJournal, fenced_out
+from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, told_epoch
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View

@@ -11,7 +11,8 @@ from uuid import uuid4
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.act.journal_topic import JournalTopic, Told
-from agent.act.kafka_journal import KafkaJournal, KafkaJournalPlan
+from agent.act.kafka_journal import KafkaJournal
+from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.act.leadership import LeadershipPlan
 from agent.journal.entry import Write
 from agent.journal.leader import Leader

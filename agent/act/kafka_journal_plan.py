@@ -1,0 +1,75 @@
+"""A journal in Kafka before it is opened: where it stands, how its clients are set, and whether it can be believed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent.act.journal_topic import Bounds, Told, forgot
+from agent.errors import BadInput
+from agent.journal.leader import Leader, check_cluster
+
+_TRANSACTION_TIMEOUT_MS = 60_000
+_SILENT = logging.getLogger("rackwise.kafka-journal")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaJournalPlan:
+    """Where the journal stands, and who writes it."""
+
+    config: Mapping[str, str | int] = field(repr=False)
+    """confluent-kafka's configuration of the executor; it may hold secrets."""
+    leader: Leader
+    """Who writes, and for which cluster."""
+    prefix: str = "rackwise"
+    topic: str = "rackwise.journal"
+    deadline_ms: int = 10_000
+    """Longest that one append may take, and one part of the opening."""
+
+    @property
+    def transactional_id(self) -> str:
+        """The one id of everybody who writes this cluster's journal."""
+        return f"{self.prefix}-exec-{self.leader.cluster}"
+
+
+def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) -> None:
+    """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
+    if bounds.first > 0:
+        raise forgot(plan.topic, f"its first {bounds.first} offsets are gone")
+    if told.newer:
+        raise BadInput(
+            f"The journal {plan.topic} is only read, not written, and nothing is done",
+            why=f"a newer rackwise wrote it ({told.newer[0]})",
+            todo="Bring this agent to the same version.",
+        )
+    if told.unreadable:
+        raise BadInput(
+            f"The journal {plan.topic} cannot be gone on with",
+            why=f"{len(told.unreadable)} of its keys hold no entries: {told.unreadable[0]}",
+            todo="Look who else may write the topic, and delete these keys.",
+        )
+    check_cluster(told.view, plan.leader.cluster, plan.topic)
+    if told.newest_epoch < least_epoch:
+        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, and epoch {least_epoch} has been")
+
+
+def client_settings(plan: KafkaJournalPlan) -> dict[str, str | int]:
+    """For a client that reads, or asks."""
+    # The library's own log lines would stand between ours on stderr; causes come with its errors.
+    return {"client.id": "rackwise", **plan.config, "log_level": 0}
+
+
+def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:
+    """What the writer's client has beside them."""
+    return {
+        "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
+        "transactional.id": plan.transactional_id,
+        "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+        "message.timeout.ms": min(_TRANSACTION_TIMEOUT_MS, plan.deadline_ms),
+        "linger.ms": 0,
+        "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
+        "compression.type": "lz4",
+    }
