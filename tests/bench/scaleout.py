@@ -27,7 +27,7 @@ from config.settings import Settings
 from tests.eye import settings_for
 from tests.probing.live import Followed, Restoring, at_rest, driver_of
 
-APPLICATION, ALONE, TOPIC = "growing", "growing-alone", "parcels"
+APPLICATION = "growing"
 TASKS = 12
 ACCEPTABLE = 1_000
 MAX_WARMUPS = 2
@@ -67,51 +67,67 @@ def main() -> int:
     parser.add_argument("--alone", action="store_true", help="measure one round of the application alone beside it")
     parser.add_argument("--records", type=int, default=90_000, help="written ahead, over nine tasks")
     parser.add_argument("--rate", type=int, default=800, help="records per second that the new instance restores")
+    parser.add_argument("--estimate", action="store_true", help="do not tell rackwise the application's endpoint")
     arguments = parser.parse_args()
     with EmbeddedCluster.start(ClusterSpec(), on_progress=say) as cluster:
-        outcome = measure(cluster, records=arguments.records, rate=arguments.rate, alone=arguments.alone)
+        outcome = measure(
+            cluster,
+            records=arguments.records,
+            rate=arguments.rate,
+            alone=arguments.alone,
+            endpoint=not arguments.estimate,
+        )
     report(outcome)
     return 0 if outcome.followed.seconds <= outcome.bound_s else 1
 
 
-def measure(cluster: EmbeddedCluster, *, records: int, rate: int, alone: bool = False, floor: str = "10s") -> Outcome:
-    """Grow the application on that cluster by one instance and see it through to balance."""
+def measure(
+    cluster: EmbeddedCluster,
+    *,
+    records: int,
+    rate: int,
+    name: str = APPLICATION,
+    alone: bool = False,
+    floor: str = "10s",
+    endpoint: bool = True,
+) -> Outcome:
+    """Grow the application of that name on that cluster by one instance and see it through to balance."""
     with Workload.start(
-        cluster.bootstrap_servers, plan=lambda facts: plan(facts, records=records, alone=alone), on_progress=say
+        cluster.bootstrap_servers, plan=lambda facts: plan(facts, name, records=records, alone=alone), on_progress=say
     ) as work:
         work.wait_settled()
-        with driver_of(settings_of(cluster, work, floor=floor), APPLICATION, say) as driver:
+        with driver_of(settings_of(cluster, work, floor=floor, endpoint=endpoint), name, say) as driver:
             before = driver.settle()
             began = time.monotonic()
-            work.scale_out(APPLICATION, "c", restore_records_per_s=rate)
+            work.scale_out(name, "c", restore_records_per_s=rate)
             if alone:
-                work.scale_out(ALONE, "c", restore_records_per_s=rate)
+                work.scale_out(_alone(name), "c", restore_records_per_s=rate)
 
             def ended(cycle: Cycle, decision: Decision) -> bool:
-                return at_rest(decision) and driver.processes(cycle) > before
+                return at_rest(decision) and len(driver.processes(cycle)) > len(before)
 
-            with Restoring(work, APPLICATION, ACCEPTABLE) as restoring:
+            with Restoring(work, name, ACCEPTABLE) as restoring:
                 followed = driver.follow(began, ended, within_s=MOST_S)
-        alone_s = _first_round_alone(work, began) if alone else None
+        alone_s = _first_round_alone(work, _alone(name), began) if alone else None
     return Outcome(followed, restoring.seconds, alone_s)
 
 
 def plan(
-    facts: ClusterFacts, *, records: int, alone: bool = False, standbys: int = 0, instances: int = 2
+    facts: ClusterFacts, name: str, *, records: int, alone: bool = False, standbys: int = 0, instances: int = 2
 ) -> WorkloadPlan:
     """Nine tasks with the latest record of each key, and three that count by region."""
-    names = (APPLICATION, ALONE) if alone else (APPLICATION,)
+    names, topic = (name, _alone(name)) if alone else (name,), f"{name}-parcels"
     return WorkloadPlan(
-        topics=(TopicPlan(name=TOPIC, replicas=spread(facts.racks, TASKS - 3, 2)),),
-        loads=(LoadPlan(topic=TOPIC, records_per_s=50, value_bytes=100, skew=0, preload_records=records),),
-        streams=tuple(_application(name, ("a", "b", "c")[:instances], standbys) for name in names),
+        topics=(TopicPlan(name=topic, replicas=spread(facts.racks, TASKS - 3, 2)),),
+        loads=(LoadPlan(topic=topic, records_per_s=50, value_bytes=100, skew=0, preload_records=records),),
+        streams=tuple(_application(one, topic, ("a", "b", "c")[:instances], standbys) for one in names),
     )
 
 
-def _application(name: str, racks: tuple[str, ...], standbys: int) -> StreamsPlan:
+def _application(name: str, topic: str, racks: tuple[str, ...], standbys: int) -> StreamsPlan:
     return StreamsPlan(
         application=name,
-        topology=TopologyPlan(input=TOPIC, region_partitions=3),
+        topology=TopologyPlan(input=topic, region_partitions=3),
         racks=racks,
         tagged=False,
         settings={
@@ -124,22 +140,28 @@ def _application(name: str, racks: tuple[str, ...], standbys: int) -> StreamsPla
     )
 
 
-def settings_of(cluster: EmbeddedCluster, work: Workload, *, floor: str = "10s") -> Settings:
-    """What the owner of the application would set."""
-    app = next(one for one in work.plan.streams if one.application == APPLICATION)
-    told = {f"groups.{APPLICATION}.{name}": value for name, value in app.settings.items()}
-    del told[f"groups.{APPLICATION}.replication.factor"]
-    told[f"groups.{APPLICATION}.application.endpoints"] = work.lags_url(APPLICATION)
+def settings_of(cluster: EmbeddedCluster, work: Workload, *, floor: str = "10s", endpoint: bool = True) -> Settings:
+    """What the owner of the first application would set."""
+    app = work.plan.streams[0]
+    of_app = f"groups.{app.application}"
+    told = {f"{of_app}.{name}": value for name, value in app.settings.items()}
+    del told[f"{of_app}.replication.factor"]
+    if endpoint:
+        told[f"{of_app}.application.endpoints"] = work.lags_url(app.application)
     return settings_for(cluster.bootstrap_servers, **told, **{"probing.floor": floor})
 
 
-def _first_round_alone(work: Workload, began: float) -> float:
+def _alone(name: str) -> str:
+    return f"{name}-alone"
+
+
+def _first_round_alone(work: Workload, name: str, began: float) -> float:
     """Seconds until the instance that came last in the application alone runs its first task."""
     say("balanced with rackwise; now waiting for the first round of the application alone")
-    name = work.instances(ALONE)[-1]
-    while not _runs(work.java.assignment, name):
+    newcomer = work.instances(name)[-1]
+    while not _runs(work.java.assignment, newcomer):
         if time.monotonic() - began > 2 * INTERVAL_S:
-            raise TimeoutError(f"{ALONE} promoted nothing within {2 * INTERVAL_S} s")
+            raise TimeoutError(f"{name} promoted nothing within {2 * INTERVAL_S} s")
         time.sleep(1.0)
     return time.monotonic() - began
 

@@ -77,8 +77,8 @@ class Driver:
         self._trigger = Trigger(hand, self._journal, system_clock, self._limits.execute)
         self._anchors: Anchors = NO_ANCHORS
 
-    def settle(self, *, within_s: float = 60.0) -> int:
-        """Look until nothing warms up; the number of its processes."""
+    def settle(self, *, within_s: float = 60.0) -> frozenset[str]:
+        """Look until nothing warms up; its processes."""
         cycle = self._eye.until(
             lambda cycle: at_rest(self._decide(cycle)), f"{self._application} at rest", within_s=within_s
         )
@@ -100,10 +100,10 @@ class Driver:
             delay_ms = next_look_ms([decision], cycle.snapshot.monotonic_ms, poll_ms=POLL_MS, acted=acted)
             time.sleep((POLL_MS if delay_ms is None else delay_ms) / 1000)
 
-    def processes(self, cycle: Cycle) -> int:
-        """How many the application has, as the cycle shows it."""
+    def processes(self, cycle: Cycle) -> frozenset[str]:
+        """Ids of those that the cycle shows; empty while the application rebalances."""
         group = cycle.snapshot.groups.get(self._application)
-        return len(group.processes) if isinstance(group, StreamsGroup) else 0
+        return frozenset(one.id for one in group.processes) if isinstance(group, StreamsGroup) else frozenset()
 
     def _look(self) -> Cycle:
         cycle = self._eye.look(planning=True)
@@ -122,11 +122,11 @@ class Driver:
         return past.get(self._application, ())
 
     def _carry_out(self, cycle: Cycle, decision: TriggerNow, began: float, followed: Followed) -> bool:
-        proposal = next(
-            one
-            for one in cycle.proposals
-            if one.reason is ProposalReason.WARMUP_PROMOTABLE and one.subject.name == self._application
-        )
+        proposals = [one for one in cycle.proposals if one.reason is ProposalReason.WARMUP_PROMOTABLE]
+        proposal = next((one for one in proposals if one.subject.name == self._application), None)
+        if proposal is None:
+            self._say(f"not proposed: {decision.sentence}")
+            return False
         why = refusal(proposal, cycle.snapshot, cycle.before, self._journal.view(), self._limits)
         if why is not None:
             self._say(f"refused: {why.sentence}")
