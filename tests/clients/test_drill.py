@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -135,5 +136,8 @@ def test_beside_the_demos_workload(demo_lab: Lab, client: str) -> None:
     own = [cost for about, cost in crossing.items() if about.startswith("own ")]
     assert crossing["optimal"] == 0
     assert crossing["range"] < crossing["own range"]
-    # What the sticky ones leave depends on who joined first (test_figures): at most 5 on these brokers.
-    assert all(crossing[name] <= 5 < min(own) for name in DROP_IN[client] if name.endswith("sticky"))
+    assert crossing["optimal"] < min(own)
+    # What the sticky ones leave depends on who joined first (test_figures): at most 5 on these brokers. The libraries'
+    # own depend on it too, and may be as lucky once; on the whole ours leave less.
+    assert all(crossing[name] <= 5 for name in DROP_IN[client] if name.endswith("sticky"))
+    assert fmean(crossing[name] for name in DROP_IN[client]) < fmean(own)
