@@ -140,8 +140,8 @@ class Driver:
 
 
 def at_rest(decision: Decision) -> bool:
-    """Whether the application is stable and nothing warms up."""
-    return isinstance(decision, Off) and decision.reason in (OffReason.NO_WARMUPS, OffReason.NOTHING_WANTED)
+    """Whether the application is stable and nothing warms up; between two rounds its leader only sets no time yet."""
+    return isinstance(decision, Off) and decision.reason is OffReason.NO_WARMUPS
 
 
 class Restoring:
