@@ -28,7 +28,7 @@ LAG_RATE = 700
 def test_a_small_application_that_grows_is_balanced_without_waiting_for_its_interval(
     demo_cluster: EmbeddedCluster,
 ) -> None:
-    outcome = measure(demo_cluster, records=13_500, rate=2_000, name="growing-small", floor="3s")
+    outcome = measure(demo_cluster, records=13_500, rate=2_000, name="growing-small", floor="6s")
     report(outcome)
     assert outcome.followed.rounds
     assert outcome.followed.vain == 0
