@@ -1,8 +1,8 @@
 """Reuse row by row: what a pure function made of each row last time, where the row is still the same.
 
 `Memo.of` asks for a key, inputs and a closure per subject; with ten thousand subjects that alone would be a fifth of a
-quiet cycle. Here all rows are compared with last time's at once, place by place and in C; only rows that differ from
-what stood in their place are asked for their key.
+quiet cycle. Here all rows are compared with last time's at once, place by place and in C; only rows that differ are
+asked for their keys, and all of them only where one came or went.
 
 Invariant: as `Memo`'s: a value is reused only for an equal row under an equal context, so reuse can never change a
 result.
@@ -21,6 +21,7 @@ Row = TypeVar("Row")
 Value = TypeVar("Value")
 _Kept = tuple[Sequence[Any], Sequence[Any]]
 """Rows of last time, and what was made of them."""
+_NO_ROW = object()
 
 
 def each(
@@ -34,23 +35,30 @@ def each(
 ) -> list[Value]:
     """``compute(row)`` for every row, in order. Keys are unique; ``context`` is what else ``compute`` looks at."""
     kept: list[_Kept] = memo.of(("each", name), context, lambda: [((), ())])
-    rows_before, values_before = kept[0]
+    before, known = kept[0]
     now = list(rows)
-    values: list[Any] = [*values_before[: len(now)], *[None] * (len(now) - len(values_before))]
-    moved: dict[Hashable, tuple[Any, Any]] | None = None
-    for place in (*_differing(rows_before, now), *range(len(rows_before), len(now))):
-        row = now[place]
-        if place < len(rows_before) and key(rows_before[place]) == key(row):
-            values[place] = compute(row)
-            continue
-        if moved is None:  # something came or went, so that others stand elsewhere
-            moved = {key(old): (old, value) for old, value in zip(rows_before, values_before, strict=True)}
-        old, value = moved.get(key(row), (None, None))
-        values[place] = value if old is not None and (old is row or old == row) else compute(row)
+    changed = _differing(before, now) if len(before) == len(now) else None
+    if changed is None or any(key(before[place]) != key(now[place]) for place in changed):
+        before, known = _aligned(kept[0], now, key)  # something came or went, so that others stand elsewhere
+        changed = _differing(before, now)
+    values: list[Any] = list(known)
+    for place in changed:
+        values[place] = compute(now[place])
     kept[0] = now, tuple(values)
     return values
 
 
+def _aligned(kept: _Kept, now: Sequence[Row], key: Callable[[Row], Hashable]) -> _Kept:
+    """What is kept of each row's key, in the order of the rows; nothing equals the row of a new key."""
+    rows, values = kept
+    place_of = dict(zip(map(key, rows), count()))
+    places = list(map(place_of.get, map(key, now)))
+    return (
+        [_NO_ROW if place is None else rows[place] for place in places],
+        [None if place is None else values[place] for place in places],
+    )
+
+
 def _differing(before: Sequence[Any], now: Sequence[Any]) -> list[int]:
-    """Places of both that hold different rows. In tuples of one an object that is the same is not looked into."""
+    """Places that hold different rows. In tuples of one an object that is the same is not looked into."""
     return list(compress(count(), map(ne, zip(before), zip(now))))

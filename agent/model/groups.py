@@ -12,7 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import partial
-from operator import itemgetter
+from itertools import compress
+from operator import itemgetter, not_
 from typing import NamedTuple
 
 from agent.decode.values import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, DecodedGroup, DecodedGroups, StreamsAssignment
@@ -60,23 +61,21 @@ def groups_of(
     names = _Names(observation, topics, memo)
     found: dict[str, Group] = {}
     offsets: dict[str, OffsetFacts] = {}
-    settled = []
-    for group in decoded.groups:
+    plain = each(memo, "plain", decoded.groups, _raw_id, _is_plain)
+    for group in compress(decoded.groups, map(not_, plain)):
         raw = group.raw
         if raw.state != "Stable" or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
             was = raw.group_id in memory.streams
             found[raw.group_id] = memo.of(
                 ("unsettled", raw.group_id), (group, was, racks), partial(_unsettled, group, racks, was_streams=was)
             )
-        elif raw.protocol == STREAMS_PROTOCOL:
+        else:
             hint, own = limits.group(raw.group_id).topology, names.of(group)
             make = partial(classic_streams_group, group, own, hint, racks)
             found[raw.group_id], offsets[raw.group_id] = memo.of(
                 ("stream", raw.group_id), (group, own, hint, racks), make
             )
-        else:
-            settled.append(group)
-    consumers = each(memo, "classic", settled, lambda group: group.raw.group_id, classic, context=(racks,))
+    consumers = each(memo, "classic", compress(decoded.groups, plain), _raw_id, classic, context=(racks,))
     consumers += each(memo, "consumer", observation.consumer_groups, _ID, consumer, context=(racks,))
     found.update([(group.id, group) for group in consumers])
     for streams in observation.streams_groups:
@@ -90,6 +89,16 @@ def groups_of(
     by_id = memo.of(("groups",), (groups,), lambda: {group.id: group for group in sorted(groups, key=_ID)})
     before[0] = by_id
     return Groups(by_id, offsets)
+
+
+def _raw_id(group: DecodedGroup) -> str:
+    return group.raw.group_id
+
+
+def _is_plain(group: DecodedGroup) -> bool:
+    """Whether it shows members that are plain consumers."""
+    raw = group.raw
+    return raw.state == "Stable" and raw.protocol_type == CONSUMER_PROTOCOL_TYPE and raw.protocol != STREAMS_PROTOCOL
 
 
 class _Names:
