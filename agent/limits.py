@@ -150,16 +150,20 @@ class Limits:
 
     def excludes_topic(self, topic: str) -> bool:
         """True for a topic that the settings leave out; rackwise's own topics are left out unless asked for."""
-        return self._own(topic) or any_of(self.exclude_topics).fullmatch(topic) is not None
+        return self._own(topic) or _matches(topic, self.exclude_topics)
 
     def excludes_group(self, group_id: str) -> bool:
         """True for a group that the settings leave out; rackwise's own groups are left out like its topics."""
-        return self._own(group_id) or any_of(self.exclude_groups).fullmatch(group_id) is not None
+        return self._own(group_id) or _matches(group_id, self.exclude_groups)
 
     def _own(self, name: str) -> bool:
         if self.include_own_topics or not name.startswith(self.own_prefix):
             return False
         return name[len(self.own_prefix) : len(self.own_prefix) + 1] in ("", ".", "-", "_")
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return bool(patterns) and any_of(patterns).fullmatch(name) is not None
 
 
 @lru_cache(maxsize=64)

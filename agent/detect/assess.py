@@ -37,10 +37,10 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     bits = bits_of(snapshot, memo)
     groups, names = snapshot.groups.values(), topics_by_group(snapshot, memo).values()
     sights = _sights(snapshot, bits, memo)
-    read: dict[RackBits, set[str]] = {}
-    for topics, sight in zip(names, sights, strict=True):
-        read.setdefault(sight, set()).update(topics)
-    masks = {sight: _masks(wanted, snapshot, sight, memo).get for sight, wanted in read.items()}
+    masks = {}
+    for sight in dict.fromkeys(sights):
+        read = [topics for topics, of in zip(names, sights, strict=True) if of is sight]
+        masks[sight] = _masks(set().union(*read), snapshot, sight, memo).get
     settings, default = limits.groups, limits.default_group
     rows = [
         (group, settings.get(group.id, default), topics, tuple(map(masks[sight], topics)), sight)
@@ -128,7 +128,7 @@ def _masks(names: set[str], snapshot: Snapshot, bits: RackBits, memo: Memo) -> d
     topics = [topic for name, topic in snapshot.topics.items() if name in names]
     name = f"assess masks {bits.selector_is_rack_aware}"
     masks = each(memo, name, topics, _ID, lambda topic: topic_masks(topic, bits), context=(bits,))
-    return {topic.name: of for topic, of in zip(topics, masks, strict=True)}
+    return dict(zip(map(_ID, topics), masks, strict=True))
 
 
 def _assess(limits: Limits, row: _Row) -> Assessment:

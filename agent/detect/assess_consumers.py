@@ -12,13 +12,17 @@ from typing import NamedTuple
 from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.bound import most_local
 from agent.detect.locality import Ground, TopicMasks
-from agent.detect.tally import Tally, gain, locality, measures_agree, racks_by_partition, tally_reads
+from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
 from agent.model.snapshot import ConsumerGroup, Member
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
 
 COPARTITIONING = frozenset({"range"})
 """Assignors that promise to keep partition p of all topics together."""
+
+
+_Meaning = dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]
+"""(Subscribed topics, pattern) -> the topics that are meant."""
 
 
 class Optimum(NamedTuple):
@@ -34,20 +38,21 @@ class Optimum(NamedTuple):
 
 def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
     """Current and optimal locality by both measures, or why they cannot be told."""
-    readers = [ground.bits.reader(member.rack) for member in group.members]
+    readers = _readers(group, ground)
     why_not = _why_not(group, readers, ground.masks)
     if why_not is not None:
         return Assessment(group_id=group.id, why_not=why_not)
 
-    reads = [(bit, m.assigned or ()) for m, bit in zip(group.members, readers, strict=True)]
+    reads = list(zip(readers, [member.assigned or () for member in group.members], strict=True))
     kafka, read = tally_reads(reads, ground.masks)
     best = _optimum(group, readers, ground, kafka, Measure.KAFKA)
-    same = measures_agree(ground.masks)
-    best_read = best if same else _optimum(group, readers, ground, read, Measure.READ_LOCAL)
+    best_read = best if read is kafka else _optimum(group, readers, ground, read, Measure.READ_LOCAL)
+    current = localities(kafka, read)
+    at_best = best.tally is kafka and best_read.tally is read
     return Assessment(
         group_id=group.id,
-        current=(locality(Measure.KAFKA, kafka), locality(Measure.READ_LOCAL, read)),
-        optimal=(locality(Measure.KAFKA, best.tally), locality(Measure.READ_LOCAL, best_read.tally)),
+        current=current,
+        optimal=current if at_best else localities(best.tally, best_read.tally),
         crossing=kafka.crossing,
         optimal_crossing=kafka.crossing - best.gap,
         lower_bound=kafka.crossing - best.gap - best.slack,
@@ -60,18 +65,30 @@ def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
 def consumer_problem(group: ConsumerGroup, ground: Ground, measure: Measure) -> ConsumerProblem:
     """The group as the assignors' contract puts it; what a member holds now is what it owns."""
     topics = _topics_by_subscription(group.members, ground.masks)
+    return _problem(group, _readers(group, ground), topics, ground, measure)
+
+
+def _problem(
+    group: ConsumerGroup, readers: Sequence[int], topics: _Meaning, ground: Ground, measure: Measure
+) -> ConsumerProblem:
     members = [
         ConsumerMember(
             id=member.id,
-            rack=member.rack.name if ground.bits.reader(member.rack) else None,
+            rack=member.rack.name if bit else None,
             topics=topics[member.topics, member.topic_regex],
             owned=member.assigned or (),
         )
-        for member in group.members
+        for member, bit in zip(group.members, readers, strict=True)
     ]
     return ConsumerProblem(
         members=tuple(members), racks=racks_by_partition(ground, measure), copartitioned=_copartitioned(group, ground)
     )
+
+
+def _readers(group: ConsumerGroup, ground: Ground) -> list[int]:
+    """The bit of each member's rack."""
+    reader = ground.bits.reader
+    return [reader(member.rack) for member in group.members]
 
 
 def _why_not(group: ConsumerGroup, readers: Sequence[int], masks: Mapping[str, TopicMasks]) -> NotAssessed | None:
@@ -80,9 +97,11 @@ def _why_not(group: ConsumerGroup, readers: Sequence[int], masks: Mapping[str, T
             return NotAssessed.UNDECODABLE
         if member.assigned is None:
             return NotAssessed.HIDDEN
-        for topic, _ in member.assigned:
+        for topic, number in member.assigned:
             if topic not in masks:
                 return NotAssessed.TOPICS_UNKNOWN
+            if number < 0:
+                return NotAssessed.CONTRADICTORY
     return None if any(readers) else NotAssessed.NO_RACKS
 
 
@@ -90,25 +109,26 @@ def _optimum(group: ConsumerGroup, readers: Sequence[int], ground: Ground, now: 
     """The best by one measure; the present itself when nothing better is possible or nothing can be claimed."""
     if not now.crossing or (measure is Measure.READ_LOCAL and ground.bits.selector_is_rack_aware is None):
         return Optimum(now)
-    bound = _bound(group, readers, ground, measure)
+    topics = _topics_by_subscription(group.members, ground.masks)
+    bound = None if _copartitioned(group, ground) else _bound(topics, readers, ground, measure)
     if bound is not None and bound.local <= now.local:
         return Optimum(now)
     if bound is not None and measure is Measure.READ_LOCAL and not now.unknown:
         return Optimum(bound, gain(now, bound))
-    result = optimal_consumer(consumer_problem(group, ground, measure))
+    problem = _problem(group, readers, topics, ground, measure)
+    result = optimal_consumer(problem, may_stay=bound is None)
     reads = [(bit, result.assignment[m.id]) for m, bit in zip(group.members, readers, strict=True)]
     best = tally_reads(reads, ground.masks)[measure is Measure.READ_LOCAL]
     gap = gain(now, best)
     return Optimum(best, gap, result.crossing - result.lower_bound, result) if gap else Optimum(now)
 
 
-def _bound(group: ConsumerGroup, readers: Sequence[int], ground: Ground, measure: Measure) -> Tally | None:
+def _bound(topics: _Meaning, readers: Sequence[int], ground: Ground, measure: Measure) -> Tally | None:
     """The optimum's tally where it can be told without an assignment: everybody may read everything."""
-    subscriptions = _topics_by_subscription(group.members, ground.masks)
-    if len(subscriptions) > 1 or _copartitioned(group, ground):
+    if len(topics) > 1:
         return None
     histogram: list[tuple[int, int]] = []
-    for topic in next(iter(subscriptions.values())):
+    for topic in next(iter(topics.values())):
         of = ground.masks[topic]
         histogram += of.kafka_histogram if measure is Measure.KAFKA else of.read_histogram
     members: dict[int, int] = {}
@@ -118,11 +138,9 @@ def _bound(group: ConsumerGroup, readers: Sequence[int], ground: Ground, measure
     return None if best is None else Tally(best, sum(count for _, count in histogram) - best, 0)
 
 
-def _topics_by_subscription(
-    members: Sequence[Member], masks: Mapping[str, TopicMasks]
-) -> dict[tuple[tuple[str, ...], str | None], tuple[str, ...]]:
-    """(subscribed topics, pattern) -> the topics it means; a pattern means what its members were assigned."""
-    meaning: dict[tuple[tuple[str, ...], str | None], tuple[str, ...]] = {}
+def _topics_by_subscription(members: Sequence[Member], masks: Mapping[str, TopicMasks]) -> _Meaning:
+    """What each subscription means; a pattern means what its members were assigned."""
+    meaning: _Meaning = {}
     for member in members:
         key = (member.topics, member.topic_regex)
         if key not in meaning:

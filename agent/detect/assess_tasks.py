@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.locality import Ground, TopicMasks
-from agent.detect.tally import Tally, gain, locality, measures_agree, racks_by_partition, tally_reads
+from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
 from agent.limits import GroupLimits
 from agent.model.snapshot import Statefulness, StreamsGroup, TaskState, Topology
 from assignors.optimal import optimal_tasks
@@ -40,12 +40,11 @@ def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> 
     active = [process.active for process in group.processes]
     kafka, read = tally_reads(reads_of_tasks(topology, readers, active), ground.masks)
     best = _optimum(group, topology, ground, settings, Measure.KAFKA)
-    same = measures_agree(ground.masks)
-    best_read = best if same else _optimum(group, topology, ground, settings, Measure.READ_LOCAL)
+    best_read = best if read is kafka else _optimum(group, topology, ground, settings, Measure.READ_LOCAL)
     return Assessment(
         group_id=group.id,
-        current=(locality(Measure.KAFKA, kafka), locality(Measure.READ_LOCAL, read)),
-        optimal=(locality(Measure.KAFKA, best.tally), locality(Measure.READ_LOCAL, best_read.tally)),
+        current=localities(kafka, read),
+        optimal=localities(best.tally, best_read.tally),
         crossing=kafka.crossing,
         optimal_crossing=kafka.crossing - best.gap,
         lower_bound=kafka.crossing - best.gap - best.slack,
@@ -102,6 +101,8 @@ def _why_not(group: StreamsGroup, readers: Sequence[int], masks: Mapping[str, To
         return NotAssessed.TOPOLOGY_UNKNOWN
     if any(source.topic not in masks for task in group.topology.tasks for source in task.sources):
         return NotAssessed.TOPICS_UNKNOWN
+    if any(source.partition < 0 for task in group.topology.tasks for source in task.sources):
+        return NotAssessed.CONTRADICTORY
     return None if any(readers) else NotAssessed.NO_RACKS
 
 

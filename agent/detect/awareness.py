@@ -20,7 +20,7 @@ from agent.detect.ground import View
 from agent.detect.members import BY_THE_BROKER
 from agent.detect.words import listed
 from agent.limits import GroupLimits
-from agent.model.snapshot import ConsumerGroup, GroupKind, RackState, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, StreamsGroup
 
 RACK_AWARE = frozenset(("range", "sticky", "cooperative-sticky"))
 RACK_BLIND = frozenset(("roundrobin",))
@@ -33,9 +33,12 @@ _Group = ConsumerGroup | StreamsGroup
 
 
 def awareness_findings(
-    group: _Group, reading: Reading, assessment: Assessment, settings: GroupLimits, view: View
+    group: _Group, racks: Iterable[Rack], reading: Reading, assessment: Assessment, view: View
 ) -> list[Finding]:
-    """Why the group's assignor does not look at racks; empty when it does, or when that cannot be told."""
+    """Why the group's assignor does not look at racks; empty when it does, or when that cannot be told.
+
+    ``racks`` are those of the group's members.
+    """
     if not view.ground.racks_matter or group.hidden or not group.members:
         return []
     if group.kind in BY_THE_BROKER:
@@ -43,9 +46,9 @@ def awareness_findings(
     if _nothing_to_gain(group, reading, view):
         return []
     if isinstance(group, StreamsGroup):
-        causes = list(_streams_causes(group, reading, settings, view))
+        causes = list(_streams_causes(group, reading, view.limits.group(group.id), view))
     else:
-        causes = list(_consumer_causes(group, reading))
+        causes = list(_consumer_causes(group, racks, reading))
     if not causes and view.ground.selector is False and _all_equal(group, reading):
         causes = [ALL_EQUAL]
     return [_off(group, causes, assessment, view)] if causes else []
@@ -86,12 +89,12 @@ def _all_equal(group: _Group, reading: Reading) -> bool:
     return group.assignor == "range" or len({facts.racks for facts in shown}) == 1
 
 
-def _consumer_causes(group: ConsumerGroup, reading: Reading) -> Iterable[str]:
+def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Reading) -> Iterable[str]:
     if group.assignor in RACK_BLIND:
         yield f"its assignor {group.assignor} does not look at racks"
     if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
         return
-    racks = {told for member in group.members if (told := member.rack.told) is not None}
+    racks = {told for rack in readers if (told := rack.told) is not None}
     if not racks:
         yield "no member sends a rack"
     if None in reading.facts or not reading.facts:

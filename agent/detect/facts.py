@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from agent.detect.assess import topics_by_group
@@ -13,6 +13,7 @@ from agent.model.snapshot import Group, StreamsGroup, TopicState
 from agent.reuse import each
 
 _ID = itemgetter(0)
+_REPLICAS = attrgetter("replicas")
 
 
 class TopicFacts(NamedTuple):
@@ -74,27 +75,58 @@ def _changelogs(group: Group) -> tuple[str, ...]:
     return tuple(sorted({changelog.topic for task in group.topology.tasks for changelog in task.changelogs}))
 
 
+class _Seen(NamedTuple):
+    """What clients see of one list of replicas."""
+
+    racks: frozenset[str]
+    rackless: tuple[int, ...]
+    unsteady: bool
+
+
+class _Sights(dict[tuple[int, ...], int]):
+    """List of replicas -> number of what is seen of it: many lists show the same few racks."""
+
+    __slots__ = ("_ground", "_numbers")
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__()
+        self._ground = ground
+        self._numbers: dict[_Seen, int] = {}
+
+    def __missing__(self, replicas: tuple[int, ...]) -> int:
+        shown, unsteady = self._ground.shown, self._ground.unsteady
+        seen = _Seen(
+            frozenset([shown[replica] for replica in replicas if replica in shown]),
+            tuple([replica for replica in replicas if replica not in shown]),
+            not unsteady.isdisjoint(replicas),
+        )
+        number = self[replicas] = self._numbers.setdefault(seen, len(self._numbers))
+        return number
+
+    def together(self, numbers: frozenset[int]) -> TopicFacts:
+        """The facts of a topic whose partitions have these sights."""
+        all_seen = list(self._numbers)
+        seen = [all_seen[number] for number in numbers]
+        union = frozenset().union(*[one.racks for one in seen])
+        return TopicFacts(
+            union,
+            bool(union) and all(one.racks == union for one in seen),
+            tuple(sorted({broker for one in seen for broker in one.rackless})),
+            any(one.unsteady for one in seen),
+        )
+
+
 def _facts_on(ground: Ground) -> Callable[[TopicState], TopicFacts]:
-    seen: dict[tuple[int, ...], tuple[frozenset[str], tuple[int, ...], bool]] = {}
+    sights = _Sights(ground)
+    by_sights: dict[frozenset[int], TopicFacts] = {}
     same: dict[TopicFacts, TopicFacts] = {}  # thousands of topics have equal facts
-    shown: Mapping[int, str] = ground.shown
 
     def facts(topic: TopicState) -> TopicFacts:
-        rackless: set[int] = set()
-        unsteady = False
-        sets = set()
-        for state in topic.partitions:
-            known = seen.get(state.replicas)
-            if known is None:
-                racks = frozenset([shown[replica] for replica in state.replicas if replica in shown])
-                without = tuple([replica for replica in state.replicas if replica not in shown])
-                known = seen[state.replicas] = racks, without, not ground.unsteady.isdisjoint(state.replicas)
-            sets.add(known[0])
-            if known[1]:
-                rackless.update(known[1])
-            unsteady = unsteady or known[2]
-        union = frozenset().union(*sets)
-        found = TopicFacts(union, bool(union) and sets == {union}, tuple(sorted(rackless)), unsteady)
-        return same.setdefault(found, found)
+        numbers = frozenset(map(sights.__getitem__, map(_REPLICAS, topic.partitions)))
+        found = by_sights.get(numbers)
+        if found is None:
+            found = sights.together(numbers)
+            found = by_sights[numbers] = same.setdefault(found, found)
+        return found
 
     return facts

@@ -18,7 +18,7 @@ from agent.detect.located import member_disagreements
 from agent.detect.members import member_findings
 from agent.memo import Memo
 from agent.memory.values import SETTLED_STATES
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
 from agent.reuse import each
 
 _Row = tuple[Group, Reading, Assessment]
@@ -47,17 +47,22 @@ def _of_one(
     """(findings, racks that members send) of one group."""
     if isinstance(group, OtherGroup) or view.limits.excludes_group(group.id):
         return (), frozenset()
-    findings = member_findings(group, view)
-    awareness = awareness_findings(group, reading, assessment, view.limits.group(group.id), view)
+    racks = _different_racks(group)
+    findings = member_findings(group, racks, view)
+    awareness = awareness_findings(group, racks, reading, assessment, view)
     findings += awareness
     if assessment.gap > 0:
         findings.append(_worse(group, assessment, reading, view))
         if is_rack_blind(group, awareness):
             findings.append(_not_fixed(group, assessment, awareness, reading, view))
-    findings += member_disagreements(group, view)
-    different = {id(member.rack): member.rack for member in group.members}.values()  # equal ones are mostly one object
-    racks = frozenset([(rack.name or sent, sent) for rack in different if (sent := rack.told) is not None])
-    return tuple(findings), racks
+    findings += member_disagreements(group, racks, view)
+    return tuple(findings), frozenset([(rack.name or sent, sent) for rack in racks if (sent := rack.told) is not None])
+
+
+def _different_racks(group: ConsumerGroup | StreamsGroup) -> list[Rack]:
+    """The racks of its members, with few equal ones among them: equal ones are mostly one object."""
+    racks = [member.rack for member in group.members]
+    return list(dict(zip(map(id, racks), racks, strict=True)).values())
 
 
 def _group_id(row: _Row) -> str:

@@ -11,10 +11,10 @@ racks that are certain and of unknown locality, never "crossing", for all others
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.model.snapshot import BrokerState, Rack, RackState, TopicState
+from agent.model.snapshot import BrokerState, PartitionState, Rack, RackState, TopicState
 
 UNKNOWN = 1
 """Mask bit of a partition that has a replica (or leader) whose rack cannot be told."""
@@ -22,10 +22,41 @@ NOWHERE = 2
 """Bit of a reader whose rack is known and has no broker in it: nothing is local to it."""
 
 
+class _Masks(dict[tuple[int, ...], int]):
+    """Brokers -> the bits of their racks; a cluster has far fewer different lists of replicas than partitions."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, bits: Mapping[int, int]) -> None:
+        super().__init__()
+        self._bits = bits
+
+    def __missing__(self, brokers: tuple[int, ...]) -> int:
+        mask = 0
+        for broker in brokers:
+            mask |= self._bits.get(broker, UNKNOWN)
+        self[brokers] = mask = mask or UNKNOWN
+        return mask
+
+
+class _Names(dict[int, frozenset[str]]):
+    """Mask -> the names of its racks."""
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, bits: Mapping[str, int]) -> None:
+        super().__init__()
+        self._bits = bits
+
+    def __missing__(self, mask: int) -> frozenset[str]:
+        names = self[mask] = frozenset([name for name, bit in self._bits.items() if mask & bit])
+        return names
+
+
 class RackBits:
     """The racks of a cluster as bits; made once per set of brokers, and compared by identity."""
 
-    __slots__ = ("_masks", "_names", "bit_of", "broker_bits", "selector_is_rack_aware", "told_in")
+    __slots__ = ("bit_of", "broker_bits", "masks", "names", "selector_is_rack_aware", "told_in")
 
     def __init__(
         self,
@@ -42,9 +73,10 @@ class RackBits:
         self.selector_is_rack_aware = selector_is_rack_aware
         self.told_in = told_in or {}
         """Rack name -> what the brokers in it tell of themselves."""
-        # Clusters have far fewer different replica lists than partitions.
-        self._masks: dict[tuple[int, ...], int] = {}
-        self._names: dict[int, frozenset[str]] = {}
+        self.masks: Mapping[tuple[int, ...], int] = _Masks(broker_bits)
+        """The racks of any brokers; ``UNKNOWN`` is set when one of them cannot be told, or when there are none."""
+        self.names: Mapping[int, frozenset[str]] = _Names(bit_of)
+        """The rack names in any mask."""
 
     def reader(self, rack: Rack) -> int:
         """The bit of a reader's rack; 0 when it is not known."""
@@ -70,23 +102,6 @@ class RackBits:
     def bit(self, rack_name: str) -> int:
         """The bit of a known rack."""
         return self.bit_of.get(rack_name, NOWHERE)
-
-    def mask(self, brokers: tuple[int, ...]) -> int:
-        """The racks of those brokers; ``UNKNOWN`` is set when one of them cannot be told, or when there are none."""
-        mask = self._masks.get(brokers)
-        if mask is None:
-            mask = 0
-            for broker in brokers:
-                mask |= self.broker_bits.get(broker, UNKNOWN)
-            self._masks[brokers] = mask = mask or UNKNOWN
-        return mask
-
-    def names(self, mask: int) -> frozenset[str]:
-        """The rack names in a mask."""
-        names = self._names.get(mask)
-        if names is None:
-            names = self._names[mask] = frozenset([name for name, bit in self.bit_of.items() if mask & bit])
-        return names
 
 
 class TopicMasks(NamedTuple):
@@ -126,17 +141,18 @@ def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | 
 
 def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
     """The masks of every partition of a topic."""
+    if bits.selector_is_rack_aware:
+        usual = _all_in_sync(topic.partitions, bits)
+        if usual is not None:
+            histogram = _histogram(usual)
+            return TopicMasks(usual, usual, usual, histogram, histogram)
     size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
     kafka = [UNKNOWN] * size
     certain = [UNKNOWN] * size
     possible = [UNKNOWN] * size
-    served_by_all = bits.selector_is_rack_aware is True
     for (_, number), leader, replicas, isr, _ in topic.partitions:
-        kafka[number] = mask = bits.mask(replicas)
-        if served_by_all and isr == replicas and leader is not None:
-            certain[number] = possible[number] = mask  # the usual case: both measures say the same
-        else:
-            certain[number], possible[number] = _read_masks(leader, isr, bits)
+        kafka[number] = bits.masks[replicas]
+        certain[number], possible[number] = _read_masks(leader, isr, bits)
     by_kafka, histogram = tuple(kafka), _histogram(kafka)
     if certain == kafka:
         read, read_histogram = by_kafka, histogram
@@ -146,6 +162,17 @@ def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
     return TopicMasks(by_kafka, read, read if told else tuple(possible), histogram, read_histogram)
 
 
+def _all_in_sync(partitions: Sequence[PartitionState], bits: RackBits) -> tuple[int, ...] | None:
+    """The usual case, in which both measures say the same; None where a replica or a number is missing."""
+    masks: list[int] = []
+    of_brokers = bits.masks
+    for (_, number), leader, replicas, isr, _ in partitions:
+        if number != len(masks) or isr != replicas or leader is None:
+            return None
+        masks.append(of_brokers[replicas])
+    return tuple(masks)
+
+
 def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tuple[int, int]:
     """(certain, possible). Without a leader nobody can read, so nothing is told."""
     if leader is None:
@@ -153,7 +180,7 @@ def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tup
     at_leader = bits.broker_bits.get(leader, UNKNOWN)
     if bits.selector_is_rack_aware is False or not isr:
         return at_leader, at_leader
-    near = at_leader | bits.mask(isr)
+    near = at_leader | bits.masks[isr]
     return (near, near) if bits.selector_is_rack_aware else (at_leader, near)
 
 

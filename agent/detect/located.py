@@ -33,11 +33,11 @@ def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:
     )
 
 
-def member_disagreements(group: ConsumerGroup | StreamsGroup, view: View) -> Iterable[Finding]:
-    """The members of a group of whom locators do not say one thing."""
-    disputed = [member for member in group.members if _disputed(member.rack)]
-    if not disputed:
+def member_disagreements(group: ConsumerGroup | StreamsGroup, racks: Iterable[Rack], view: View) -> Iterable[Finding]:
+    """The members of a group, who are in these racks, of whom locators do not say one thing."""
+    if not any(map(_disputed, racks)):
         return
+    disputed = [member for member in group.members if _disputed(member.rack)]
     one = disputed[0]
     who = of_all(len(disputed), len(group.members), "member")
     yield Finding(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import first, listed, of_all
-from agent.model.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, GroupKind, Member, Rack, RackState, StreamsGroup
 
 FIRST_WITH_RACK = 3
 """Subscription version that can carry a rack (KIP-881)."""
@@ -21,17 +21,16 @@ BY_THE_BROKER = frozenset((GroupKind.CONSUMER, GroupKind.STREAMS))
 _Group = ConsumerGroup | StreamsGroup
 
 
-def member_findings(group: _Group, view: View) -> list[Finding]:
-    """Findings about one group's members; of their racks nothing while the group hides them."""
+def member_findings(group: _Group, racks: Iterable[Rack], view: View) -> list[Finding]:
+    """Findings about one group's members, who are in these racks; of racks nothing while the group hides them."""
     findings: list[Finding] = []
     broken = [member for member in group.members if member.defects]
     if broken:
         findings.append(_undecodable(group, broken, view))
     if view.ground.racks_matter and not group.hidden:
-        silent = [member for member in group.members if member.rack.silent]
         versions = {member.subscription_version for member in group.members} - {None}
-        if silent:
-            findings += _without_rack(group, silent, view)
+        if any(rack.silent for rack in racks):
+            findings += _without_rack(group, [member for member in group.members if member.rack.silent], view)
         if any(version < FIRST_WITH_RACK for version in versions if version is not None):
             findings += _too_old(group, view)
         if len(versions) > 1 or isinstance(group, StreamsGroup):

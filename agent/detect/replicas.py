@@ -224,12 +224,13 @@ def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: boo
     led, held_replicas = sum(spread.leaders), sum(spread.replicas)
     if not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
         return
-    shares = [
-        (leaders / led, replicas / held_replicas, rack)
-        for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
-    ]
-    share, even, rack = max(shares, key=lambda row: (row[0] - row[1], row[2]))
-    if share - even <= view.limits.leader_skew_share:
+    over, rack, share, even = max(
+        [
+            ((share := leaders / led) - (even := replicas / held_replicas), rack, share, even)
+            for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
+        ]
+    )
+    if over <= view.limits.leader_skew_share:
         return
     yield Finding(
         reason=FindingReason.LEADER_SKEW,

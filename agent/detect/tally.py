@@ -5,12 +5,20 @@ The same small sums serve consumers and tasks, the present assignment and the op
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.detect.assessment import Locality, Measure
 from agent.detect.locality import UNKNOWN, Ground, TopicMasks
 from assignors.problem import TopicPartition
+
+Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
+"""(bit of the reader's rack, what it reads)."""
+Masks = Mapping[str, tuple[int, ...]]
+"""Topic -> the racks of each of its partitions."""
+
+_new = tuple.__new__
+"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
 
 
 class Tally(NamedTuple):
@@ -26,43 +34,44 @@ class Tally(NamedTuple):
         return self.local + self.crossing + self.unknown
 
 
-def tally_reads(
-    reads: Iterable[tuple[int, Sequence[TopicPartition]]], masks: Mapping[str, TopicMasks]
-) -> tuple[Tally, Tally]:
+def tally_reads(reads: Reads, masks: Mapping[str, TopicMasks]) -> tuple[Tally, Tally]:
     """(bit of the reader's rack, what it reads) summed up by Kafka's measure and by the read-local one.
 
-    A reader whose rack is not known has the bit 0: nothing of it can be told.
+    A reader whose rack is not known has the bit 0: nothing of it can be told. Where the measures agree both are one
+    object.
     """
+    total = sum([len(partitions) for _, partitions in reads])
+    by_replicas = {topic: of.kafka for topic, of in masks.items()}
+    kafka = _tally(total, reads, by_replicas, by_replicas)
     if measures_agree(masks):
-        kafka = _tally(reads, {topic: (of.kafka, of.kafka) for topic, of in masks.items()})
         return kafka, kafka
-    reads = tuple(reads)
-    return (
-        _tally(reads, {topic: (of.kafka, of.kafka) for topic, of in masks.items()}),
-        _tally(reads, {topic: (of.read, of.read_possible) for topic, of in masks.items()}),
-    )
+    certain = {topic: of.read for topic, of in masks.items()}
+    possible = {topic: of.read_possible for topic, of in masks.items()}
+    return kafka, _tally(total, reads, certain, possible)
 
 
-def _tally(
-    reads: Iterable[tuple[int, Sequence[TopicPartition]]],
-    masks: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]],
-) -> Tally:
-    """Reads by (what is certain, what is possible)."""
-    total = local = unknown = 0
-    for bit, partitions in reads:
-        total += len(partitions)
-        if not bit:
-            unknown += len(partitions)
-            continue
-        for topic, number in partitions:
-            certain, possible = masks[topic]
-            if number >= len(certain):
-                unknown += 1
-            elif certain[number] & bit:
-                local += 1
-            elif possible[number] & (bit | UNKNOWN):
-                unknown += 1
-    return Tally(local, total - local - unknown, unknown)
+def _tally(total: int, reads: Reads, certain: Masks, possible: Masks) -> Tally:
+    """Reads by where they are local for certain, and where possibly; what is neither told is unknown."""
+    try:
+        local, crossing = _told(reads, certain, possible)
+    except IndexError:  # some partition's number is beyond what its topic shows
+        shown = [
+            (bit, [p for p in partitions if 0 <= p.partition < len(certain[p.topic])]) for bit, partitions in reads
+        ]
+        local, crossing = _told(shown, certain, possible)
+    return Tally(local, crossing, total - local - crossing)
+
+
+def _told(reads: Reads, certain: Masks, possible: Masks) -> tuple[int, int]:
+    """(local, crossing) for certain. Counted in C: every read of a cluster passes here."""
+    near = [certain[topic][number] & bit for bit, partitions in reads if bit for topic, number in partitions]
+    away = near.count(0)
+    if not away:
+        return len(near), 0
+    maybe = [
+        possible[topic][number] & (bit | UNKNOWN) for bit, partitions in reads if bit for topic, number in partitions
+    ]
+    return len(near) - away, maybe.count(0)
 
 
 def gain(now: Tally, best: Tally) -> int:
@@ -70,9 +79,14 @@ def gain(now: Tally, best: Tally) -> int:
     return max(0, min(now.crossing - best.crossing, best.local - now.local))
 
 
-def locality(measure: Measure, tally: Tally) -> Locality:
-    """The tally as others see it."""
-    return Locality(measure, "partitions", float(tally.local), float(tally.total), float(tally.unknown))
+def localities(kafka: Tally, read: Tally) -> tuple[Locality, Locality]:
+    """The tallies by both measures as others see them."""
+    return _locality(Measure.KAFKA, kafka), _locality(Measure.READ_LOCAL, read)
+
+
+def _locality(measure: Measure, tally: Tally) -> Locality:
+    local, crossing, unknown = tally
+    return _new(Locality, (measure, "partitions", float(local), float(local + crossing + unknown), float(unknown)))
 
 
 def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
@@ -82,12 +96,6 @@ def measures_agree(masks: Mapping[str, TopicMasks]) -> bool:
 
 def racks_by_partition(ground: Ground, measure: Measure) -> dict[str, tuple[frozenset[str], ...]]:
     """The racks in which each partition can be read locally for certain, as the assignors' contract wants them."""
-    names: dict[int, frozenset[str]] = {}
-    racks: dict[str, tuple[frozenset[str], ...]] = {}
-    for topic, of in ground.masks.items():
-        chosen = of.kafka if measure is Measure.KAFKA else of.read
-        for mask in chosen:
-            if mask not in names:
-                names[mask] = ground.bits.names(mask)
-        racks[topic] = tuple([names[mask] for mask in chosen])
-    return racks
+    names = ground.bits.names.__getitem__
+    by_kafka = measure is Measure.KAFKA
+    return {topic: tuple(map(names, of.kafka if by_kafka else of.read)) for topic, of in ground.masks.items()}

@@ -9,7 +9,7 @@ Invariant: one unknown rate makes all bytes of the group unknown; a part is neve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,14 +17,12 @@ from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import reads_of_tasks, task_problem
 from agent.detect.assessment import Assessment, Locality, Measure
 from agent.detect.locality import UNKNOWN, Ground, TopicMasks
-from agent.detect.tally import measures_agree
+from agent.detect.tally import Reads, measures_agree
 from agent.limits import GroupLimits
 from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
-Reads = Sequence[tuple[int, Sequence[TopicPartition]]]
-"""(bit of the reader's rack, what it reads)."""
 Rates = tuple[tuple[TopicPartition, float], ...]
 """Bytes per second of each partition of some topics."""
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment
-from agent.detect.tally import Tally, gain, tally_reads
-from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rates, weigh
+from agent.detect.tally import Reads, Tally, gain, tally_reads
+from agent.detect.traffic import current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup

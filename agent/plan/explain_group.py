@@ -189,7 +189,7 @@ def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Exp
     for reader, rack, partitions in _readers(group):
         bit = ground.bits.reader(rack)
         for partition in partitions:
-            shown = partition.partition < len(racks.get(partition.topic, ()))
+            shown = 0 <= partition.partition < len(racks.get(partition.topic, ()))
             mask = ground.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
             near = ", ".join(sorted(racks[partition.topic][partition.partition])) if shown else ""
             sentence = f"reader in {rack.name or rack.state.value}, replicas in {near or 'no known rack'}"

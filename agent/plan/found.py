@@ -6,6 +6,7 @@ The rule of the whole stage is here: no plan without a finding, and none from a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ IMPROVABLE = (
     FindingReason.RACK_AWARENESS_OFF,
 )
 """Findings that say that a group's work could be nearer to its data."""
+_HELD = attrgetter("held")
 _RACK_REASONS = (FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
 
 
@@ -110,7 +112,7 @@ def _improvable(found: Found) -> dict[str, Answered]:
             if subject.kind == "group":
                 by_group.setdefault(subject.name, []).extend(findings)
     return {
-        group: Answered(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
+        group: Answered(tuple(sorted([f.id for f in findings])), any(map(_HELD, findings)))
         for group, findings in by_group.items()
     }
 

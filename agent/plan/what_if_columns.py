@@ -15,8 +15,8 @@ from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import task_problem
 from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.locality import Ground
-from agent.detect.tally import tally_reads
-from agent.detect.traffic import Reads, topic_rates, weigh
+from agent.detect.tally import Reads, tally_reads
+from agent.detect.traffic import topic_rates, weigh
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Member, OtherGroup, Snapshot, StreamsGroup, StreamsProcess
 from agent.plan.columns import Column, columns_of, moved_by

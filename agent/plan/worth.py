@@ -7,8 +7,8 @@ from typing import NamedTuple
 from agent.detect.assess import bits_for, ground_of, topics_of
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.locality import Ground
-from agent.detect.tally import Tally, tally_reads
-from agent.detect.traffic import Reads, current_reads, optimal_reads, topic_rates, weigh
+from agent.detect.tally import Reads, Tally, tally_reads
+from agent.detect.traffic import current_reads, optimal_reads, topic_rates, weigh
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup

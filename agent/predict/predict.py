@@ -56,13 +56,16 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     predict_one = partial(_predict, racks, sets, limits.predict_limit)
     made = each(memo, "predict", rows, _row_id, predict_one, context=(racks, limits.predict_limit))
     return {
-        row.group.id: _finished(row, prediction, way, snapshot)
+        row.group.id: prediction if way is None else _finished(row, prediction, way, snapshot)
         for row, (prediction, way) in zip(rows, made, strict=True)
     }
 
 
 def _row(group: Group, names: tuple[str, ...], snapshot: Snapshot, limits: Limits) -> _Row:
+    topics = tuple(map(snapshot.topics.get, names))
     settings = limits.group(group.id)
+    if isinstance(group, ConsumerGroup):
+        return _Row(group, topics, settings, _BROKER_FACTS_NOT_ASKED, ())
     facts = _BROKER_FACTS_NOT_ASKED
     lags: Lags = ()
     if group.kind is GroupKind.STREAMS:
@@ -70,7 +73,7 @@ def _row(group: Group, names: tuple[str, ...], snapshot: Snapshot, limits: Limit
     elif isinstance(group, StreamsGroup) and _size(group) <= limits.predict_limit:
         copies = snapshot.copies.get(group.id, ())
         lags = lags_of(group, copies, snapshot.end_offsets, settings.acceptable_recovery_lag)
-    return _Row(group, tuple(map(snapshot.topics.get, names)), settings, facts, lags)
+    return _Row(group, topics, settings, facts, lags)
 
 
 def _row_id(row: _Row) -> str:
@@ -122,8 +125,8 @@ def _why_not(group: Group) -> NotPredicted | None:
     return NotPredicted.HIDDEN if any(member.assigned is None for member in group.members) else None
 
 
-def _finished(row: _Row, prediction: Prediction, way: Way | None, snapshot: Snapshot) -> Prediction:
-    if way is None or not isinstance(row.group, StreamsGroup) or row.group.topology is None:
+def _finished(row: _Row, prediction: Prediction, way: Way, snapshot: Snapshot) -> Prediction:
+    if not isinstance(row.group, StreamsGroup) or row.group.topology is None:
         return prediction
     return with_bytes(prediction, way, row.group.topology, snapshot.size_bytes)
 

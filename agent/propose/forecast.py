@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from agent.detect.assessment import Locality
 from agent.detect.locality import Ground
-from agent.detect.traffic import Rates, Reads, current_reads, topic_rates
+from agent.detect.tally import Reads
+from agent.detect.traffic import Rates, current_reads, topic_rates
 from agent.model.snapshot import ConsumerGroup, StreamsGroup, TopicState
 from agent.plan.worth import judged_ground
 from agent.propose.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day

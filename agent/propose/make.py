@@ -26,4 +26,4 @@ def propose(
     proposals = [placement(part, scene) for part in plan.placements]
     proposals += rebalances(plan.triggers, scene)
     proposals += [advice(part, scene) for part in plan.advice]
-    return tuple(sorted(proposals, key=lambda p: (p.kind.value, p.subject, p.reason.name, p.id)))
+    return tuple(sorted(proposals, key=lambda p: (p.kind, p.subject, p.reason.name, p.id)))

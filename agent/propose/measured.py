@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from agent.detect.assessment import Locality, Measure
 from agent.detect.locality import TopicMasks
-from agent.detect.tally import locality, tally_reads
-from agent.detect.traffic import Reads, weigh
+from agent.detect.tally import Reads, localities, tally_reads
+from agent.detect.traffic import weigh
 from agent.model.snapshot import PartitionState, TopicState
 from assignors.problem import TopicPartition
 
@@ -17,7 +17,7 @@ def measured(
 ) -> tuple[Locality, ...]:
     """One locality per measure, and one more each in bytes when the rate of everything read is known."""
     kafka, read = tally_reads(reads, masks)
-    shares = (locality(Measure.KAFKA, kafka), locality(Measure.READ_LOCAL, read))
+    shares = localities(kafka, read)
     if not reads or any(partition not in rates for _, partitions in reads for partition in partitions):
         return shares
     by_kafka, by_read = weigh(reads, masks, rates)

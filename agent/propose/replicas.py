@@ -14,7 +14,7 @@ from agent.detect.assess import bits_for
 from agent.detect.assessment import Locality, Measure
 from agent.detect.finding import Evidence, Subject
 from agent.detect.locality import RackBits, topic_masks
-from agent.detect.traffic import Reads
+from agent.detect.tally import Reads
 from agent.model.snapshot import PartitionState, TopicState
 from agent.plan.plan import PlacementPlan
 from agent.plan.readers import Readers, readers_of

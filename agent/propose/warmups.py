@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from agent.detect.assess_tasks import reads_of_tasks
 from agent.detect.finding import Evidence, Subject
-from agent.detect.traffic import Reads
+from agent.detect.tally import Reads
 from agent.model.snapshot import Role, StreamsGroup, StreamsProcess, TaskCopy
 from agent.plan.plan import TriggerPlan
 from agent.propose.forecast import Work, forecast

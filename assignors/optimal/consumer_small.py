@@ -20,6 +20,8 @@ from assignors.optimal.consumer_model import checked_weight, sorted_members
 from assignors.optimal.network import CostTooLarge, route
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
 
+_new = tuple.__new__
+"""What a named tuple's own ``__new__`` calls; without that detour it takes less than half the time."""
 _MOST_PARTITIONS = 400
 _MOST_RACKS = 5
 """The exact bound looks at 2 to the power of this many sets of racks; beyond, a weaker one stands in."""
@@ -39,7 +41,7 @@ class _Group(NamedTuple):
     racks: int
 
 
-def solve_small(problem: ConsumerProblem) -> ConsumerResult | None:
+def solve_small(problem: ConsumerProblem, *, may_stay: bool = True) -> ConsumerResult | None:
     """Solve a small group of equal subscriptions without prices; None when the group is not of that kind.
 
     Raises ``BadProblem`` as ``optimal_consumer`` does.
@@ -47,7 +49,7 @@ def solve_small(problem: ConsumerProblem) -> ConsumerResult | None:
     group = _read(problem)
     if group is None:
         return None
-    return _keep(group) or _solve(group)
+    return (_keep(group) if may_stay else None) or _solve(group)
 
 
 def _read(problem: ConsumerProblem) -> _Group | None:
@@ -62,18 +64,15 @@ def _read(problem: ConsumerProblem) -> _Group | None:
         return None
     racks: dict[str | None, int] = {None: -1}
     rack = [racks.setdefault(member.rack, len(racks) - 1) for member in members]
-    holder = _holders(members)
-    partitions, mask, owner = [], [], []
-    masks: dict[frozenset[str], int] = {}
+    partitions: list[TopicPartition] = []
+    sets: list[frozenset[str]] = []
     for name in names:
-        for number, local in enumerate(problem.racks[name]):
-            bits = masks.get(local)
-            if bits is None:
-                bits = masks[local] = sum([1 << racks[r] for r in local if r in racks])
-            partition = TopicPartition(name, number)
-            partitions.append(partition)
-            mask.append(bits)
-            owner.append(holder.get(partition, -1))
+        partitions += [_new(TopicPartition, (name, number)) for number in range(len(problem.racks[name]))]
+        sets += problem.racks[name]
+    mask_of = {local: sum([1 << racks[r] for r in local if r in racks]) for local in {*sets}}
+    mask = [mask_of[local] for local in sets]
+    holder = _holders(members)
+    owner = [holder.get(partition, -1) for partition in partitions]
     weight = None
     if problem.weights is not None:
         weights = problem.weights
@@ -195,18 +194,18 @@ def _network(group: _Group) -> _Network:
     tails, heads, costs, pool = [], [], [], []
     supplies = [-low] * members + [0] * (group.racks + 2) + [-raised]
     pools: dict[tuple[int, int], int] = {}
-    for position, owner in enumerate(group.owner):
-        mask, weight = group.mask[position], 1 if group.weight is None else group.weight[position]
-        node = pools.get((mask, weight))
+    weights = [1] * len(group.mask) if group.weight is None else group.weight
+    for owner, kind in zip(group.owner, zip(group.mask, weights, strict=True), strict=True):
+        node = pools.get(kind)
         if node is None:
-            node = pools[mask, weight] = len(supplies)
+            node = pools[kind] = len(supplies)
             supplies.append(0)
         pool.append(node)
         if owner < 0:
             supplies[node] += 1
             continue
         supplies[owner] += 1
-        rack = group.rack[owner]
+        rack, (mask, weight) = group.rack[owner], kind
         tails.append(owner)
         heads.append(node)
         costs.append(0 if rack >= 0 and mask >> rack & 1 else -weight * lift)

@@ -48,6 +48,16 @@ def test_a_group_that_contradicts_itself_hides_no_other() -> None:
     assert found["h"].why_not is None
 
 
+@pytest.mark.parametrize("number", [pytest.param(-1, id="one below all"), pytest.param(-100, id="far below all")])
+def test_a_partition_that_no_topic_can_have_hides_no_other_group(number: int) -> None:
+    """Assignments are foreign bytes: any number may stand in them."""
+    nowhere = TopicPartition("t", number)
+    built = three_racks(member("m", "b", "t-0"), member("o", "a", "t-1")._replace(assigned=(nowhere,)))
+    built.streams("s", process("p", "b", "0_0"), topology=[task("0_0", "t-0")._replace(sources=(nowhere,))])
+    found = assess_groups(built.group("h", member("n", "a", "t-0")).snapshot(), LIMITS, None)
+    assert [found[name].why_not for name in ("g", "s", "h")] == [*[NotAssessed.CONTRADICTORY] * 2, None]
+
+
 # --- current, optimal, gap ------------------------------------------------------------------------------------
 
 
@@ -347,9 +357,9 @@ def test_a_memo_never_changes_an_answer_and_saves_unchanged_groups():
 def test_only_changed_groups_are_solved_again(monkeypatch: pytest.MonkeyPatch):
     solved: list[str] = []
 
-    def counting(problem: ConsumerProblem) -> object:
+    def counting(problem: ConsumerProblem, *, may_stay: bool) -> object:
         solved.append(problem.members[0].id)
-        return optimal_consumer(problem)
+        return optimal_consumer(problem, may_stay=may_stay)
 
     monkeypatch.setattr("agent.detect.assess_consumers.optimal_consumer", counting)
     built = a_cluster().topic("t", (1,), (2,))
