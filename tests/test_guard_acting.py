@@ -58,7 +58,7 @@ def held(built: Builder, view: View, **changes: object) -> Hold:
 
 
 def promoted() -> Builder:
-    return warming(copy("p2", "0_1", caught_up=True))
+    return warming(copy("p2", "0_1", caught_up=True), next_rebalance_ms=NOW_MS + 8 * MINUTE)
 
 
 def approval(built: Builder, *, by: str = "ann@desk", age_ms: int = MINUTE, **changes: object) -> Write:
@@ -540,6 +540,13 @@ def test_a_topic_whose_replicas_were_moved_cools_down() -> None:
     answer = held(shared(), view)
     assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 6 * MINUTE)
     assert isinstance(judged(shared(), view, move_cooldown_ms=MINUTE), Allow)
+
+
+def test_warm_ups_wait_where_their_application_is_about_to_ask_by_itself() -> None:
+    soon = warming(copy("p2", "0_1", caught_up=True), next_rebalance_ms=NOW_MS + 9_000)
+    answer = held(soon, NOBODY)
+    assert answer.reason is HoldReason.PROBING
+    assert isinstance(judged(promoted(), NOBODY), Allow)
 
 
 # --- order and explanation --------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from agent.execute.obey import Spoken, obey, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
 from agent.guard.before_batch import may_begin
-from agent.guard.verdict import Allow
+from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.entry import View, Write
@@ -203,6 +203,8 @@ class Acting:
         found = decisions(Ground(cycle.snapshot, cycle.before, self._limits), past)
         triggered = {proposal.id for proposal in cycle.proposals if proposal.kind is ProposalKind.TRIGGER}
         acted = any(outcome.done and outcome.proposal_id in triggered for outcome in cycle.outcomes)
+        # What changed between the two looks is looked at again as soon as what was triggered.
+        acted = acted or any(isinstance(one, Refuse) and one.proposal_id in triggered for one in cycle.verdicts)
         return next_look_ms(
             found.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
         )

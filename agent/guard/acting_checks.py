@@ -1,7 +1,7 @@
 """What stands against acting in mode execute, whatever it is worth: who leads, what was begun, what the settings say.
 
 Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; a group that is not
-to be asked; a pause; what the settings leave out; the time of day.
+to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out; the time of day.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.commands import pause_in
 from agent.journal.leader import leader_in
 from agent.limits import any_of
+from agent.probing.check import PROBED, probing_check
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 from agent.windows import closed
 
@@ -70,6 +71,16 @@ def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms)
 
 
+def _probing(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    """Whether it is time for a trigger for warm-ups (KIP-441); other proposals do not wait for any."""
+    if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
+        return None
+    held = probing_check(proposal, ground.fresh, ground.memory, ground.records.view, ground.limits)
+    if held is None:
+        return Fine("its warm-ups are worth a rebalance now")
+    return Hold(proposal.id, HoldReason.PROBING, held.sentence, held.until_ms)
+
+
 def _paused(proposal: Proposal, ground: Ground) -> Hold | Fine:
     pause = pause_in(ground.records.view)
     if pause is None:
@@ -104,5 +115,5 @@ def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
     return Fine(f"it may be done at this time: {len(windows.allow)} windows allow, {len(windows.blackout)} black out")
 
 
-ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _group, _paused, _left_out, _window)
+ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _group, _probing, _paused, _left_out, _window)
 """Gravest first."""

@@ -21,6 +21,7 @@ class HoldReason(StrEnum):
     WRONG_CLUSTER = "this is not the cluster that may be acted upon"
     BEGUN = "it was begun before"
     GROUP_REFUSED = "the group is not to be triggered now"
+    PROBING = "its warm-ups are not worth a rebalance yet"
     PAUSED = "acting is paused"
     EXCLUDED = "the settings leave it out"
     OUTSIDE_WINDOW = "nothing may be done at this time"
