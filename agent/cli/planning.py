@@ -15,6 +15,7 @@ from agent.cli.session import replayed
 
 if TYPE_CHECKING:
     from agent.cycle import Cycle
+    from agent.journal.entry import View
     from agent.limits import Limits
     from agent.plan.explained import Explained
     from agent.propose.proposal import Proposal
@@ -120,23 +121,34 @@ def explain(
 
 
 def _guarded(subject: str, cycle: Cycle, loaded: Loaded) -> list[Explained]:
-    """What every check of the guard says of the proposals about a subject, as if this agent led."""
-    from agent.cli import asking
-    from agent.errors import RackwiseError
+    """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
     from agent.guard import explained
     from agent.limits import Mode
     from agent.memory import Memory
+    from agent.probing import NO_ANCHORS, Ground, about_probing, past_triggers
 
     kind, _, name = subject.partition("/")
     name = name.partition("/")[0] if kind == "topic" else name
     meant = [p for p in cycle.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
-    view = None
-    if meant and cycle.limits.mode is Mode.EXECUTE:
-        try:
-            view = asking.journal(asking.plan_of(loaded))
-        except RackwiseError as error:
-            say(f"note: the journal cannot be read, so what it says is left out: {error}")
-    return [row for one in meant for row in explained(one, cycle.snapshot, Memory(), cycle.limits, view)]
+    asked = kind == "group" or bool(meant)
+    view = _journal(loaded) if asked and cycle.limits.mode is Mode.EXECUTE else None
+    rows = [row for one in meant for row in explained(one, cycle.snapshot, Memory(), cycle.limits, view)]
+    if kind == "group":
+        taken_ms, monotonic_ms = cycle.snapshot.taken_ms, cycle.snapshot.monotonic_ms
+        past, _ = past_triggers(view or {}, NO_ANCHORS, taken_ms=taken_ms, monotonic_ms=monotonic_ms)
+        rows += about_probing(name, Ground(cycle.snapshot, Memory(), cycle.limits), past.get(name, ()))
+    return rows
+
+
+def _journal(loaded: Loaded) -> View | None:
+    from agent.cli import asking
+    from agent.errors import RackwiseError
+
+    try:
+        return asking.journal(asking.plan_of(loaded))
+    except RackwiseError as error:
+        say(f"note: the journal cannot be read, so what it says is left out: {error}")
+        return None
 
 
 def _emit_groups(seen: Cycle | Replayed, limits: Limits, output: Format | None) -> None:
