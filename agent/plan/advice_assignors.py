@@ -21,11 +21,13 @@ COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssigno
 def change_assignors(scene: Scene) -> Advised:
     """Advice for every group with a gap whose assignor, or whole kind, does not look at racks."""
     advised: Advised = []
+    groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
     for group_id, answers in scene.improvable.items():
-        assessment, group = scene.detection.assessments.get(group_id), scene.snapshot.groups.get(group_id)
-        if assessment is None or assessment.gap <= 0 or group is None or isinstance(group, OtherGroup):
+        group = groups(group_id)
+        if group is None or isinstance(group, OtherGroup) or not _blind(group, scene):
             continue
-        if not _blind(group, scene):
+        assessment = assessments(group_id)
+        if assessment is None or assessment.gap <= 0:
             continue
         why_not = _why_not(group, assessment, scene, held=answers.held)
         if why_not is not None:

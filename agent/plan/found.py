@@ -6,7 +6,6 @@ The rule of the whole stage is here: no plan without a finding, and none from a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -24,7 +23,6 @@ IMPROVABLE = (
     FindingReason.RACK_AWARENESS_OFF,
 )
 """Findings that say that a group's work could be nearer to its data."""
-_HELD = attrgetter("held")
 _RACK_REASONS = (FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
 
 
@@ -110,11 +108,15 @@ def _improvable(found: Found) -> dict[str, Answered]:
     for reason in IMPROVABLE:
         for subject, findings in found.by_subject(reason):
             if subject.kind == "group":
-                by_group.setdefault(subject.name, []).extend(findings)
-    return {
-        group: Answered(tuple(sorted([f.id for f in findings])), any(map(_HELD, findings)))
-        for group, findings in by_group.items()
-    }
+                known = by_group.get(subject.name)
+                by_group[subject.name] = findings if known is None else known + findings
+    return {group: _of_group(findings) for group, findings in by_group.items()}
+
+
+def _of_group(findings: list[Finding]) -> Answered:
+    if len(findings) == 1:  # nearly always
+        return Answered((findings[0].id,), findings[0].held)
+    return Answered(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
 
 
 def held_brokers(found: Found, snapshot: Snapshot) -> frozenset[int]:

@@ -176,28 +176,18 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
 
 
 def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
-    snapshot, assessments = scene.snapshot, scene.detection.assessments
-    wanted: list[tuple[ReaderGroup, Assessment, Answered]] = []
+    snapshot, names = scene.snapshot, scene.detection.topics
+    groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
+    topics, copies = snapshot.topics.get, snapshot.copies.get
+    rows: list[_Row] = []
     for group_id, answers in scene.improvable.items():
-        group, assessment = snapshot.groups.get(group_id), assessments.get(group_id)
+        group, assessment = groups(group_id), assessments(group_id)
         if assessment is None or assessment.gap <= 0:
             continue
         # The owners of groups that brokers assign can be advised, but nobody can trigger them.
-        if isinstance(group, ConsumerGroup | StreamsGroup) and group.kind in CLASSIC:
-            wanted.append((group, assessment, answers))
-    names = scene.detection.topics
-    topics, copies = snapshot.topics.get, snapshot.copies.get
-    rows = [
-        (
-            group,
-            assessment,
-            answers,
-            copies(group.id),
-            tuple(map(topics, names.get(group.id) or topics_of(group))),
-            scene.predictions.get(group.id),
-        )
-        for group, assessment, answers in wanted
-    ]
+        if isinstance(group, ReaderGroup) and group.kind in CLASSIC:
+            read = tuple(map(topics, names.get(group_id) or topics_of(group)))
+            rows.append((group, assessment, answers, copies(group_id), read, predictions(group_id)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
     judged = each(scene.memo, "triggers", rows, _row_id, partial(_judge_row, scene), context=context)
     return _above_bytes(judged, scene)
