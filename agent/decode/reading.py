@@ -190,7 +190,8 @@ class Reading:
         if data.startswith(self._array_raw, at):
             return self._array, at + len(self._array_raw)
         head = self._array_head
-        if head is not None and data.startswith(head[0], at):
+        # Where not even the count fits behind the topic, the long way says what is wrong, as if nothing had been read.
+        if head is not None and data.startswith(head[0], at) and at + len(head[0]) + 4 <= len(data):
             found, end = self._partitions_of(head[1], data, at + len(head[0]))
         else:
             found, end = self._partitions_by_topic(data, at)

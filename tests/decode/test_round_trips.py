@@ -136,6 +136,14 @@ def test_what_was_read_before_changes_nothing(layout: Layout, r: Random) -> None
         assert layout.decode(blob, shared) == layout.decode(blob)
 
 
+def test_bytes_that_end_behind_a_topic_read_before_are_told_alike() -> None:
+    shared = Reading()
+    whole = encode_assignment(Assignment(3, (TopicPartition("t", 0),), None))
+    assert isinstance(decode_assignment(whole, shared), Assignment)
+    cut = whole[: 2 + 4 + 2 + len("t")]
+    assert decode_assignment(cut, shared) == decode_assignment(cut)
+
+
 def test_names_partitions_and_tasks_are_one_object_each() -> None:
     shared = Reading()
     owned = (TopicPartition("orders", 300),)
