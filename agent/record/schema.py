@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from datetime import date
 from enum import Enum
 from typing import Any
 
@@ -82,6 +83,8 @@ def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return _generic(typing.get_origin(kind), typing.get_args(kind), definitions)
     if kind is bytes:
         return {"type": "string", "contentEncoding": "base64"}
+    if kind is date:
+        return {"type": "string", "format": "date"}
     if issubclass(kind, Enum):
         return {"enum": [member.name for member in kind]}
     return _reference(kind, definitions)

@@ -6,6 +6,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import date
 from enum import Enum
 from functools import cache
 from typing import Any
@@ -35,6 +36,8 @@ def drawn(kind: Any) -> st.SearchStrategy[Any]:
     origin = typing.get_origin(kind)
     if origin is not None:
         return _collection(origin, typing.get_args(kind))
+    if kind is date:
+        return st.dates()
     return st.sampled_from(list(kind)) if issubclass(kind, Enum) else _record(kind)
 
 
