@@ -79,7 +79,8 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
         assert set_now[Setting(Holder.BROKER, "2", LEADER_RATE)] == "2000000"
         assert set_now[Setting(Holder.BROKER, "1", LEADER_RATE)] == "7000000", "a rate of others stays"
         assert set_now[Setting(Holder.TOPIC, "moved", LEADER_REPLICAS)].split(",")[0] == "7:1"
-        assert _moving(one) == _listed(cluster) == set(after)
+        wait_for(lambda: _moving(one) == set(after), "the status tells what moves", 30)
+        assert _listed(cluster) == set(after)
         assert "is still in progress" in _verified(cluster, file)
         wait_for(lambda: _percent(one.status()) is not None, "the progress is told", 30)
         until_idle(one)
