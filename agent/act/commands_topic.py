@@ -24,6 +24,7 @@ SCHEMA_ID = "urn:rackwise:command:v1"
 KIND = "offset"
 _POLL_S = 0.05
 _ASK_S = 5.0
+_NEWS_S = 2.0
 _PARTITION = 0
 
 Config = Mapping[str, str | int]
@@ -40,7 +41,7 @@ def send_command(
     name, data = command_bytes(command)
     client: dict[str, str | int | float | bool] = {"client.id": "rackwise", **config, "log_level": 0}
     try:
-        _topic_id(AdminClient(client), topic, timeout_ms / 1_000)  # writing could make a broker create it blindly
+        _wait_for_topic(AdminClient(client), topic, timeout_ms / 1_000)  # writing could make a broker create it blindly
     except KafkaException as failed:
         raise _unsent(topic, failed.args[0]) from failed
     refused: list[KafkaError] = []
@@ -154,6 +155,23 @@ def _position(view: View, topic_id: str) -> int:
         return 0
     following = entry.value.get("next")
     return following if isinstance(following, int) and following >= 0 else 0
+
+
+def _wait_for_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
+    """Brokers learn of a topic one after the other: only what stays unknown for a moment is not there.
+
+    Raises KafkaException.
+    """
+    until = time.monotonic() + min(_NEWS_S, timeout_s)
+    while True:
+        try:
+            _topic_id(admin, topic, timeout_s)
+        except KafkaException as failed:
+            if failed.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > until:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
