@@ -179,6 +179,8 @@ def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) 
 
 
 def _prepare(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision | None:
+    if not statuses:
+        return None  # all have ended before it was sent: it is closed once nothing of a former leader can arrive
     missing = tuple(debt for debt in _debts(view, batch) if not complete(debt, view.seen))
     if missing:
         return _throttle_again(view, plan, missing)

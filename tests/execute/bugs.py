@@ -12,7 +12,7 @@ from agent.execute.judging import Status, View
 from agent.execute.messages import Alter, Append, Cancel, Configure, Op, Setting
 from agent.execute.running import Decision
 from agent.execute.throttles import Standing
-from agent.execute.values import Debt, End, Policy
+from agent.execute.values import Batch, BatchState, Debt, End, Policy
 
 Patch = pytest.MonkeyPatch
 
@@ -47,6 +47,14 @@ def throttles_without_a_debt(patch: Patch) -> None:
 
 def waits_for_no_late_request(patch: Patch) -> None:
     patch.setattr(Policy, "settle_ms", property(lambda _: 0))
+
+
+def sends_what_has_ended_already(patch: Patch) -> None:
+    def empty(decision: Decision | None, _view: View, batch: Batch, _plan: Any, statuses: Any) -> Decision | None:
+        sent = batch._replace(state=BatchState.SENT, sendings=batch.sendings + 1)
+        return decision if statuses else Decision(Append((sent,), Alter(())))
+
+    patch.setattr(running, "_prepare", _on(running._prepare, empty))
 
 
 def sends_again_without_an_answer(patch: Patch) -> None:

@@ -313,6 +313,24 @@ def test_a_new_leader_adopts_what_moves_and_closes_nothing_before_late_requests_
     assert live.kinds() == ["Configure"]
 
 
+def test_a_batch_whose_partitions_have_all_ended_before_it_was_sent_asks_for_nothing():
+    live = Live()
+    unsent = live.journal.batches[0]._replace(state=BatchState.INTENT, sendings=0)
+    live.journal = live.journal._replace(batches=(unsent,))
+    rates = tuple(it for it in live.cluster.settings if it[0].kind == "broker")
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2)._replace(topic_id="other"),), settings=rates)
+    live.acts.clear()
+    live.lead()
+    live.wait(15)
+    assert live.acts == []
+    assert live.journal.batches[0].state is BatchState.INTENT
+    assert live.journal.batches[0].sendings == 0
+    live.wait(15)
+    assert live.kinds() == ["Configure"]
+    assert live.cluster.settings == ()
+    assert live.finished == [Finish("p", PlanState.FAILED, "1: its topic was deleted and made anew")]
+
+
 def test_two_plans_are_carried_out_one_after_the_other():
     live = Live()
     live.tell(Accepted(Plan("q", (MOVE.back(),))))

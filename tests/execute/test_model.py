@@ -140,6 +140,7 @@ BUGS = [
     pytest.param(bugs.throttles_without_a_debt, moving(Left()), "unlogged throttle"),
     pytest.param(bugs.waits_for_no_late_request, moving(Left(crashes=1)), "asked for twice"),
     pytest.param(bugs.trusts_a_former_leader_to_be_silent, moving(Left(crashes=1)), "asked for twice"),
+    pytest.param(bugs.sends_what_has_ended_already, moving(Left(deletions=1, crashes=1)), "asks for nothing"),
     pytest.param(bugs.sends_again_without_an_answer, moving(Left(losses=1)), "asked for twice"),
     pytest.param(bugs.forgives_brokers_that_are_down, moving(Left(brokers=1)), "throttle was left"),
     pytest.param(bugs.leaves_throttles_behind, moving(Left()), "it never ends"),

@@ -165,7 +165,7 @@ class World:
         harm = system.harm
         if agent.stale and agent.epoch != system.epoch:
             harm = "an agent acted after its fence"
-        harm = harm or unlogged(act, agent.wrote)
+        harm = harm or ("" if subjects(act) else "a request asks for nothing") or unlogged(act, agent.wrote)
         taken = {request.number for request in system.wire if request.epoch == agent.epoch}
         number = min(set(range(1, len(taken) + 2)) - taken)
         system = self.put(system, index, agent._replace(sent=number))
