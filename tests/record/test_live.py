@@ -141,7 +141,7 @@ def test_telemetry_of_a_live_run_gives_byte_same_proposals_from_topic_and_file(
     assert {f"topic/{SHOP}", f"group/{GROUP}", "broker/1", f"cluster/{cycles[0].snapshot.cluster_id}"} <= keys
 
 
-@pytest.mark.parametrize("mode", ["observe", "propose", "execute"])
+@pytest.mark.parametrize("mode", ["observe", "propose"])
 def test_nothing_but_its_own_topics_is_touched(
     embedded_cluster: EmbeddedCluster, where: str, prefix: str, mode: str, tmp_path: Path
 ) -> None:
