@@ -28,8 +28,9 @@ from assignors.problem import TopicPartition
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True).map(tuple)
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b-1", "c.d"]), st.integers(0, 3))
 TARGETS = st.builds(
-    Target, PARTITIONS, st.text(max_size=3), BROKERS, BROKERS, st.none() | st.integers(0), st.none() | st.just(1.5)
-)
+    Target, PARTITIONS, st.text(max_size=3), BROKERS, BROKERS, st.none() | st.integers(0), st.none() | st.just(1.5),
+    gain=st.sampled_from([0.0, 2.5]),  # never "not a number", which equals nothing
+)  # fmt: skip
 PLANS = st.builds(Plan, st.sampled_from(["p-1", "p-2"]), st.lists(TARGETS, max_size=3).map(tuple), order=st.integers())
 BATCHES = st.builds(
     Batch,
