@@ -51,7 +51,7 @@ imports: venv ## who may know whom
 
 .PHONY: unit
 unit: venv ## tests that need no broker
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not integration and not drill"
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not integration and not drill"
 
 .PHONY: integration
 integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)

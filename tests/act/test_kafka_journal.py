@@ -39,7 +39,7 @@ from tests.act.journals import (
 from tests.conftest import WatchedCluster
 from tests.observe.live import wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.drill]
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "journal.v1.json"
 
 

@@ -90,6 +90,7 @@ def lost(found: dict[str, str | None]) -> set[str]:
     return {name for name, told in found.items() if told is not None}
 
 
+@pytest.mark.drill
 def test_the_documented_rights_suffice(secured: EmbeddedCluster, grants: Grants) -> None:
     found = eventually(secured, set(), lead_within_s=30)
     assert found == dict.fromkeys((*ASKED, "lead"))

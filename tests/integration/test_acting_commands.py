@@ -74,6 +74,7 @@ def agent(embedded_cluster: EmbeddedCluster) -> Iterator[ObeyingAgent]:
     started.close()
 
 
+@pytest.mark.drill
 @pytest.mark.timeout(120)
 def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
     embedded_cluster: EmbeddedCluster, agent: ObeyingAgent

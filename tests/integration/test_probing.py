@@ -25,6 +25,7 @@ LAG_RATE = 700
 """Records per second of an instance whose copies lag."""
 
 
+@pytest.mark.drill
 def test_a_small_application_that_grows_is_balanced_without_waiting_for_its_interval(
     demo_cluster: EmbeddedCluster,
 ) -> None:
