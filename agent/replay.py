@@ -18,9 +18,8 @@ from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
 from agent.propose.proposal import Proposal
-from agent.record.events import Event
-from agent.record.files import looks_in
-from agent.record.telemetry import IncompleteLookError, Recorded, observation_from_events
+from agent.telemetry.events import Event
+from agent.telemetry.looks import IncompleteLookError, Recorded, looks_in, observation_from_events
 
 
 class Replayed(NamedTuple):

@@ -23,8 +23,9 @@ from agent.limits import Limits, Mode
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
 from agent.propose.proposal import Proposal
+from agent.propose.published import Life
 from agent.record.own_topics import OwnTopic
-from agent.record.proposals import Life, proposals_in
+from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
 from agent.web.app import make_app

@@ -20,11 +20,11 @@ from agent.model.snapshot import Snapshot
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.proposal import Proposal
-from agent.record.events import from_lines, to_lines
 from agent.record.files import read_events
 from agent.record.recorder import Recorder, RecordPlan
-from agent.record.telemetry import observation_to_events
 from agent.replay import recorded_looks, replay, replay_look
+from agent.telemetry.events import from_lines, to_lines
+from agent.telemetry.looks import observation_to_events
 from tests.world import a_world, next_look
 
 WORLD = a_world(20, seed=3)

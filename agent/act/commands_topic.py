@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.journal.entry import View, Write
-from agent.record.cloud_events import headers, source
+from agent.propose.cloud_events import headers, source
 
 COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"

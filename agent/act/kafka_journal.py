@@ -22,7 +22,7 @@ from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavail
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
-from agent.record.cloud_events import headers, source
+from agent.propose.cloud_events import headers, source
 
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"

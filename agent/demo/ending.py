@@ -12,7 +12,7 @@ from agent.demo.shares import Share, shares
 from agent.detect.assessment import Measure
 from agent.propose.codec import proposal_from_json
 from agent.propose.proposal import Proposal, ProposalKind
-from agent.record.proposals import CREATED
+from agent.propose.published import CREATED
 from agent.record.reader import Read, open_reader
 from config.settings import Settings
 

@@ -1,89 +1,18 @@
-"""What a cycle made of a look, as telemetry events: for history and reports; nothing is ever rebuilt from them."""
+"""What a cycle made of a look, told as telemetry events."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from agent.cycle import Cycle, sentence, world
-from agent.detect.assessment import Assessment, Locality
-from agent.detect.finding import Evidence, Finding
-from agent.model.snapshot import TaskCopy
-from agent.record.events import Event, Kind
-from agent.record.telemetry import limits_digest
+from agent.detect.assessment import Assessment
+from agent.detect.finding import Finding
+from agent.telemetry.derived import DERIVED_SHAPES, AssessmentData, FindingData, ReportData, TaskCopiesData
+from agent.telemetry.events import Event, Kind
+from agent.telemetry.looks import limits_digest
 from agent.typed_json import to_json
-
-
-class ReportData(NamedTuple):
-    """One cycle in numbers, with its sentence."""
-
-    cycle: int
-    mode: str
-    planned: bool
-    full: bool
-    """Whether the events that rebuild the look were written too."""
-    sentence: str
-    took_ms: int
-    stages_ms: Mapping[str, int]
-    brokers: int
-    racks: int
-    topics: int
-    partitions: int
-    groups: int
-    members: int
-    gaps: int
-    findings: Mapping[str, int]
-    """Reason -> number of findings."""
-    new_findings: tuple[str, ...]
-    ended_findings: tuple[str, ...]
-    proposals: Mapping[str, int]
-    """Kind -> number of proposals."""
-    unplanned: Mapping[str, int]
-    """Why nothing is planned for a finding -> how often."""
-    limits_digest: str
-
-
-class FindingData(NamedTuple):
-    """One finding."""
-
-    id: str
-    reason: str
-    severity: str
-    subject: str
-    sentence: str
-    evidence: Evidence
-    since_ms: int
-    held: bool
-
-
-class AssessmentData(NamedTuple):
-    """One group against its optimum."""
-
-    group: str
-    why_not: str | None
-    current: tuple[Locality, ...]
-    optimal: tuple[Locality, ...]
-    crossing: int
-    optimal_crossing: int
-    lower_bound: int
-    moved: int
-
-
-class TaskCopiesData(NamedTuple):
-    """Every copy of a stateful task of one application, with how far behind it is."""
-
-    group: str
-    copies: tuple[TaskCopy, ...]
-
-
-DERIVED_SHAPES: Mapping[Kind, type] = {
-    Kind.REPORT: ReportData,
-    Kind.FINDING: FindingData,
-    Kind.ASSESSMENT: AssessmentData,
-    Kind.TASK_COPIES: TaskCopiesData,
-}
-"""Kinds that tell what was made of a look, with the shape of their data."""
 
 
 def derived_events(cycle: Cycle, first: int, *, full: bool) -> Iterator[Event]:

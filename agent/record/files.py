@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
 from agent.errors import BadInput
-from agent.record.events import Event, from_lines
+from agent.telemetry.events import Event, from_lines
 from agent.typed_json import UnreadableError
 
 
@@ -102,12 +101,6 @@ def read_events(path: Path) -> Iterator[Event]:
         raise BadInput(
             f"{path} is no telemetry file", why=str(error), todo="Give a file that record.file wrote."
         ) from error
-
-
-def looks_in(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
-    """The events of one look after the other; those of a look lie together in a file."""
-    for _, look in groupby(events, key=lambda event: event.look):
-        yield tuple(look)
 
 
 def _whole_lines(file: Iterable[bytes]) -> Iterator[bytes]:

@@ -11,33 +11,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.propose.codec import SCHEMA_ID, proposal_from_json, proposal_to_bytes
-from agent.propose.proposal import SCHEMA_VERSION, Proposal
-from agent.record.cloud_events import headers, source
+from agent.propose.cloud_events import source
+from agent.propose.codec import proposal_from_json, proposal_to_bytes
+from agent.propose.proposal import Proposal
+from agent.propose.published import CREATED, Life, created_headers, life_headers, slot
 from agent.record.publisher import Record
 from agent.record.reader import Read
 from agent.typed_json import UnreadableError, from_json, to_json
 
-CREATED = f"rackwise.proposal.created.v{SCHEMA_VERSION}"
-VOID = "rackwise.proposal.void.v1"
-LIFE_SCHEMA = "urn:rackwise:proposal-life:v1"
-
 _REPLACED = "void: another proposal took its place"
 _GONE = "void: what it rested on has changed, so it is no longer proposed"
 _EXPIRED = "void: it expired before anybody used it, and it is no longer proposed"
-
-
-class Life(NamedTuple):
-    """A step in the life of a proposal after its creation."""
-
-    id: str
-    kind: str
-    subject: str
-    state: str
-    """``void``."""
-    sentence: str
-    at_ms: int
-    schema_version: int = 1
 
 
 class Published(NamedTuple):
@@ -88,11 +72,6 @@ def update(
     return Update((*void, *created), stands, len(created), len(void))
 
 
-def slot(proposal: Proposal) -> str:
-    """The record's key: the same question about the same subject has the same slot."""
-    return f"{proposal.subject}#{proposal.kind.value}/{proposal.reason.name.lower()}"
-
-
 def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
     """What stands in the topic by slot, as its records tell in their order; other clusters' are left aside."""
     standing: dict[str, Published] = {}
@@ -139,25 +118,9 @@ def _published(proposal: Proposal) -> Published:
 
 
 def _created(proposal: Proposal, key: str, topic: str, here: str) -> Record:
-    attributes = headers(
-        event_id=proposal.id,
-        source=here,
-        kind=CREATED,
-        subject=str(proposal.subject),
-        time_ms=proposal.created_ms,
-        schema=SCHEMA_ID,
-    )
-    return Record(topic, key, proposal_to_bytes(proposal), attributes)
+    return Record(topic, key, proposal_to_bytes(proposal), created_headers(proposal, here))
 
 
 def _void(life: Life, key: str, topic: str, here: str) -> Record:
-    attributes = headers(
-        event_id=f"{life.id}.{life.state}",
-        source=here,
-        kind=VOID,
-        subject=life.subject,
-        time_ms=life.at_ms,
-        schema=LIFE_SCHEMA,
-    )
     value = json.dumps(to_json(Life, life), separators=(",", ":"), sort_keys=True)
-    return Record(topic, key, value.encode(), attributes)
+    return Record(topic, key, value.encode(), life_headers(life, here))

@@ -20,14 +20,14 @@ from agent.memory import Memory
 from agent.observation import Observation
 from agent.propose.codec import BadProposalDocument
 from agent.record.derived import derived_events
-from agent.record.events import Event, Kind, to_lines
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import Published, standing_in, update
 from agent.record.publisher import Counts, Publisher, Record
 from agent.record.reader import open_reader
 from agent.record.restart import MEMORY_PARTITION, Restored, restore
-from agent.record.telemetry import observation_to_events
+from agent.telemetry.events import Event, Kind, to_lines
+from agent.telemetry.looks import observation_to_events
 from agent.typed_json import UnreadableError
 
 RESTORE_MS = 10_000

@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException
 
 from agent.clock import Instant
 from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json
-from agent.record.events import Kind, from_lines
 from agent.record.reader import Span, TopicReader, open_reader
+from agent.telemetry.events import Kind, from_lines
 from agent.typed_json import UnreadableError
 
 MEMORY_PARTITION = 0

@@ -15,7 +15,6 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal_schema import journal_schema
 from agent.act.journal_topic import read_journal_topic
 from agent.act.kafka_journal import KafkaJournal
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
@@ -24,6 +23,7 @@ from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, W
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in
+from agent.journal.schema import journal_schema
 from tests.act.journals import (
     delete_topics,
     leader,

@@ -11,8 +11,8 @@ import pytest
 from agent.__main__ import main
 from agent.limits import Limits
 from agent.memory import Memory
-from agent.record.events import to_lines
-from agent.record.telemetry import observation_to_events
+from agent.telemetry.events import to_lines
+from agent.telemetry.looks import observation_to_events
 from tests.builders import Answers
 from tests.command import Done
 

@@ -20,10 +20,16 @@ SECTIONS = (
     ("8. act", "shell", ("agent/act",)),
     ("what acting rests on", "pure", ("agent/journal", "agent/execute", "agent/probing")),
     ("9. record", "shell", ("agent/record",)),
+    ("what record writes", "pure", ("agent/telemetry",)),
     ("around the line", "", ("agent", "agent/web", "agent/cli")),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
     ("assignors for Python consumers", "each knows the client it is for", ("assignors/clients",)),
+    (
+        "pipeline",
+        "on Spark; pure but for sources, sinks and runners",
+        ("pipeline", "pipeline/transforms", "pipeline/stream", "pipeline/jobs"),
+    ),
     ("settings", "", ("config",)),
     ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload")),
 )

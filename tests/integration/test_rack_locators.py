@@ -21,9 +21,9 @@ from agent.model.snapshot import ConsumerGroup, RackState
 from agent.observation import GapCause, Part
 from agent.propose.codec import proposal_to_json
 from agent.propose.proposal import ProposalKind
-from agent.record.events import from_lines, to_lines
-from agent.record.telemetry import observation_to_events
 from agent.replay import replay
+from agent.telemetry.events import from_lines, to_lines
+from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from tests.command import rackwise
 from tests.eye import Eye, found, told

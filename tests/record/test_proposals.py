@@ -13,10 +13,11 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 from agent.detect.finding import Subject
 from agent.propose.codec import proposal_from_json, proposal_schema, proposal_to_bytes
 from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
-from agent.record.proposals import CREATED, VOID, Life, Published, Update, proposals_in, slot, standing_in, update
+from agent.propose.published import CREATED, VOID, Life, slot
+from agent.record.proposals import Published, Update, proposals_in, standing_in, update
 from agent.record.publisher import Record
 from agent.record.reader import Read
-from agent.record.schema import life_schema
+from agent.telemetry.schema import life_schema
 from agent.typed_json import UnreadableError
 
 NOW = 1_760_000_000_123

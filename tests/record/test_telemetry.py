@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from agent.limits import Limits, Mode
 from agent.memory import Memory
 from agent.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
-from agent.record.events import MAX_RECORD_CHARS, Event, Kind, from_lines, to_lines
-from agent.record.telemetry import (
+from agent.telemetry.events import MAX_RECORD_CHARS, Event, Kind, from_lines, to_lines
+from agent.telemetry.looks import (
     IncompleteLookError,
     limits_digest,
     observation_from_events,

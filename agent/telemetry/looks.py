@@ -13,12 +13,13 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from agent.limits import Limits
 from agent.memory import Memory, UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observation import Observation
-from agent.record.events import (
+from agent.telemetry.events import (
     INPUT_SHAPES,
     ApplicationLagsData,
     BrokerConfigsData,
@@ -94,6 +95,12 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
     return Recorded(
         look=look, observation=_observation(last.cluster, head, data), memory=_memory(data), limits=_limits(data)
     )
+
+
+def looks_in(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
+    """The events of one look after the other; those of a look lie together in a file."""
+    for _, look in groupby(events, key=lambda event: event.look):
+        yield tuple(look)
 
 
 def limits_digest(limits: Limits) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent.journal.codec import SCHEMA_ID, Record
-from agent.record.schema import schema_of
+from agent.telemetry.schema import schema_of
 
 
 def journal_schema() -> dict[str, Any]:
