@@ -9,6 +9,8 @@ ROOT = Path(__file__).parents[2]
 FLOW = ROOT / "docs" / "flow.md"
 BEGIN, END = "<!-- files -->", "<!-- end of files -->"
 
+PIPELINE = ("pipeline", "pipeline/schemas", "pipeline/transforms", "pipeline/stream", "pipeline/jobs")
+
 SECTIONS = (
     ("1. observe", "shell", ("agent/observation.py", "agent/observe", "agent/observe/locators", "agent/wire")),
     ("2. decode", "pure", ("agent/decode",)),
@@ -28,7 +30,7 @@ SECTIONS = (
     (
         "pipeline",
         "on Spark; pure but for sources, sinks and runners",
-        ("pipeline", "pipeline/transforms", "pipeline/stream", "pipeline/jobs"),
+        PIPELINE,
     ),
     ("settings", "", ("config",)),
     ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload")),

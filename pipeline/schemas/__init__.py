@@ -1,0 +1,1 @@
+"""The tables of the pipeline, written out: every column with its type, unit and meaning."""

@@ -1,0 +1,88 @@
+"""Bronze: every record of rackwise's topics as it came, once, with where it came from."""
+
+from __future__ import annotations
+
+from pipeline.schemas.table import BINARY, BOOLEAN, INT, LONG, STRING, TIMESTAMP, Table, column, columns
+
+_PLACE = (
+    column("topic", STRING, "Topic that the record came from.", required=True),
+    column("partition", INT, "Its partition there.", required=True),
+    column("offset", LONG, "Its offset there.", required=True),
+    column("kafka_time", TIMESTAMP, "Timestamp of the record.", required=True),
+)
+_DAY = column("day", STRING, "UTC day of kafka_time, yyyy-mm-dd.", required=True)
+
+TELEMETRY = Table(
+    "bronze.telemetry",
+    "Telemetry events, fragments among them, as their JSON said.",
+    columns(
+        *_PLACE,
+        column("event_id", STRING, "cluster/look/n, for a fragment with /part: the same event twice has the same id."),
+        column("v", INT, "Version of the event."),
+        column("kind", STRING, "What data tells."),
+        column("subject", STRING, "kind/name."),
+        column("cluster", STRING, "Cluster id."),
+        column("look", STRING, "Id of the look."),
+        column("n", INT, "Number among the events of the look."),
+        column("taken_ms", LONG, "When the look began, epoch milliseconds."),
+        column("data", STRING, "The rest, as JSON."),
+        column("late", BOOLEAN, "Whether it came after its hour had been closed."),
+        _DAY,
+    ),
+    key=("topic", "partition", "offset"),
+    partitioned_by=("day",),
+)
+
+PROPOSALS = Table(
+    "bronze.proposals",
+    "Records of the proposals topic: proposals and the steps of their lives.",
+    columns(
+        *_PLACE,
+        column("event_id", STRING, "CloudEvents id; null for a tombstone."),
+        column("type", STRING, "CloudEvents type; null for a tombstone."),
+        column("cluster", STRING, "Cluster id, out of the CloudEvents source."),
+        column("agent", STRING, "Name of the agent, out of the CloudEvents source."),
+        column("subject", STRING, "CloudEvents subject, kind/name."),
+        column("slot", STRING, "Key of the record: subject, kind and reason."),
+        column("time_ms", LONG, "CloudEvents time, epoch milliseconds."),
+        column("data", STRING, "The document, as JSON; null for a tombstone."),
+        _DAY,
+    ),
+    key=("topic", "partition", "offset"),
+    partitioned_by=("day",),
+)
+
+JOURNAL = Table(
+    "bronze.journal",
+    "Entries of the journal, committed ones only.",
+    columns(
+        *_PLACE,
+        column("cluster", STRING, "Cluster id of the cluster that the topic is read from."),
+        column("key", STRING, "Key of the entry."),
+        column("kind", STRING, "Kind of the entry; null for a deletion."),
+        column("at_ms", LONG, "The writer's clock, epoch milliseconds."),
+        column("epoch", LONG, "Which leadership wrote it."),
+        column("seq", LONG, "Number within the epoch."),
+        column("data", STRING, "What it says, as JSON; null for a deletion."),
+        _DAY,
+    ),
+    key=("topic", "partition", "offset"),
+    partitioned_by=("day",),
+)
+
+QUARANTINE = Table(
+    "bronze.quarantine",
+    "Records that could not be read, whole, with the reason.",
+    columns(
+        *_PLACE,
+        column("key", BINARY, "The record's key."),
+        column("value", BINARY, "The record's value."),
+        column("headers", STRING, "The record's headers as JSON, values in base64."),
+        column("reason", STRING, "Why it could not be read: a word, a colon, a sentence.", required=True),
+        _DAY,
+    ),
+    key=("topic", "partition", "offset"),
+    partitioned_by=("day",),
+)
+
+BRONZE = (TELEMETRY, PROPOSALS, JOURNAL, QUARANTINE)

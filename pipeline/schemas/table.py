@@ -1,0 +1,41 @@
+"""How a table is written out: a name, its version, its columns with their comments, and what makes a row unique."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import types as t
+
+STRING, LONG, INT, DOUBLE, BOOLEAN, BINARY, TIMESTAMP = (
+    t.StringType(),
+    t.LongType(),
+    t.IntegerType(),
+    t.DoubleType(),
+    t.BooleanType(),
+    t.BinaryType(),
+    t.TimestampType(),
+)
+STRINGS, INTS = t.ArrayType(STRING), t.ArrayType(INT)
+
+
+class Table(NamedTuple):
+    """One table. ``version`` grows when a reader of the older one could go wrong; new columns do not change it."""
+
+    name: str
+    """``layer.name``; also its folder below the root."""
+    comment: str
+    schema: t.StructType
+    key: tuple[str, ...]
+    """Columns that tell a row from every other row."""
+    partitioned_by: tuple[str, ...] = ()
+    version: int = 1
+
+
+def column(name: str, kind: t.DataType, comment: str, *, required: bool = False) -> t.StructField:
+    """A column; one that is not required is null where something is unknown."""
+    return t.StructField(name, kind, nullable=not required, metadata={"comment": comment})
+
+
+def columns(*fields: t.StructField) -> t.StructType:
+    """The columns in their order."""
+    return t.StructType(list(fields))
