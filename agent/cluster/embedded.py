@@ -22,14 +22,15 @@ from agent.cluster import security
 from agent.cluster.archive import do_without_archive, keep_archive, needs_archive, recording
 from agent.cluster.broker import Broker, Members
 from agent.cluster.errors import ClusterError
-from agent.cluster.jars import JarSet, Progress, kafka_jars
+from agent.cluster.jars import JarSet, kafka_jars
 from agent.cluster.leftovers import clear_cluster
 from agent.cluster.making import launch_all, new_directory, new_manifest
 from agent.cluster.manifest import read_manifest
-from agent.cluster.places import clusters_home
 from agent.cluster.proxy import Fault, RecordingProxy
 from agent.cluster.proxy_process import read_faults, start_proxy_process, wait_for_proxy, write_faults
 from agent.cluster.spec import ClusterSpec
+from agent.maven.jars import Progress
+from agent.maven.places import clusters_home
 
 _READY_TIMEOUT_S = 90.0
 

@@ -17,8 +17,8 @@ import psutil
 from agent.cluster.errors import ClusterError
 from agent.cluster.launch import TAG
 from agent.cluster.manifest import Manifest, read_manifest
-from agent.cluster.places import clusters_home
 from agent.cluster.processes import ProcessId, kill_all
+from agent.maven.places import clusters_home
 
 
 class ClusterState(StrEnum):

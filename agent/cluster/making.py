@@ -20,11 +20,11 @@ from agent.cluster.broker import Members
 from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.launch import format_storage, home, write_shared_files
 from agent.cluster.manifest import Manifest, Member, write_manifest
-from agent.cluster.places import clusters_home
 from agent.cluster.ports import hold_ports
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
+from agent.maven.places import clusters_home
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _PORTS_PER_BROKER = 6

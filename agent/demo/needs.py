@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.cluster import toolchain
-from agent.cluster.errors import ClusterError
 from agent.errors import ConfigError
+from agent.maven import toolchain
+from agent.maven.errors import ToolError
 
 
 class Unmet(ConfigError):  # noqa: N818 the name says what is wrong, as its base does
@@ -19,11 +19,11 @@ def check_needs() -> str:
     """One sentence that says what was found. Raises Unmet, which names everything that is missing."""
     tools: tuple[Callable[[], Path], ...] = (toolchain.java, _compiler, toolchain.maven)
     found: list[Path] = []
-    missing: list[ClusterError] = []
+    missing: list[ToolError] = []
     for tool in tools:
         try:
             found.append(tool())
-        except ClusterError as error:
+        except ToolError as error:
             missing.append(error)
     if missing:
         raise Unmet(
@@ -37,7 +37,7 @@ def check_needs() -> str:
 def _compiler() -> Path:
     found = shutil.which("javac")
     if found is None:
-        raise ClusterError(
+        raise ToolError(
             "javac is not on PATH",
             why="the Streams application is compiled here, so a JRE is not enough",
             todo=f"Install a JDK, for example with `apt install openjdk-{toolchain.OLDEST_JAVA}-jdk-headless`.",

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.cluster.errors import ClusterError
-from agent.cluster.jars import kafka_jars, pom_file, spark_jars
-from agent.cluster.toolchain import java, maven
+from agent.cluster.jars import kafka_jars
+from agent.maven.errors import ToolError
+from agent.maven.jars import pom_file, resolved
+from agent.maven.toolchain import java, maven
 
 JAVA_17 = "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2"
 JAVA_8 = "echo 'java version \"1.8.0_402\"' >&2"
@@ -69,7 +70,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_a_java_that_will_not_do_is_named(machine: Machine, script: str | None, sentence: str) -> None:
     if script is not None:
         machine.has("java", script)
-    with pytest.raises(ClusterError) as refused:
+    with pytest.raises(ToolError) as refused:
         java()
     assert sentence in str(refused.value)
 
@@ -84,7 +85,7 @@ def test_a_java_that_will_not_do_is_named(machine: Machine, script: str | None, 
 def test_a_maven_that_will_not_do_is_named(machine: Machine, script: str | None, sentence: str) -> None:
     if script is not None:
         machine.has("mvn", script)
-    with pytest.raises(ClusterError) as refused:
+    with pytest.raises(ToolError) as refused:
         maven()
     assert sentence in str(refused.value)
 
@@ -129,7 +130,7 @@ def test_cached_jars_need_no_maven(machine: Machine) -> None:
 def test_a_resolution_that_fails_leaves_nothing_in_the_cache(machine: Machine, script: str, sentence: str) -> None:
     machine.has("java", JAVA_17)
     machine.has("mvn", script)
-    with pytest.raises(ClusterError) as refused:
+    with pytest.raises(ToolError) as refused:
         kafka_jars("4.9.9")
     assert sentence in str(refused.value)
     assert list((machine.cache / "jars").iterdir()) == []
@@ -138,7 +139,7 @@ def test_a_resolution_that_fails_leaves_nothing_in_the_cache(machine: Machine, s
 def test_sets_that_disagree_about_a_library_never_share_a_directory(machine: Machine) -> None:
     machine.has("java", JAVA_17)
     machine.has("mvn", COPYING_MAVEN)
-    directories = {kafka_jars("4.3.1").directory, kafka_jars("3.6.2").directory, spark_jars().directory}
+    directories = {kafka_jars("4.3.1").directory, kafka_jars("3.6.2").directory, resolved("Spark", "spark", "spark")}
     assert len(directories) == 3
 
 

@@ -9,7 +9,14 @@ ROOT = Path(__file__).parents[2]
 FLOW = ROOT / "docs" / "flow.md"
 BEGIN, END = "<!-- files -->", "<!-- end of files -->"
 
-PIPELINE = ("pipeline", "pipeline/schemas", "pipeline/transforms", "pipeline/stream", "pipeline/jobs")
+PIPELINE = (
+    "pipeline",
+    "pipeline/schemas",
+    "pipeline/transforms",
+    "pipeline/stream",
+    "pipeline/jobs",
+    "pipeline/commands",
+)
 
 SECTIONS = (
     ("1. observe", "shell", ("agent/observation.py", "agent/observe", "agent/observe/locators", "agent/wire")),
@@ -33,7 +40,7 @@ SECTIONS = (
         PIPELINE,
     ),
     ("settings", "", ("config",)),
-    ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload")),
+    ("embedded cluster and demo", "", ("agent/cluster", "agent/demo", "agent/demo/workload", "agent/maven")),
 )
 
 

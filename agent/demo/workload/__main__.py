@@ -9,7 +9,6 @@ import sys
 import threading
 from dataclasses import replace
 
-from agent.cluster.errors import ClusterError
 from agent.cluster.spec import DEFAULT_VERSION
 from agent.demo.workload.compiled import compiled
 from agent.demo.workload.errors import WorkloadError
@@ -17,6 +16,7 @@ from agent.demo.workload.facts import ClusterFacts
 from agent.demo.workload.plan import WorkloadPlan
 from agent.demo.workload.scenes import demo_plan, parts_plan, small_plan
 from agent.demo.workload.workload import Workload
+from agent.maven.errors import ToolError
 
 _SCENES = {"demo": demo_plan, "parts": parts_plan, "small": small_plan}
 
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
             _run(options)
     except KeyboardInterrupt:
         _say("ended")
-    except (WorkloadError, ClusterError) as failed:
+    except (WorkloadError, ToolError) as failed:
         _say(str(failed))
         return 1
     return 0

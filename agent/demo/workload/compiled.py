@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.cluster.jars import JarSet, kafka_jars
-from agent.cluster.places import cache_home
 from agent.demo.workload.errors import WorkloadError
+from agent.maven.places import cache_home
 
 _SOURCES = Path(__file__).parent / "java"
 _RELEASE = "17"
@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 def compiled(version: str, on_progress: Progress) -> tuple[JarSet, Path]:
     """Jars of this Kafka version and the directory of classes compiled against them; both from the cache when there.
 
-    ClusterError when the jars cannot be had, WorkloadError when there is no compiler or it refuses.
+    ToolError when the jars cannot be had, WorkloadError when there is no compiler or it refuses.
     """
     jars = kafka_jars(version, on_progress)
     sources = sorted(_SOURCES.rglob("*.java"))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from agent.cluster.toolchain import java
+from agent.maven.toolchain import java
 from assignors.kafka.java import (
     JavaHeap,
     JavaRandom,

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from agent.cluster.errors import ClusterError
+from agent.maven.errors import ToolError
 
 OLDEST_JAVA = 17
 OLDEST_MAVEN = (3, 6)
@@ -18,13 +18,13 @@ _TIMEOUT_S = 60
 
 
 def java() -> Path:
-    """The Java on the path; ClusterError when it is missing or older than 17."""
+    """The Java on the path; ToolError when it is missing or older than 17."""
     found = _tool("java", f"brokers need JDK {OLDEST_JAVA}", "openjdk-17-jdk-headless")
     numbers = re.search(r'version "(?:1\.)?(\d+)', answer := _output(found, "-version"))
     if numbers is None:
-        raise ClusterError(f"{found} does not tell its version", why=_first_line(answer), todo="Install JDK 17 again.")
+        raise ToolError(f"{found} does not tell its version", why=_first_line(answer), todo="Install JDK 17 again.")
     if int(numbers.group(1)) < OLDEST_JAVA:
-        raise ClusterError(
+        raise ToolError(
             f"Java {numbers.group(1)} at {found} is too old",
             why=f"brokers need {OLDEST_JAVA} or newer",
             todo="Put a newer JDK first on PATH, for example with `apt install openjdk-17-jdk-headless`.",
@@ -33,14 +33,14 @@ def java() -> Path:
 
 
 def maven() -> Path:
-    """The Maven on the path; ClusterError when it is missing or older than 3.6."""
+    """The Maven on the path; ToolError when it is missing or older than 3.6."""
     found = _tool("mvn", "the jars of Kafka come from Maven", "maven")
     numbers = re.search(r"Apache Maven (\d+)\.(\d+)", answer := _output(found, "-v"))
     if numbers is None:
-        raise ClusterError(f"{found} does not tell its version", why=_first_line(answer), todo="Install Maven again.")
+        raise ToolError(f"{found} does not tell its version", why=_first_line(answer), todo="Install Maven again.")
     if (int(numbers.group(1)), int(numbers.group(2))) < OLDEST_MAVEN:
         least = ".".join(map(str, OLDEST_MAVEN))
-        raise ClusterError(
+        raise ToolError(
             f"{numbers.group(0)} at {found} is too old",
             why=f"{least} or newer is needed",
             todo="Put a newer one first on PATH.",
@@ -51,7 +51,7 @@ def maven() -> Path:
 def _tool(name: str, why: str, package: str) -> Path:
     found = shutil.which(name)
     if found is None:
-        raise ClusterError(
+        raise ToolError(
             f"{name} is not on PATH", why=why, todo=f"Install it, for example with `apt install {package}`."
         )
     return Path(found)
@@ -70,7 +70,7 @@ def _output(tool: Path, argument: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClusterError(f"{tool} {argument} could not be run", why=str(error), todo="Install it again.") from error
+        raise ToolError(f"{tool} {argument} could not be run", why=str(error), todo="Install it again.") from error
     return done.stdout
 
 
