@@ -162,6 +162,7 @@ class Agent:
         self._tell(cycle, recording)
         if acting is not None:
             early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
+            self.watch.acting(acting.now())
             if early_ms is not None:
                 self._schedule.look_by(early_ms, planning=True)
         return cycle, recording

@@ -7,10 +7,12 @@ look nothing is counted as zero.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from agent.act.progress import ActingNow
 from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.record.recorder import Recording
@@ -50,6 +52,10 @@ class LoopState:
     """Cycles that took longer than the time between two looks."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Stage -> seconds spent in it since the start."""
+    acts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(kind of proposal, done or not done) -> how often since the start."""
+    acting: ActingNow | None = None
+    """None outside of mode execute, and before the first cycle."""
     stopping: bool = False
 
 
@@ -83,6 +89,7 @@ class LoopWatch:
             failure=None,
             succeeded=before.succeeded + 1,
             seconds={**before.seconds, **spent},
+            acts=_added(before.acts, cycle),
         )
 
     def failed(self, failure: Failure, at: Instant) -> None:
@@ -97,6 +104,10 @@ class LoopWatch:
         """A cycle took longer than the time between two looks."""
         self._update(overran=self._state.overran + 1)
 
+    def acting(self, now: ActingNow) -> None:
+        """What mode execute is doing."""
+        self._update(acting=now)
+
     def stopping(self) -> None:
         """The process is about to end."""
         self._update(stopping=True)
@@ -104,6 +115,14 @@ class LoopWatch:
     def _update(self, **changes: object) -> None:
         with self._lock:
             self._state = replace(self._state, **changes)  # type: ignore[arg-type] # the callers above name fields
+
+
+def _added(acts: Mapping[tuple[str, str], int], cycle: Cycle) -> Mapping[tuple[str, str], int]:
+    if not cycle.outcomes:
+        return acts
+    kinds = {proposal.id: proposal.kind.value for proposal in cycle.proposals}
+    new = Counter((kinds[one.proposal_id], "done" if one.done else "not done") for one in cycle.outcomes)
+    return Counter(acts) + new
 
 
 class Health(NamedTuple):

@@ -96,7 +96,7 @@ class ExecuteSettings(BaseModel):
     broker_bandwidth: Annotated[Bytes, AfterValidator(_not_zero)] = 125_000_000
     """What a broker's network carries each way; headroom is what is left of it."""
     min_isr_guard: bool = True
-    """Whether a plan stops, and is undone, when one of its partitions comes to its min ISR."""
+    """Whether a plan stops, and is undone, when one of its partitions falls under its min ISR."""
     stuck_after_ms: Annotated[Millis, at_least("30s")] = Field(default=300_000, alias="stuck_after")
     """A move without progress for this long is given a higher rate once, then cancelled."""
     grace_after_broker_loss_ms: Millis = Field(default=60_000, alias="grace_after_broker_loss")

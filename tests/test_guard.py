@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agent.detect import detect
-from agent.guard import ALL_CHECKS, CHECKS, Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict, allowed, guard
+from agent.guard import ALL_CHECKS, CHECKS, Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict, guard
 from agent.limits import Limits, Mode
 from agent.memory import Memory
 from agent.memory.values import RackSighting
@@ -264,12 +264,6 @@ def test_the_mode_is_asked_after_everything_that_the_cluster_shows():
     assert CHECKS[-1].__name__ == "_mode"
     assert CHECKS[0].__name__ == "_under_min_isr"
     assert ALL_CHECKS[: len(CHECKS)] == CHECKS
-
-
-def test_only_what_is_allowed_reaches_the_hands():
-    made = proposals_of(shared().snapshot())
-    assert allowed(made, [Allow(made[0].id, "allowed")]) == made
-    assert allowed(made, guard(made, shared().snapshot(), Memory(), EXECUTE)) == ()
 
 
 def test_an_unchanged_world_never_makes_a_proposal_stale():

@@ -19,6 +19,7 @@ from agent.act.hands import Outcome
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
 from agent.act.mover import Mover
+from agent.act.progress import ActingNow
 from agent.act.trigger import Trigger
 from agent.clock import Clock
 from agent.cycle import Cycle
@@ -150,6 +151,19 @@ class Acting:
     def leads(self) -> bool:
         """Whether this agent leads now."""
         return self._leadership.may_act()
+
+    def now(self) -> ActingNow:
+        """What this agent is doing, in numbers."""
+        led = self._led
+        if led is None or not self._leadership.may_act():
+            return ActingNow(leads=False)
+        try:
+            status = led.mover.status()
+        except UnreadableError:  # said when what was seen is judged
+            return ActingNow(leads=True)
+        plans = [one for one in status.plans if not one.plan.ended]
+        left = sum(len(one.plan.targets) - one.ended for one in plans)
+        return ActingNow(leads=True, plans=len(plans), partitions_left=left, throttles=len(status.debts))
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 

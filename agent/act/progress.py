@@ -67,6 +67,18 @@ class Status(NamedTuple):
     """Why nothing is carried out any more; None while it is."""
 
 
+class ActingNow(NamedTuple):
+    """Mode execute in numbers. None while this agent does not lead, because only its leader knows."""
+
+    leads: bool
+    plans: int | None = None
+    """Plans that have not ended."""
+    partitions_left: int | None = None
+    """Partitions of theirs that are still to be moved."""
+    throttles: int | None = None
+    """Throttle settings of ours that stand in the cluster."""
+
+
 class _Sample(NamedTuple):
     at_s: float
     bytes: int

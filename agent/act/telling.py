@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -52,7 +53,10 @@ class Telling:
         """A request was answered, or was not."""
         what = type(act).__name__.lower()
         odd = [one for one in results if one.kind not in _FINE]
-        self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd))
+        done = f"{len(results) - len(odd)} of {len(results)} lines were done"
+        self._log.info(
+            "executor_request", request=what, lines=len(results), not_done=len(odd), sentence=f"{what}: {done}"
+        )
         for one in odd[:_TOLD]:
             self._log.warning(
                 "executor_refused", request=what, subject=name(one.subject), kind=one.kind.value, sentence=one.sentence
@@ -74,7 +78,8 @@ class Telling:
         self._progress_at = now
         for one in self._plans(view):
             if one.replicas:
-                self._log.info("plan_progress", **_numbers(one))
+                numbers = _numbers(one)
+                self._log.info("plan_progress", **numbers, sentence=_sentence(numbers))
 
     def journal_unavailable(self, error: Exception) -> None:
         """Nothing may be done until it is back."""
@@ -132,3 +137,12 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
         "bytes_per_s": round(sum(one.bytes_per_s or 0 for one in progress.replicas)),
         "seconds_left": None if not lefts or None in lefts else round(max(left or 0.0 for left in lefts)),
     }
+
+
+def _sentence(numbers: Mapping[str, Any]) -> str:
+    left = numbers["seconds_left"]
+    when = "nobody knows how long it will take" if left is None else f"about {left} s left"
+    return (
+        f"{numbers['proposal']}: {numbers['done']} of {numbers['partitions']} partitions are where they belong, "
+        f"{numbers['bytes']} of {numbers['of_bytes']} bytes of {numbers['copies']} copies are there; {when}"
+    )

@@ -11,7 +11,7 @@ with what the journal says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agent.guard.acting_checks import ACTING_CHECKS
 from agent.guard.approving import approved
@@ -77,12 +77,6 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
         if check in _GATES and isinstance(answer, Hold):
             return tuple(lines)
     return (*lines, _line(proposal.id, "approval", approved(proposal, ground)))
-
-
-def allowed(proposals: Iterable[Proposal], verdicts: Iterable[Verdict]) -> tuple[Proposal, ...]:
-    """The proposals that may be acted on now, in their order."""
-    free = {verdict.proposal_id for verdict in verdicts if isinstance(verdict, Allow)}
-    return tuple(proposal for proposal in proposals if proposal.id in free)
 
 
 def ground_of(fresh: Snapshot, memory: Memory, limits: Limits, view: View | None, now_ms: int | None) -> Ground:

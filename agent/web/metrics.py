@@ -14,8 +14,10 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from agent.act.progress import ActingNow
 from agent.cycle import Cycle
 from agent.detect.assessment import Assessment, Locality
+from agent.guard import Allow, Verdict
 from agent.model.snapshot import Role, Snapshot, TaskCopy
 from agent.state import LoopState
 from agent.web.top import OTHER, label, split_top, unique_labels
@@ -48,6 +50,15 @@ METRICS: tuple[Described, ...] = (
     Described("rackwise_findings", "gauge", ("reason", "severity"), "Findings by reason and severity."),
     Described("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
     Described("rackwise_unplanned", "gauge", ("reason",), "What the last planning left out, by reason."),
+    Described(
+        "rackwise_verdicts", "gauge", ("verdict", "reason"),
+        "What the guard said of the proposals of the last planning: allow, hold or refuse, and why.",
+    ),
+    Described("rackwise_leads", "gauge", (), "Mode execute: 1 while this agent leads, 0 while it stands by."),
+    Described("rackwise_acts_total", "counter", ("kind", "outcome"), "Proposals carried out: done or not done."),
+    Described("rackwise_plans_open", "gauge", (), "Reassignment plans that have not ended."),
+    Described("rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that are still to be moved."),
+    Described("rackwise_throttles_set", "gauge", (), "Throttle settings of rackwise that stand in the cluster."),
     Described(
         "rackwise_group_cross_rack_share", "gauge", ("group", "measure", "unit"),
         "Share of a group's work that crosses racks now, by a named measure; unknown racks are not counted.",
@@ -148,6 +159,10 @@ def _loop(state: LoopState) -> dict[str, Sequence[Sample]]:
         "rackwise_cycles_overrun_total": [((), state.overran)],
         "rackwise_stage_seconds_total": [((stage,), spent) for stage, spent in sorted(state.seconds.items())],
     }
+    if state.acts:
+        found["rackwise_acts_total"] = [(names, number) for names, number in sorted(state.acts.items())]
+    if state.acting is not None:
+        found |= _acting(state.acting)
     if state.last_success is not None:
         found["rackwise_last_success_timestamp_seconds"] = [((), state.last_success.wall_ms / 1_000)]
     if state.recording is not None:
@@ -155,6 +170,16 @@ def _loop(state: LoopState) -> dict[str, Sequence[Sample]]:
         found["rackwise_records_total"] = [((outcome,), number) for outcome, number in counts.items()]
         found["rackwise_records_waiting"] = [((), state.recording.waiting)]
     return found
+
+
+def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
+    told = {
+        "rackwise_leads": float(now.leads),
+        "rackwise_plans_open": now.plans,
+        "rackwise_plan_partitions_left": now.partitions_left,
+        "rackwise_throttles_set": now.throttles,
+    }
+    return {name: [((), value)] for name, value in told.items() if value is not None}
 
 
 def _seen(cycle: Cycle) -> dict[str, Sequence[Sample]]:
@@ -180,7 +205,16 @@ def _planned(cycle: Cycle) -> dict[str, Sequence[Sample]]:
     return {
         "rackwise_proposals": _by_one(Counter(proposal.kind.value for proposal in cycle.proposals)),
         "rackwise_unplanned": _by_one(Counter(reason.value for _, reason in unplanned)),
+        "rackwise_verdicts": _by_many(Counter(_verdict(verdict) for verdict in cycle.verdicts)),
     }
+
+
+def _verdict(verdict: Verdict) -> tuple[str, str]:
+    return (
+        ("allow", "rule" if verdict.rule is not None else "approved")
+        if isinstance(verdict, Allow)
+        else (type(verdict).__name__.lower(), verdict.reason.value)
+    )
 
 
 def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:

@@ -13,6 +13,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
+from agent.act import Outcome
+from agent.act.progress import ActingNow
 from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.detect.assessment import Assessment, Detection, Locality, Measure
@@ -24,7 +26,7 @@ from agent.observation import Gap, GapCause, Part
 from agent.plan.plan import Unplanned
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
-from agent.state import LoopState
+from agent.state import LoopState, LoopWatch
 from agent.web.metrics import METRICS, Caps, RackwiseCollector
 from assignors.problem import TaskId
 from tests.world import a_world
@@ -63,7 +65,8 @@ def state(cycle: Cycle | None = CYCLE) -> LoopState:
     done = Instant(1_760_000_000_500, 7)
     return LoopState(
         started=Instant(0, 0), cycle=cycle, planned=cycle, recording=recording, last_success=done, last_end=done,
-        succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5},
+        succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
+        acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4),
     )  # fmt: skip
 
 
@@ -143,6 +146,32 @@ def test_the_figures_of_the_loop_and_the_cluster() -> None:
     assert values(seen, "rackwise_proposals") == {("trigger",): 4}
     held_back = {key: count for key, count in values(seen, "rackwise_unplanned").items() if count}
     assert held_back == {(Unplanned.OWN_ASSIGNOR.value,): 2}, "range itself would not bring these two home"
+
+
+def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
+    seen = state()
+    assert values(seen, "rackwise_leads") == {(): 1}
+    assert values(seen, "rackwise_acts_total") == {("trigger", "not done"): 3}
+    assert values(seen, "rackwise_plans_open") == {(): 2}
+    assert values(seen, "rackwise_plan_partitions_left") == {(): 7}
+    assert values(seen, "rackwise_throttles_set") == {(): 4}
+    held = Counter(type(one).__name__.lower() for one in CYCLE.verdicts)
+    assert held == {"hold": 4}
+    assert {key[-1]: n for key, n in values(seen, "rackwise_verdicts").items()} == held, "labels are sorted by name"
+    by_standing = series(replace(seen, acting=ActingNow(leads=False)))
+    assert {name: n for (name, _), n in by_standing.items() if name in _OF_ACTING} == {"rackwise_leads": 0}
+    assert not {name for name, _ in series(replace(seen, acting=None))} & _OF_ACTING, "a dry run tells none of it"
+
+
+_OF_ACTING = {"rackwise_leads", "rackwise_plans_open", "rackwise_plan_partitions_left", "rackwise_throttles_set"}
+
+
+def test_acts_are_counted_by_kind_and_outcome() -> None:
+    watch, done = LoopWatch(Instant(0, 0)), Instant(1, 1)
+    acted = [Outcome(one.id, done=number == 0, sentence="") for number, one in enumerate(CYCLE.proposals)]
+    for _ in range(2):
+        watch.succeeded(replace(CYCLE, outcomes=tuple(acted)), Recording(True, Counts(0, 0, 0), 0, ()), done)
+    assert watch.state.acts == {("trigger", "done"): 2, ("trigger", "not done"): 6}
 
 
 def test_the_shares_of_a_group_are_of_what_is_known() -> None:
