@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -23,7 +21,8 @@ from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.journal.entry import View
 from agent.wire import WireClient
 from tests.act.journals import leadership_plan
-from tests.command import RACKWISE, ROOT, Done, environment, rackwise
+from tests.command import Done, rackwise
+from tests.running import Running, wait_for
 
 TOPIC = "orders"
 CROWDED = [[1, 4, 2], [1, 4, 2], [4, 1, 2], [4, 1, 2]]
@@ -39,26 +38,6 @@ racks.stable_for: 1s
 racks.stable_polls: 1
 execute.cooldown: 0s
 """
-
-
-class Running:
-    """An agent process and its log."""
-
-    def __init__(self, cluster: EmbeddedCluster, config: Path, log: Path) -> None:
-        self.log = log
-        with log.open("w") as stderr:
-            self.process = subprocess.Popen(
-                [*RACKWISE, "run", "-b", cluster.bootstrap_servers, "--config", str(config)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT, env=environment(),
-            )  # fmt: skip
-
-    def events(self, name: str) -> list[dict[str, Any]]:
-        lines = [line for line in self.log.read_text().splitlines() if line.endswith("}")]
-        return [event for event in map(json.loads, lines) if event["event"] == name]
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(10)
 
 
 class Story:
@@ -102,14 +81,6 @@ class Story:
 
 def spread(replicas: list[tuple[int, ...]]) -> list[set[str]]:
     return [{RACKS[broker] for broker in one} for one in replicas]
-
-
-def wait_for(what: Callable[[], Any], within_s: float = 60) -> Any:
-    until = time.monotonic() + within_s
-    while not (found := what()):
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.2)
-    return found
 
 
 @pytest.fixture(scope="module")

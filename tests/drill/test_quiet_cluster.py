@@ -1,0 +1,115 @@
+"""A cluster in which nothing changes: an agent that may do everything does nothing, for as long as it is watched.
+
+The demo's scene is mended first, by the same agent and under a rule that approves all of it; what it does then is none
+of this test's business. `RACKWISE_DRILL_QUIET_S` says for how long the quiet is watched, ten minutes by default.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from agent.act.leadership import read_journal
+from agent.cluster import EmbeddedCluster
+from agent.demo.show import demo_settings
+from agent.demo.workload import Workload
+from agent.journal.entry import View, under
+from agent.model.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
+from tests.act.journals import leadership_plan
+from tests.eye import Eye
+from tests.running import Running, wait_for
+
+pytestmark = [pytest.mark.drill, pytest.mark.timeout(3_600)]
+
+QUIET_S = int(os.environ.get("RACKWISE_DRILL_QUIET_S", "600"))
+STILL_S = 90
+"""Nothing has been done for this long: all that was to be mended is."""
+SETTINGS = """
+mode: execute
+poll.interval: 2s
+plan.interval: 5s
+http.port: 0
+log.format: json
+racks.stable_for: 6s
+approve.rules: {everything: {kinds: [reassign, leaders, trigger]}}
+"""
+
+
+class Facts(NamedTuple):
+    """What acting would change."""
+
+    acts: tuple[str, ...]
+    """Keys of the journal under which something was ever begun."""
+    groups: Mapping[str, str]
+    """Group -> its state, epochs and assignment: a rebalance changes one of them."""
+    replicas: Mapping[str, tuple[tuple[int, ...], ...]]
+    """Topic -> replicas by partition."""
+
+
+@pytest.fixture
+def agent(demo_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Running]:
+    config = tmp_path / "rackwise.yaml"
+    config.write_text(SETTINGS)
+    running = Running(demo_cluster, config, tmp_path / "agent.log")
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait(10)
+
+
+def test_nothing_is_triggered_or_moved_while_nothing_changes(
+    demo_cluster: EmbeddedCluster, work: Workload, agent: Running
+) -> None:
+    wait_for(lambda: agent.events("leading"), within_s=60)
+    _mended(demo_cluster)
+    work.wait_settled()
+    with Eye(demo_settings(demo_cluster, work).settings) as eye:
+        before, cycles = _facts(demo_cluster, eye), len(agent.events("cycle"))
+        assert before.acts, "what the scene has wrong was mended by this agent, so it could act"
+        time.sleep(QUIET_S)
+        after, looks = _facts(demo_cluster, eye), len(agent.events("cycle")) - cycles
+    assert agent.process.poll() is None
+    assert looks > QUIET_S / 20, "it went on looking all the time"
+    assert after == before
+    print(f"{QUIET_S} s, {looks} cycles, {len(before.groups)} groups: 0 triggers, 0 moves, 0 rebalances")
+
+
+def _mended(cluster: EmbeddedCluster) -> None:
+    """Wait until nothing has been begun for a while."""
+    seen, since, until = _acts(cluster), time.monotonic(), time.monotonic() + 1_200
+    while time.monotonic() - since < STILL_S:
+        time.sleep(5)
+        if (now := _acts(cluster)) != seen:
+            seen, since = now, time.monotonic()
+        assert time.monotonic() < until, f"it never comes to rest: {seen[-5:]}"
+
+
+def _acts(cluster: EmbeddedCluster) -> tuple[str, ...]:
+    view: View = read_journal(leadership_plan(cluster.bootstrap_servers, "rackwise"))
+    return tuple(f"{one.key} {one.seq}" for prefix in ("plan", "batch", "trigger") for one in under(view, prefix))
+
+
+def _facts(cluster: EmbeddedCluster, eye: Eye) -> Facts:
+    snapshot = eye.look().snapshot
+    groups = [group for group in snapshot.groups.values() if not isinstance(group, OtherGroup)]
+    topics = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=30).topics
+    return Facts(
+        acts=_acts(cluster),
+        groups={group.id: _told(group) for group in groups if not group.id.startswith("rackwise")},
+        replicas={
+            name: tuple(tuple(sorted(row.replicas)) for _, row in sorted(topic.partitions.items()))
+            for name, topic in topics.items()
+        },
+    )
+
+
+def _told(group: ConsumerGroup | StreamsGroup) -> str:
+    members = sorted((one.id, one.generation, one.epoch, one.assigned) for one in group.members)
+    return repr((group.state, group.epoch, members))
