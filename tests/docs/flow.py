@@ -30,6 +30,7 @@ SECTIONS = (
     ("what acting rests on", "pure", ("agent/journal", "agent/execute", "agent/probing")),
     ("9. record", "shell", ("agent/record",)),
     ("what record writes", "pure", ("agent/telemetry",)),
+    ("what comes back from the pipeline", "pure", ("agent/weights",)),
     ("around the line", "", ("agent", "agent/web", "agent/cli")),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),

@@ -1,0 +1,184 @@
+"""Which bytes stand for weights, under which key, and which weights stand for bytes.
+
+Invariants: `weights_of` gives for every record of `to_records(weights)` what was written; equal weights
+give equal bytes. Foreign bytes raise `UnreadableWeightsError` with a sentence, and nothing else; rates that no cluster
+has (negative, infinite, not a number) are unreadable, because a plan would rest on them. Fields that this version does
+not know are left aside; a newer version is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from agent.typed_json import UnreadableError, from_json, to_json
+from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
+
+VERSION = 1
+SCHEMA_ID = f"urn:rackwise:weights:v{VERSION}"
+MAX_ROWS = 2_000
+"""Rows of one record: at the longest name of a topic (249 characters) still less than a broker takes by default."""
+_MOST_PER_S = 1e15
+_MOST_PARTITION = 2**31 - 1
+_LATEST_MS = 2**53
+_NAME_CHARS = {"topic": 249, "group": 32_767}
+
+
+class UnreadableWeightsError(ValueError):
+    """The bytes are no weights that this version can use; the sentence says why."""
+
+
+class TopicRecord(NamedTuple):
+    """Bytes per second of a topic's partitions."""
+
+    v: int
+    """Version of this layout."""
+    kind: str
+    cluster: str
+    subject: str
+    """``kind/name``."""
+    computed_ms: int
+    from_ms: int
+    to_ms: int
+    partitions: tuple[PartitionWeight, ...]
+
+
+class GroupRecord(NamedTuple):
+    """What a group reads, in bytes per second, and how fast it restores."""
+
+    v: int
+    """Version of this layout."""
+    kind: str
+    cluster: str
+    subject: str
+    """``kind/name``."""
+    computed_ms: int
+    from_ms: int
+    to_ms: int
+    reads: tuple[ReadWeight, ...]
+    restores: tuple[RestoreWeight, ...]
+
+
+def to_records(weights: Weights) -> Iterator[tuple[str, bytes]]:
+    """(key, value) of each record that the weights need: one, but for subjects with very many rows."""
+    if isinstance(weights, TopicWeights):
+        for part, rows in enumerate(_pieces(weights.partitions)):
+            piece = weights._replace(partitions=rows, part=weights.part + part)
+            yield key_of(piece), _to_bytes(piece)
+        return
+    for part, reads in enumerate(_pieces(weights.reads)):
+        restores = weights.restores if part == 0 else ()
+        piece_of_group = weights._replace(reads=reads, restores=restores, part=weights.part + part)
+        yield key_of(piece_of_group), _to_bytes(piece_of_group)
+
+
+def key_of(weights: Weights) -> str:
+    """``cluster/topic/name`` or ``cluster/group/name``; with many rows ``cluster/topic.1/name`` and so on follow."""
+    kind, _, name = weights.subject.partition("/")
+    part = f".{weights.part}" if weights.part else ""
+    return f"{weights.cluster}/{kind}{part}/{name}"
+
+
+def keys_of(weights: Iterable[Weights]) -> frozenset[str]:
+    """Every key under which these weights stand in the topic; a key beside them is to be deleted."""
+    return frozenset(key for one in weights for key, _ in to_records(one))
+
+
+def weights_of(key: str, value: bytes) -> Weights:
+    """The weights of one record. Raises UnreadableWeightsError."""
+    try:
+        data = json.loads(value, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableWeightsError(f"{key[:80]!r} is no JSON: {error}") from error
+    version = data.get("v") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise UnreadableWeightsError(f"{key[:80]!r} has no version, so it is no record of weights")
+    if version > VERSION:
+        raise UnreadableWeightsError(
+            f"{key[:80]!r} has version {version} and needs a newer rackwise; this one reads up to {VERSION}"
+        )
+    try:
+        match data.get("kind"):
+            case "topic":
+                return _topic(key, data)
+            case "group":
+                return _group(key, data)
+            case kind:
+                raise UnreadableWeightsError(f"{key[:80]!r} is of kind {str(kind)[:20]!r}, which is not known")
+    except (UnreadableError, ValueError, OverflowError) as error:
+        raise UnreadableWeightsError(f"{key[:80]!r} is no record of weights: {error}") from error
+
+
+def _to_bytes(weights: Weights) -> bytes:
+    """One line of JSON, ASCII, its fields in the schema's order. Raises ValueError for rates that are no numbers."""
+    fields = (VERSION, weights.subject.partition("/")[0], weights.cluster, weights.subject)
+    times = (weights.computed_ms, weights.from_ms, weights.to_ms)
+    data: Any
+    if isinstance(weights, TopicWeights):
+        data = to_json(TopicRecord, TopicRecord(*fields, *times, weights.partitions))
+    else:
+        data = to_json(GroupRecord, GroupRecord(*fields, *times, weights.reads, weights.restores))
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _pieces(rows: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The rows in pieces that fit into a record; one empty piece where there are none."""
+    for at in range(0, max(1, len(rows)), MAX_ROWS):
+        yield rows[at : at + MAX_ROWS]
+
+
+def _topic(key: str, data: dict[str, Any]) -> TopicWeights:
+    record = from_json(TopicRecord, data)
+    name, part = _checked(key, record)
+    for row in record.partitions:
+        _check_partition(row.partition)
+        for rate in (row.bytes_per_s, row.records_per_s, row.bytes_per_record):
+            _check_rate(rate)
+    times = (record.computed_ms, record.from_ms, record.to_ms)
+    return TopicWeights(record.cluster, name, *times, record.partitions, part)
+
+
+def _group(key: str, data: dict[str, Any]) -> GroupWeights:
+    record = from_json(GroupRecord, data)
+    name, part = _checked(key, record)
+    for read in record.reads:
+        _check_partition(read.partition)
+        _check_rate(read.bytes_per_s)
+    for restore in record.restores:
+        for rate in (restore.low, restore.median, restore.high, restore.stalled_share):
+            _check_rate(rate)
+        if not restore.low <= restore.median <= restore.high or min(restore.samples, restore.subtopology) < 0:
+            raise ValueError(f"the restore rates of subtopology {restore.subtopology} contradict themselves")
+    times = (record.computed_ms, record.from_ms, record.to_ms)
+    return GroupWeights(record.cluster, name, *times, record.reads, record.restores, part)
+
+
+def _checked(key: str, record: TopicRecord | GroupRecord) -> tuple[str, int]:
+    """(Name of the subject, part), where the key and the times agree with it."""
+    kind, _, name = record.subject.partition("/")
+    if record.v != VERSION or kind != record.kind or not 0 < len(name) <= _NAME_CHARS.get(kind, 0):
+        raise ValueError(f"version {record.v}, kind {record.kind[:20]!r}, subject {record.subject[:80]!r}")
+    head, tail = f"{record.cluster}/{kind}", f"/{name}"
+    if not (key.startswith(head) and key.endswith(tail)):
+        raise ValueError(f"it says that it is about {record.subject[:80]!r} of cluster {record.cluster[:40]!r}")
+    between = key[len(head) : len(key) - len(tail)]
+    if between and not (between[0] == "." and between[1:].isascii() and between[1:].isdecimal() and len(between) < 8):
+        raise ValueError(f"{between[:20]!r} is no number of a part")
+    if not 0 <= record.from_ms <= record.to_ms <= _LATEST_MS or not 0 <= record.computed_ms <= _LATEST_MS:
+        raise ValueError(f"from {record.from_ms} to {record.to_ms} is no stretch of time")
+    return name, int(between[1:]) if between else 0
+
+
+def _check_partition(number: int) -> None:
+    if not 0 <= number <= _MOST_PARTITION:
+        raise ValueError(f"{number} is no partition")
+
+
+def _check_rate(rate: float | None) -> None:
+    if rate is not None and not 0 <= rate <= _MOST_PER_S:
+        raise ValueError(f"{rate} is no rate")
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
