@@ -1,0 +1,1 @@
+"""jobs: thin runners, which read tables, call transforms and write tables."""
