@@ -55,7 +55,7 @@ unit: venv ## tests that need no broker
 
 .PHONY: integration
 integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)
-	$(BIN)/pytest -q -m "integration and not drill"
+	$(BIN)/pytest -q --durations 25 -m "integration and not drill"
 
 .PHONY: drill
 drill: venv ## long tests
