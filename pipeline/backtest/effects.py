@@ -1,0 +1,247 @@
+"""What an act would have changed in the looks that followed it.
+
+Assumed, and said wherever results are shown:
+
+- A rebalance gives what the group's own assignor is predicted to give, where that cannot be told the optimum; at once,
+  and for tasks that must restore their state as soon as they can have done so.
+- It lasts until the group's next recorded rebalance. From then on the group has what history shows: what would have
+  come of that rebalance from another beginning is not known.
+- New replicas are there, and in sync, once they can have been copied; they stay until history changes the same list.
+- Nobody's load, speed or traffic is another one because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
+from typing import Any, NamedTuple
+
+from agent.detect.assessment import Detection
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.model.snapshot import ConsumerGroup, Group, PartitionState, Snapshot, StreamsGroup, TopicState
+from agent.plan.plan import Plan, TriggerPlan
+from agent.predict.prediction import Given
+from agent.propose.proposal import Proposal, ProposalKind
+from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
+
+
+class Ended(StrEnum):
+    """Why history shows no more of what an act did."""
+
+    REBALANCED = "the group rebalanced by itself"
+    GONE = "what it was about is gone"
+    CHANGED = "somebody else changed the same replicas"
+    REPLACED = "the strategy acted again"
+    STANDS = "it stood to the end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Effect:
+    """What one act changes."""
+
+    proposal: Proposal
+    at_ms: int
+    """Epoch milliseconds of the look after which it was done."""
+    from_ms: int
+    """...and from when on its effect counts."""
+    basis: Any
+    """What history must still show: the group's rebalance, or replica lists."""
+    given: Given | None = None
+    """Of a rebalance: who has what from then on."""
+    replicas: Mapping[TopicPartition, tuple[int, ...]] | None = None
+    """Of moves: the new lists."""
+
+    @property
+    def name(self) -> str:
+        """The group or topic."""
+        return self.proposal.subject.name
+
+
+class Shown(NamedTuple):
+    """A look with the effects of earlier acts laid over it."""
+
+    snapshot: Snapshot
+    standing: tuple[Effect, ...]
+    ended: tuple[tuple[Effect, Ended], ...]
+    touched: frozenset[str]
+    """Groups and topics that are not as recorded, written ``group/…`` and ``topic/…``."""
+
+
+class Found(NamedTuple):
+    """What a strategy made of a look."""
+
+    snapshot: Snapshot
+    """With the effects of its earlier acts."""
+    detection: Detection
+    plan: Plan
+
+
+def effect_of(proposal: Proposal, history: Snapshot, found: Found, limits: Limits) -> Effect | None:
+    """What this act would change from this look on; None for one that changes nothing that looks show."""
+    snapshot, at_ms = found.snapshot, history.taken_ms
+    match proposal.kind:
+        case ProposalKind.TRIGGER:
+            group = snapshot.groups.get(proposal.subject.name)
+            part = next((one for one in found.plan.triggers if one.group_id == proposal.subject.name), None)
+            if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
+                return None
+            given = _given(group, part, found.detection)
+            restoring_s = 0.0
+            if part.prediction is not None and part.prediction.warmups is not None:
+                restoring_s = (part.prediction.warmups.read_bytes or 0) / limits.move_bytes_per_s
+            from_ms = at_ms + round(restoring_s * 1000)
+            basis = rebalance_of(history.groups.get(group.id))
+            return (
+                None
+                if given is None
+                else Effect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, given=given)
+            )
+        case ProposalKind.REASSIGN | ProposalKind.LEADERS:
+            topic = snapshot.topics[proposal.subject.name]
+            after = _lists(proposal, topic)
+            copied_s = (proposal.predicted.bytes_to_move or 0) / limits.move_bytes_per_s
+            from_ms = at_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
+            basis = _replicas(history.topics[topic.name], after)
+            return Effect(proposal=proposal, at_ms=at_ms, from_ms=from_ms, basis=basis, replicas=after)
+        case ProposalKind.ADVISE:
+            return None
+
+
+def with_effects(snapshot: Snapshot, effects: Iterable[Effect], memo: Memo) -> Shown:
+    """The look as it would have been. An effect that has not begun yet stands, and changes nothing."""
+    groups: dict[str, Group] = {}
+    topics: dict[str, TopicState] = {}
+    standing: list[Effect] = []
+    ended: list[tuple[Effect, Ended]] = []
+    for effect in effects:
+        why = _over(effect, snapshot)
+        if why is not None:
+            ended.append((effect, why))
+            continue
+        standing.append(effect)
+        if snapshot.taken_ms < effect.from_ms:
+            continue
+        if effect.given is not None:
+            group = snapshot.groups[effect.name]
+            as_given = partial(_as_given, group, effect.given)
+            groups[effect.name] = memo.of(("effect", effect.name), (group, effect.proposal.id), as_given)
+        elif effect.replicas is not None:
+            topic = topics.get(effect.name, snapshot.topics[effect.name])
+            as_moved = partial(_as_moved, topic, effect)
+            topics[effect.name] = memo.of(("effect", effect.name, effect.proposal.id), (topic,), as_moved)
+    changed = snapshot
+    if groups:
+        changed = replace(changed, groups=_overlaid(snapshot.groups, groups))
+    if topics:
+        changed = replace(changed, topics=_overlaid(snapshot.topics, topics))
+    touched = frozenset((*(f"group/{name}" for name in groups), *(f"topic/{name}" for name in topics)))
+    return Shown(changed, tuple(standing), tuple(ended), touched)
+
+
+def rebalance_of(group: Group | None) -> Any:
+    """Tells what a group has since its last rebalance from what it had before; None while nothing is shown."""
+    match group:
+        case ConsumerGroup() if not group.hidden:
+            return tuple([(member.id, member.generation, member.epoch, member.assigned) for member in group.members])
+        case StreamsGroup() if not group.hidden:
+            return (group.join, group.epoch, tuple([(one.id, one.active) for one in group.processes]))
+        case _:
+            return None
+
+
+# --- what an act gives ------------------------------------------------------------------------------------------
+
+
+def _given(group: ConsumerGroup | StreamsGroup, part: TriggerPlan, detection: Detection) -> Given | None:
+    if part.promotable and isinstance(group, StreamsGroup):
+        return _promoted(group, part.promotable)
+    if part.prediction is not None and part.prediction.settled is not None:
+        return part.prediction.settled
+    result = detection.assessments[group.id].result
+    match result:
+        case ConsumerResult():
+            return Given(reads=result.assignment)
+        case TaskResult():
+            return Given(reads={}, active=result.active)
+        case _:
+            return None
+
+
+def _promoted(group: StreamsGroup, promotable: Iterable[tuple[str, TaskId]]) -> Given:
+    """Every task that waits warmed up somewhere runs there."""
+    active = {process.id: set(process.active) for process in group.processes}
+    for process, task in promotable:
+        for tasks in active.values():
+            tasks.discard(task)
+        active.setdefault(process, set()).add(task)
+    return Given(reads={}, active={process: tuple(sorted(tasks, key=repr)) for process, tasks in active.items()})
+
+
+def _as_given(group: Group, given: Given | None) -> Group:
+    match group:
+        case ConsumerGroup() if given is not None:
+            members = [one._replace(assigned=tuple(sorted(given.reads.get(one.id, ())))) for one in group.members]
+            return group._replace(members=tuple(members))
+        case StreamsGroup() if given is not None:
+            return group._replace(processes=tuple([_running(one, given) for one in group.processes]))
+        case _:
+            return group
+
+
+def _running(process: Any, given: Given) -> Any:
+    """A process with its new active tasks; what it gave away, or took over, is no standby or warm-up of its own."""
+    active = given.active.get(process.id, ())
+    held = given.standby.get(process.id) if given.standby else None
+    standby = process.standby if held is None else held
+    return process._replace(
+        active=tuple(active),
+        standby=tuple([task for task in standby if task not in active]),
+        warmup=tuple([task for task in process.warmup if task not in active]),
+    )
+
+
+def _as_moved(topic: TopicState, effect: Effect) -> TopicState:
+    after = effect.replicas or {}
+    return topic._replace(partitions=tuple([_moved(state, after.get(state.id), effect) for state in topic.partitions]))
+
+
+def _moved(state: PartitionState, replicas: tuple[int, ...] | None, effect: Effect) -> PartitionState:
+    if replicas is None:
+        return state
+    if effect.proposal.kind is ProposalKind.LEADERS:
+        return state._replace(replicas=replicas, leader=replicas[0])
+    leader = state.leader if state.leader in replicas else replicas[0]
+    return state._replace(replicas=replicas, isr=replicas, leader=leader)
+
+
+def _lists(proposal: Proposal, topic: TopicState) -> Mapping[TopicPartition, tuple[int, ...]]:
+    after = {row.key: tuple(int(broker) for broker in row.value) for row in proposal.after}
+    return {state.id: after[str(state.id)] for state in topic.partitions if str(state.id) in after}
+
+
+def _replicas(topic: TopicState, of: Iterable[TopicPartition]) -> Any:
+    wanted = set(of)
+    return (topic.topic_id, tuple([(state.id, state.replicas) for state in topic.partitions if state.id in wanted]))
+
+
+# --- whether history still bears it -----------------------------------------------------------------------------
+
+
+def _over(effect: Effect, snapshot: Snapshot) -> Ended | None:
+    if effect.given is not None:
+        group = snapshot.groups.get(effect.name)
+        if group is None:
+            return Ended.GONE
+        return None if rebalance_of(group) == effect.basis else Ended.REBALANCED
+    topic = snapshot.topics.get(effect.name)
+    if topic is None or topic.topic_id != effect.basis[0]:
+        return Ended.GONE
+    return None if _replicas(topic, effect.replicas or ()) == effect.basis else Ended.CHANGED
+
+
+def _overlaid(names: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """In the order of the names: whatever reads them relies on it."""
+    return {name: changed.get(name, value) for name, value in names.items()}

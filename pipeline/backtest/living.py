@@ -1,0 +1,217 @@
+"""One strategy, from look to look: what it sees, finds and proposes, what the guard lets it do, what comes of that.
+
+The stages are the agent's own, called as its loop calls them; only acting is imagined (`effects`). As-recorded settings
+get the recorded memory, so that the same look gives the same bytes. Every other strategy has a memory of its own: what
+it found and did is chained by the agent's own `remember`; what the world showed in between, sightings of racks and
+learned rates among it, is as recorded, because looks that were not written in full taught that too.
+
+Invariant: nothing that comes after a look has any part in what is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import isnan
+from typing import NamedTuple
+
+from agent.detect import detect
+from agent.detect.assessment import Detection
+from agent.guard import Allow, guard
+from agent.journal.entry import Entry, View
+from agent.journal.triggers import Effect as Seen
+from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, judged
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory import Memory, remember
+from agent.memory.values import Foretold
+from agent.model.snapshot import Snapshot
+from agent.plan import make_plan
+from agent.plan.plan import Plan
+from agent.propose import propose
+from agent.propose.proposal import Proposal, ProposalKind
+from pipeline.backtest.effects import Effect, Ended, Found, Shown, effect_of, with_effects
+from pipeline.backtest.look import Look, seen_under
+from pipeline.backtest.strategies import AS_RECORDED, Strategy, limits_under
+
+_STAGES = ("model", "detect", "plan", "propose", "effects", "limits")
+_CLUSTER_BUDGET = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """What a strategy knows of the looks before; all times are wall clock, as two agents' monotonic ones differ."""
+
+    first_seen: Mapping[str, int]
+    gone: Mapping[str, tuple[int, int]]
+    foretold: Mapping[str, Foretold]
+    acts: Mapping[str, int]
+    journal: View
+    effects: tuple[Effect, ...] = ()
+
+
+class Lived(NamedTuple):
+    """What a strategy made of one look."""
+
+    shown: Shown
+    detection: Detection
+    proposals: tuple[Proposal, ...]
+    acts: tuple[Effect | Proposal, ...]
+    """What it did: effects, and proposals whose effect looks cannot show."""
+    ended: tuple[tuple[Effect, Ended], ...]
+
+
+class Life:
+    """One strategy going through history; looks are handed over in the order in which they were taken."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        self._chain: Chain | None = None
+        self._memos = {stage: Memo() for stage in _STAGES}
+        self._own_decode, self._own_model = Memo(), Memo()
+
+    @property
+    def standing(self) -> tuple[Effect, ...]:
+        """Acts whose effect history still bears."""
+        return () if self._chain is None else self._chain.effects
+
+    def live(self, look: Look) -> Lived:
+        """The next look."""
+        limits = self._limits(look)
+        as_recorded = self.strategy.name == AS_RECORDED.name
+        chain = self._chain or _begun(look)
+        memory = look.memory if as_recorded else _memory(chain, look)
+        history = look.snapshot if not self.strategy.reads_otherwise else self._seen(look, limits)
+        shown = with_effects(history, chain.effects, self._memos["effects"])
+        snapshot = shown.snapshot
+        detection = detect(snapshot, memory, limits, self._memos["detect"])
+        planned = _weighed(look, snapshot, detection, limits)
+        plan = make_plan(planned, detection, limits, self._memos["plan"])
+        if not look.whole:  # the replicas of a topic concern readers that this part does not show
+            plan = Plan(triggers=plan.triggers, predictions=plan.predictions)
+        proposals = propose(planned, plan, detection, limits, self._memos["propose"])
+        done: tuple[Proposal, ...] = ()
+        if self.strategy.acts and proposals:
+            verdicts = guard(proposals, planned, memory, limits, chain.journal, snapshot.taken_ms)
+            done = tuple(one for one, said in zip(proposals, verdicts, strict=True) if isinstance(said, Allow))
+        found = Found(planned, detection, plan)
+        did = [(one, effect_of(one, history, found, limits)) for one in done]
+        if not as_recorded:
+            after = remember(memory, snapshot, detection, plan.predictions)
+            self._chain = _next(chain, look, after, shown.standing, did)
+        for memo in self._memos.values():
+            memo.turn()
+        acts = tuple(effect or one for one, effect in did)
+        return Lived(shown, detection, proposals, acts, shown.ended)
+
+    def _limits(self, look: Look) -> Limits:
+        limits = self._memos["limits"].of(("limits",), (look.limits,), lambda: limits_under(self.strategy, look.limits))
+        return limits if look.whole else self._memos["limits"].of(("by group",), (limits,), lambda: _by_group(limits))
+
+    def _seen(self, look: Look, limits: Limits) -> Snapshot:
+        if look.recorded is None:
+            raise ValueError(f"strategy {self.strategy.name} reads looks otherwise, so it needs whole ones")
+        snapshot = seen_under(look.recorded, limits, self._own_decode, self._own_model)
+        self._own_decode.turn()
+        self._own_model.turn()
+        return snapshot
+
+
+def _begun(look: Look) -> Chain:
+    """What was known before the first look: as recorded, but for what was done by then."""
+    memory = look.memory
+    return Chain(
+        first_seen=memory.first_seen,
+        gone=_moved(memory.gone, _wall_from_monotonic(look)),
+        foretold=memory.foretold,
+        acts={},
+        journal={},
+    )
+
+
+def _memory(chain: Chain, look: Look) -> Memory:
+    back = -_wall_from_monotonic(look)
+    return replace(
+        look.memory,
+        first_seen=chain.first_seen,
+        gone=_moved(chain.gone, back),
+        foretold=chain.foretold,
+        acts={subject: at + back for subject, at in chain.acts.items()},
+        own_reassignments=frozenset(),
+    )
+
+
+def _next(
+    chain: Chain, look: Look, memory: Memory, standing: tuple[Effect, ...], did: list[tuple[Proposal, Effect | None]]
+) -> Chain:
+    at_ms = look.snapshot.taken_ms
+    new = [effect for _, effect in did if effect is not None]
+    renewed = {(effect.proposal.subject, effect.given is None) for effect in new}
+    kept = [old for old in standing if (old.proposal.subject, old.given is None) not in renewed]
+    triggered = [one for one, _ in did if one.kind is ProposalKind.TRIGGER]
+    journal = chain.journal
+    if triggered:
+        journal = {**journal, **{entry.key: entry for entry in (_entry(one, journal, at_ms) for one in triggered)}}
+    return Chain(
+        first_seen=memory.first_seen,
+        gone=_moved(memory.gone, _wall_from_monotonic(look)),
+        foretold=memory.foretold,
+        acts={**chain.acts, **{str(one.subject): at_ms for one in triggered}},
+        journal=journal,
+        effects=(*kept, *new),
+    )
+
+
+def _entry(proposal: Proposal, journal: View, at_ms: int) -> Entry:
+    """What the journal would say of a trigger that was done, and came out as predicted."""
+    name = proposal.subject.name
+    expected = Expectation(generation=None, readers=(), holds={}, moves=(), items=proposal.predicted.moves)
+    trigger = TriggerEntry(
+        group_id=name,
+        proposal_id=proposal.id,
+        reason=proposal.reason.name,
+        intended_ms=at_ms,
+        expected=expected,
+        effect=Seen.REBALANCING,
+        acted_ms=at_ms,
+    )
+    before = journal.get(f"trigger/{name}/{proposal.id}")
+    if before is not None:
+        times = (*before.value.get("earlier_ms", ()), before.value["intended_ms"])
+        trigger = replace(trigger, earlier_ms=times)
+    write = judged(trigger, Judgement(TriggerVerdict.AS_PREDICTED, at_ms, "as is assumed of every act"))
+    return Entry(write.key, write.kind, write.value or {}, at_ms, 1, len(journal) + 1)
+
+
+def _by_group(limits: Limits) -> Limits:
+    """The budgets of a cluster as a whole cannot be kept by its parts; those of each group hold."""
+    execute = replace(
+        limits.execute,
+        trigger_budget_per_cycle=_CLUSTER_BUDGET,
+        trigger_budget_per_hour=_CLUSTER_BUDGET,
+        trigger_budget_per_day=_CLUSTER_BUDGET,
+    )
+    return replace(limits, execute=execute, max_proposals=_CLUSTER_BUDGET)
+
+
+def _weighed(look: Look, snapshot: Snapshot, detection: Detection, limits: Limits) -> Snapshot:
+    """A part of a look gets the rates of its groups where the limits ask for bytes, and something can be gained."""
+    if look.rates is None or limits.min_gain_bytes_per_s <= 0:
+        return snapshot
+    rates = {}
+    for name, assessment in detection.assessments.items():
+        known = look.rates.get(name)
+        if assessment.gap <= 0 or known is None:
+            continue
+        topics = [snapshot.topics[topic] for topic in detection.topics[name] if topic in snapshot.topics]
+        places = [state.id for topic in topics for state in topic.partitions]
+        rates.update({place: rate for place, rate in zip(places, known.tolist(), strict=True) if not isnan(rate)})
+    return replace(snapshot, bytes_per_s=rates)
+
+
+def _wall_from_monotonic(look: Look) -> int:
+    return look.snapshot.taken_ms - look.snapshot.monotonic_ms
+
+
+def _moved(gone: Mapping[str, tuple[int, int]], by_ms: int) -> dict[str, tuple[int, int]]:
+    return {name: (since, seen + by_ms) for name, (since, seen) in gone.items()}

@@ -1,0 +1,122 @@
+"""History from look to look under several strategies at once: what they share is worked out once.
+
+Looks come in the order in which they were taken, each is handed to every strategy, and scored when the next one says
+how long it stood. Nobody is shown a look before its time: a strategy is given one look and has only what it kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from agent.propose.codec import proposal_to_bytes
+from agent.propose.published import slot
+from pipeline.backtest.costs import NOTHING, Costs, total
+from pipeline.backtest.living import Life, Lived
+from pipeline.backtest.look import Look, Unusable
+from pipeline.backtest.score import Act, Recorded, Scorer, Scores
+from pipeline.backtest.strategies import AS_RECORDED, Strategy
+
+LONGEST_MS = 900_000
+"""Looks further apart than this do not stand for the time between them."""
+
+
+class Said(NamedTuple):
+    """A proposal as the live agent would have published it."""
+
+    look: str
+    at_ms: int
+    slot: str
+    id: str
+    document: bytes
+
+
+class Result(NamedTuple):
+    """What came of one strategy over a stretch."""
+
+    strategy: str
+    scores: Scores
+    acts: tuple[Act, ...]
+    said: tuple[Said, ...]
+    """Proposals of as-recorded looks; empty for other strategies."""
+    fresh: int
+    """Group snapshots whose arrangement was not that of the look before: all others were worked out once."""
+    unusable: tuple[Unusable, ...]
+
+
+def replay(
+    looks: Iterable[Look | Unusable], strategies: Sequence[Strategy], *, longest_ms: int = LONGEST_MS
+) -> tuple[Result, ...]:
+    """One result per strategy, in their order."""
+    runs = [_Run(strategy) for strategy in strategies]
+    recorded, unusable = Costs(), list[Unusable]()
+    before: Look | None = None
+    costs = Recorded({}, NOTHING)
+    for look in looks:
+        if isinstance(look, Unusable):
+            unusable.append(look)
+            continue
+        if before is not None:
+            late_ms = look.snapshot.taken_ms - before.snapshot.taken_ms
+            for run in runs:
+                run.passed(before, late_ms, costs, longest_ms)
+        for run in runs:
+            run.look(look)
+        by_group = recorded.by_group(look, look.snapshot, look.snapshot.groups)
+        costs = Recorded(by_group, total(by_group.values()))
+        recorded.turn()
+        before = look
+    return tuple(run.result(before, recorded.fresh, tuple(unusable)) for run in runs)
+
+
+class _Run:
+    """One strategy with its score."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+        self._life, self._score, self._costs = Life(strategy), Scorer(), Costs()
+        self._lived: Lived | None = None
+        self._said: list[Said] = []
+
+    def look(self, look: Look) -> None:
+        """Live it."""
+        lived = self._life.live(look)
+        self._score.look(look, lived)
+        self._lived = lived
+        if self._strategy.name == AS_RECORDED.name:
+            self._score.history(look)
+            if look.whole:
+                at_ms = look.snapshot.taken_ms
+                self._said += [
+                    Said(look.name, at_ms, slot(one), one.id, proposal_to_bytes(one)) for one in lived.proposals
+                ]
+
+    def passed(self, look: Look, late_ms: int, recorded: Recorded, longest_ms: int) -> None:
+        """Score the last look, which stood for so long."""
+        if self._lived is None:
+            return
+        if late_ms > longest_ms or late_ms < 0:
+            self._score.unseen(max(0, late_ms) / 1000)
+            return
+        own = self._costs.by_group(look, self._lived.shown.snapshot, self._not_as_recorded(look))
+        self._costs.turn()
+        self._score.passed(look, self._lived, late_ms / 1000, recorded, own)
+
+    def result(self, last: Look | None, fresh: int, unusable: tuple[Unusable, ...]) -> Result:
+        """The sums."""
+        scores = Scores() if last is None else self._score.end(last.snapshot.taken_ms, last.limits)
+        return Result(self._strategy.name, scores, tuple(self._score.acts), tuple(self._said), fresh, unusable)
+
+    def _not_as_recorded(self, look: Look) -> list[str]:
+        """Groups that cost something else than recorded: they, or a topic that they read, were changed."""
+        if self._lived is None:
+            return []
+        if self._strategy.reads_otherwise:
+            return list(look.snapshot.groups)
+        touched = self._lived.shown.touched
+        if not touched:
+            return []
+        topics = {name.partition("/")[2] for name in touched if name.startswith("topic/")}
+        readers = self._lived.detection.topics if topics else {}
+        groups = {name.partition("/")[2] for name in touched if name.startswith("group/")}
+        return sorted(groups | {group for group, read in readers.items() if topics.intersection(read)})

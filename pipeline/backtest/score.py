@@ -1,0 +1,283 @@
+"""How a strategy did: cost, moves, broken rules, triggers that brought nothing, time to balance.
+
+A look stands for the time until the next one. Where the next comes much later than looks usually do, nobody looked:
+that time is counted as unseen and scored for no strategy. One yardstick for all: the recorded limits say from which gap
+on an assignment counts as broken, and what a gigabyte costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agent.detect.assessment import Detection
+from agent.detect.finding import FindingReason
+from agent.limits import Limits
+from agent.model.snapshot import Snapshot
+from agent.plan.worth import total_reads, worth
+from agent.propose.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
+from agent.propose.proposal import Proposal, ProposalKind
+from pipeline.backtest.costs import NOTHING, Cost, price_of, racks_of, total
+from pipeline.backtest.effects import Effect, Ended
+from pipeline.backtest.living import Lived
+from pipeline.backtest.look import Look
+
+BROKEN = frozenset((FindingReason.REPLICAS_SHARE_RACK, FindingReason.UNDER_MIN_ISR, FindingReason.COPIES_SHARE_RACK))
+"""Findings that count as a broken rule for as long as they stand."""
+
+
+class Recorded(NamedTuple):
+    """What a look's groups cost as history shows them."""
+
+    by_group: Mapping[str, Cost]
+    total: Cost
+
+
+class Act(NamedTuple):
+    """Something that a strategy did, and what came of it."""
+
+    look: str
+    at_ms: int
+    """Epoch milliseconds."""
+    proposal: Proposal
+    ended: Ended
+    ended_ms: int
+    saved_partition_s: float
+    """Reads that did not cross racks because of it, times seconds; of triggers only."""
+    saved_bytes: float
+    saved_usd: float
+    false: bool | None
+    """Of a trigger: whether it brought nothing, or was followed by the group's own rebalance within the cooldown. None
+    where no look shows what came of it, and for everything else."""
+
+
+class Scores(NamedTuple):
+    """Sums over a stretch of history."""
+
+    looks: int = 0
+    groups: int = 0
+    """Groups of all looks: group snapshots."""
+    seconds: float = 0.0
+    """Time that looks stand for."""
+    unseen_s: float = 0.0
+    """Time for which no look stands."""
+    read_partition_s: float = 0.0
+    """Reads across racks, times seconds."""
+    unknown_partition_s: float = 0.0
+    """Reads of which it is not known whether they cross, times seconds."""
+    read_bytes: float = 0.0
+    """Read across racks, where rates are known."""
+    read_usd: float = 0.0
+    dark_group_s: float = 0.0
+    """Groups whose bytes are not known in full, times seconds."""
+    copied_bytes: float = 0.0
+    """Copied by moves, whatever the way."""
+    copied_usd: float = 0.0
+    replication_bytes: float = 0.0
+    """By how much moves changed what followers fetch across racks."""
+    replication_usd: float = 0.0
+    moves: int = 0
+    """Partitions, tasks and replicas that were moved."""
+    placements: int = 0
+    """Reassignments and changes of leaders."""
+    triggers: int = 0
+    false_triggers: int = 0
+    unjudged_triggers: int = 0
+    violation_minutes: float = 0.0
+    """Rules that were broken, times minutes."""
+    balanced_s: tuple[float, ...] = ()
+    """Of each group that was worse than it could be and came to be as good: how long that took."""
+    unbalanced_s: tuple[float, ...] = ()
+    """...and of each that was not to the end: how long it was by then."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """An act whose effect stands."""
+
+    look: str
+    effect: Effect
+    saved: Cost = NOTHING
+    judged: bool = False
+
+
+class Scorer:
+    """Adds up what one strategy's looks come to."""
+
+    def __init__(self) -> None:
+        self.scores = Scores()
+        self.acts: list[Act] = []
+        self._open: dict[Effect, _Open] = {}
+        self._since: dict[str, int] = {}
+        self._recorded: set[tuple[str, int]] | None = None
+
+    def look(self, look: Look, lived: Lived) -> None:
+        """What a look shows at once: what ended, what was done, which groups are off balance."""
+        now_ms = look.snapshot.taken_ms
+        for effect, why in lived.ended:
+            self._close(effect, why, now_ms, look.limits)
+        for act in lived.acts:
+            self._done(look, act)
+        self._balance(lived.detection, look.limits, now_ms)
+        groups = len(look.snapshot.groups)
+        self.scores = self.scores._replace(looks=self.scores.looks + 1, groups=self.scores.groups + groups)
+
+    def passed(self, look: Look, lived: Lived, seconds: float, recorded: Recorded, own: Mapping[str, Cost]) -> None:
+        """That much time passed until the next look; ``own`` are the costs of what is not as recorded."""
+        saved = {name: recorded.by_group.get(name, NOTHING).minus(cost) for name, cost in own.items()}
+        cost = recorded.total.minus(total(saved.values()))
+        replication = _replication(look, lived)
+        for effect in lived.shown.standing:
+            known = self._open.get(effect)
+            if known is not None and effect.given is not None and look.snapshot.taken_ms >= effect.from_ms:
+                known.saved = known.saved.plus(_times(saved.get(effect.name, NOTHING), seconds))
+                known.judged = known.judged or seconds > 0
+        was = self.scores
+        self.scores = was._replace(
+            seconds=was.seconds + seconds,
+            read_partition_s=was.read_partition_s + cost.partitions * seconds,
+            unknown_partition_s=was.unknown_partition_s + cost.unknown * seconds,
+            read_bytes=was.read_bytes + cost.bytes * seconds,
+            read_usd=was.read_usd + cost.usd * seconds,
+            dark_group_s=was.dark_group_s + cost.dark * seconds,
+            replication_bytes=was.replication_bytes + replication.bytes * seconds,
+            replication_usd=was.replication_usd + replication.usd * seconds,
+            violation_minutes=was.violation_minutes + _broken(look, lived, len(self._since)) * seconds / 60,
+        )
+
+    def unseen(self, seconds: float) -> None:
+        """Nobody looked for so long."""
+        self.scores = self.scores._replace(unseen_s=self.scores.unseen_s + seconds)
+
+    def history(self, look: Look) -> None:
+        """Count what the agent really did, as its memory tells: for the strategy that is history itself."""
+        told = set(look.memory.acts.items())
+        if self._recorded is not None:
+            new = len(told - self._recorded)
+            self.scores = self.scores._replace(triggers=self.scores.triggers + new)
+        self._recorded = (self._recorded or set()) | told
+
+    def end(self, now_ms: int, limits: Limits) -> Scores:
+        """The sums, once no look follows."""
+        for effect in list(self._open):
+            self._close(effect, Ended.STANDS, now_ms, limits)
+        late = tuple((now_ms - since) / 1000 for _, since in sorted(self._since.items()))
+        self.acts.sort(key=lambda act: (act.at_ms, act.proposal.subject, act.proposal.id))
+        self.scores = self.scores._replace(unbalanced_s=late, balanced_s=tuple(sorted(self.scores.balanced_s)))
+        return self.scores
+
+    def _done(self, look: Look, act: Effect | Proposal) -> None:
+        proposal = act.proposal if isinstance(act, Effect) else act
+        trigger = proposal.kind is ProposalKind.TRIGGER
+        was, copied = self.scores, _copied(look, proposal)
+        self.scores = was._replace(
+            moves=was.moves + len(proposal.moves),
+            triggers=was.triggers + trigger,
+            placements=was.placements + (not trigger),
+            copied_bytes=was.copied_bytes + copied.bytes,
+            copied_usd=was.copied_usd + copied.usd,
+        )
+        if isinstance(act, Effect):
+            replaced = [old for old in self._open if old.proposal.subject == proposal.subject and _alike(old, act)]
+            for old in replaced:
+                self._close(old, Ended.REPLACED, look.snapshot.taken_ms, look.limits)
+            self._open[act] = _Open(look.name, act)
+        else:
+            at_ms = look.snapshot.taken_ms
+            self.acts.append(Act(look.name, at_ms, proposal, Ended.STANDS, at_ms, 0.0, 0.0, 0.0, None))
+            if trigger:
+                self.scores = self.scores._replace(unjudged_triggers=self.scores.unjudged_triggers + 1)
+
+    def _close(self, effect: Effect, why: Ended, now_ms: int, limits: Limits) -> None:
+        known = self._open.pop(effect, None)
+        if known is None:
+            return
+        false = None
+        if effect.given is not None:
+            soon = why is Ended.REBALANCED and now_ms - effect.at_ms <= limits.trigger_cooldown_ms
+            if known.judged or why is Ended.REBALANCED:
+                false = soon or known.saved.partitions <= 0
+            was = self.scores
+            self.scores = was._replace(
+                false_triggers=was.false_triggers + bool(false),
+                unjudged_triggers=was.unjudged_triggers + (false is None),
+            )
+        saved = known.saved
+        self.acts.append(
+            Act(known.look, effect.at_ms, effect.proposal, why, now_ms, saved.partitions, saved.bytes, saved.usd, false)
+        )
+
+    def _balance(self, detection: Detection, limits: Limits, now_ms: int) -> None:
+        """Begin and end the times in which a group is worse than it could be by more than the recorded threshold."""
+        off = {
+            name
+            for name, one in detection.assessments.items()
+            if one.gap > 0 and worth(one.gap, total_reads(one), limits)
+        }
+        closed = []
+        for name in [name for name in self._since if name not in off]:
+            since = self._since.pop(name)
+            seen = name in detection.assessments and detection.assessments[name].why_not is None
+            closed += [(now_ms - since) / 1000] if seen else []
+        for name in off:
+            self._since.setdefault(name, now_ms)
+        if closed:
+            self.scores = self.scores._replace(balanced_s=(*self.scores.balanced_s, *closed))
+
+
+def _alike(old: Effect, new: Effect) -> bool:
+    return (old.given is None) == (new.given is None)
+
+
+def _broken(look: Look, lived: Lived, off: int) -> int:
+    """Broken rules: groups off balance and findings. A part of a look speaks of its groups alone."""
+    return off + sum(
+        finding.reason in BROKEN and (look.whole or finding.subject.kind == "group")
+        for finding in lived.detection.findings
+    )
+
+
+def _replication(look: Look, lived: Lived) -> Cost:
+    """By how much moved replicas change what followers fetch across racks; nothing where a rate is not known."""
+    names = sorted(name.partition("/")[2] for name in lived.shown.touched if name.startswith("topic/"))
+    if not names:
+        return NOTHING
+    before, after = (_fetched(names, of) for of in (look.snapshot, lived.shown.snapshot))
+    if before is None or after is None:
+        return NOTHING
+    usd = [(usd_per_day(flows, look.limits) or 0.0) / SECONDS_PER_DAY for flows in (before, after)]
+    return Cost(bytes=(bytes_per_s(after) or 0.0) - (bytes_per_s(before) or 0.0), usd=usd[1] - usd[0])
+
+
+def _fetched(names: Iterable[str], snapshot: Snapshot) -> Flows | None:
+    states = [state for name in names for state in snapshot.topics[name].partitions]
+    return replication_flows(states, racks_of(snapshot), snapshot.bytes_per_s)
+
+
+def _copied(look: Look, proposal: Proposal) -> Cost:
+    """What its moves copy: each from the leader of its partition, which is where Kafka copies from."""
+    if proposal.kind is not ProposalKind.REASSIGN:
+        return NOTHING
+    racks = racks_of(look.snapshot)
+    leader_of = {str(state.id): state.leader for state in look.snapshot.topics[proposal.subject.name].partitions}
+    copied = usd = 0.0
+    for move in proposal.moves:
+        leader, size = leader_of.get(move.subject), move.bytes or 0
+        copied += size
+        if leader is not None and move.target is not None:
+            price = price_of(racks.get(leader), racks.get(int(move.target)), look.limits)
+            usd += size * (price or 0.0)
+    return Cost(bytes=copied, usd=usd)
+
+
+def _times(cost: Cost, seconds: float) -> Cost:
+    return Cost(*(part * seconds for part in cost))
+
+
+def summed(parts: Iterable[Scores]) -> Scores:
+    """The scores of several stretches together."""
+    rows = list(parts)
+    if not rows:
+        return Scores()
+    return Scores(*(sum(column[1:], column[0]) for column in zip(*rows, strict=True)))

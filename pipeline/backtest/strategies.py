@@ -1,0 +1,252 @@
+"""What could have been done otherwise: strategies are named changes of the limits that were in force.
+
+A strategy changes nothing but limits, by the names that `Limits` gives them (``min_gain_share``,
+``execute.trigger_budget_per_group_per_hour``); ``group.…`` and ``trigger.…`` stand for the settings of every group. All
+strategies but ``as-recorded`` and ``no-action`` act: mode is execute, and whatever needs a person's approval has it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import typing
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from typing import Any, cast
+
+import yaml
+
+from agent.errors import BadInput
+from agent.limits import GroupLimits, Limits, Mode
+from agent.limits_execute import ApprovalRule, TriggerLimits
+from agent.typed_json import UnreadableError, from_json
+
+APPROVED = ApprovalRule(name="backtest")
+"""Somebody is assumed to approve at once whatever the guard would let pass."""
+_READING = frozenset(("rack_locators", "own_prefix", "include_own_topics", "default_group", "groups"))
+_READING_GROUPS = frozenset(("topology", "acceptable_recovery_lag"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """A way to set the agent."""
+
+    name: str
+    about: str
+    """What it does, in one sentence."""
+    changes: tuple[tuple[str, Any], ...] = ()
+    """(name of a limit, its value as JSON has it), in order."""
+    acts: bool = True
+    """False: whatever is proposed, nothing is done."""
+
+    @property
+    def digest(self) -> str:
+        """Changes when the strategy does; its words are no part of it."""
+        text = json.dumps([self.name, self.changes, self.acts], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether it changes what a look shows, not only what is made of it."""
+        parts = [name.split(".") for name, _ in self.changes]
+        return any(path[0] in _READING or (path[0] == "group" and path[1] in _READING_GROUPS) for path in parts)
+
+
+AS_RECORDED = Strategy(
+    name="as-recorded",
+    about="Settings and memory as they were: what the agent proposed, and what really happened.",
+    acts=False,
+)
+_UNTRIED = (("execute.trigger.allow_transactional", True),)
+BUILT_IN: tuple[Strategy, ...] = (
+    AS_RECORDED,
+    Strategy(name="no-action", about="Nothing is ever done; the ground on which others save something.", acts=False),
+    Strategy(name="execute", about="The recorded settings in mode execute, every approval given."),
+    Strategy(
+        name="eager-triggers",
+        about="Every gain of one partition is worth a rebalance at once, whatever the group's assignor or members are.",
+        changes=(
+            *_UNTRIED,
+            ("execute.trigger.allow_eager", True),
+            ("execute.trigger.allow_static", True),
+            ("execute.trigger.allow_long_poll", True),
+            ("execute.trigger.allow_rolling", True),
+            ("execute.own_rebalance_wait_ms", 0),
+            ("execute.hysteresis_share", 0.0),
+            ("min_gain_partitions", 1),
+            ("min_gain_share", 0.0),
+            ("trigger_cooldown_ms", 0),
+        ),
+    ),
+    Strategy(
+        name="patient",
+        about="A rebalance must bring a fifth of the partitions home, and a group is asked once an hour at most.",
+        changes=(
+            *_UNTRIED,
+            ("min_gain_share", 0.2),
+            ("rack_stable_ms", 600_000),
+            ("trigger_cooldown_ms", 3_600_000),
+            ("execute.trigger_budget_per_group_per_hour", 1),
+        ),
+    ),
+    Strategy(
+        name="by-bytes",
+        about="What counts is bytes: a rebalance must keep 100 kB/s in their rack, however few partitions that is.",
+        changes=(*_UNTRIED, ("min_gain_partitions", 1), ("min_gain_share", 0.0), ("min_gain_bytes_per_s", 100_000.0)),
+    ),
+    Strategy(
+        name="min_traffic",
+        about="Every Kafka Streams application has rack.aware.assignment.strategy=min_traffic.",
+        changes=(*_UNTRIED, ("group.rack_aware_assignment_strategy", "min_traffic")),
+    ),
+    Strategy(
+        name="balance_subtopology",
+        about="Every Kafka Streams application has rack.aware.assignment.strategy=balance_subtopology.",
+        changes=(*_UNTRIED, ("group.rack_aware_assignment_strategy", "balance_subtopology")),
+    ),
+)
+"""Strategies that need no description by the user, in the order in which they are shown."""
+
+
+def chosen(names: str, *, changes: Iterable[str] = (), described: str | None = None) -> tuple[Strategy, ...]:
+    """The strategies of a comma-separated list, in its order.
+
+    ``changes`` are texts ``NAME:LIMIT=VALUE``, which change a strategy or make a new one out of ``execute``;
+    ``described`` is YAML: ``strategies``, a list of ``name``, ``about``, ``base`` and ``set``. Raises BadInput.
+    """
+    known = {strategy.name: strategy for strategy in BUILT_IN}
+    known |= _described(described, known) if described is not None else {}
+    for text in changes:
+        name, limit, value = _change(text)
+        base = known.get(name) or replace(known["execute"], name=name, about="Set on the command line.")
+        known[name] = _changed(base, {limit: value})
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    if not wanted:
+        raise BadInput("No strategy is named", todo=f"Name some of: {', '.join(known)}.")
+    for name in wanted:
+        if name not in known:
+            raise BadInput(
+                f"There is no strategy {name!r}", todo=f"{_nearest(name, known)}Known are: {', '.join(known)}."
+            )
+    return tuple(known[name] for name in dict.fromkeys(wanted))
+
+
+def limits_under(strategy: Strategy, recorded: Limits) -> Limits:
+    """The limits of a strategy, given those that were in force."""
+    limits = recorded
+    for name, value in strategy.changes:
+        limits = _set(limits, tuple(name.split(".")), value)
+    if not strategy.acts:
+        return limits
+    execute = replace(limits.execute, approve_triggers=True, approval_rules=(*limits.execute.approval_rules, APPROVED))
+    return replace(limits, mode=Mode.EXECUTE, execute=execute)
+
+
+# --- what the user gives ----------------------------------------------------------------------------------------
+
+
+def _described(text: str, known: Mapping[str, Strategy]) -> dict[str, Strategy]:
+    try:
+        rows = yaml.safe_load(text)["strategies"]
+        found: dict[str, Strategy] = {}
+        for row in rows:
+            base = {**known, **found}[row.get("base", "execute")]
+            new = replace(base, name=str(row["name"]), about=str(row.get("about", base.about)))
+            found[new.name] = _changed(new, row.get("set") or {})
+    except BadInput:
+        raise
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError) as error:
+        raise BadInput(
+            "The description of strategies cannot be read",
+            why=f"{type(error).__name__}: {error}",
+            todo="Give YAML with a list named strategies, whose rows have name, about, base and set.",
+        ) from error
+    return found
+
+
+def _change(text: str) -> tuple[str, str, Any]:
+    name, colon, rest = text.partition(":")
+    limit, equals, value = rest.partition("=")
+    if not (name.strip() and colon and limit.strip() and equals):
+        raise BadInput(f"{text!r} changes no strategy", todo="Write NAME:LIMIT=VALUE, as patient:min_gain_share=0.1.")
+    try:
+        return name.strip(), limit.strip(), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise BadInput(f"The value of {limit.strip()} cannot be read", why=str(error)) from error
+
+
+def _changed(strategy: Strategy, values: Mapping[str, Any]) -> Strategy:
+    for name, value in values.items():
+        try:
+            _set(Limits(), tuple(name.split(".")), value)
+        except UnreadableError as error:
+            raise BadInput(f"{value!r} is no value of the limit {name}", why=str(error)) from error
+    return replace(strategy, changes=(*strategy.changes, *values.items()))
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(names), n=1)
+    return f"Did you mean {near[0]}? " if near else ""
+
+
+# --- into the limits --------------------------------------------------------------------------------------------
+
+
+def _set(limits: Limits, path: tuple[str, ...], value: Any) -> Limits:
+    """The limits with one changed. Raises BadInput for a name, UnreadableError for a value that cannot be."""
+    match path:
+        case ("group", *rest) if rest:
+            return replace(
+                limits,
+                default_group=_with(limits.default_group, rest, value, path),
+                groups={name: _with(of, rest, value, path) for name, of in limits.groups.items()},
+            )
+        case ("trigger", *rest) | ("execute", "trigger", *rest) if rest:
+            execute = limits.execute
+            every = {name: _with(of, rest, value, path) for name, of in execute.group_triggers.items()}
+            trigger = _with(execute.trigger, rest, value, path)
+            return replace(limits, execute=replace(execute, trigger=trigger, group_triggers=every))
+        case _:
+            return _with(limits, path, value, path)
+
+
+_Of = typing.TypeVar("_Of")
+
+
+def _with(of: _Of, path: Sequence[str], value: Any, whole: Sequence[str]) -> _Of:
+    name, *rest = path
+    hints = _hints(cast("Hashable", type(of)))
+    if name not in hints or (rest and not is_dataclass(hints[name])):
+        known = [
+            *_names(Limits),
+            *(f"group.{n}" for n in _hints(GroupLimits)),
+            *(f"trigger.{n}" for n in _hints(TriggerLimits)),
+        ]
+        raise BadInput(f"There is no limit {'.'.join(whole)}", todo=_nearest(".".join(whole), known).strip())
+    new = _with(getattr(of, name), rest, value, whole) if rest else from_json(hints[name], _plain(hints[name], value))
+    changed: _Of = replace(of, **{name: new})  # type: ignore[type-var]  # settings are dataclasses, all of them
+    return changed
+
+
+def _plain(hint: Any, value: Any) -> Any:
+    """The name of an enum's member as people write it; YAML takes yes and no for booleans."""
+    if not (isinstance(hint, type) and issubclass(hint, Enum)):
+        return value
+    word = {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return word.upper().replace("-", "_").replace(" ", "_")
+
+
+def _names(kind: Any, prefix: str = "") -> list[str]:
+    names: list[str] = []
+    for name, hint in _hints(kind).items():
+        names += _names(hint, f"{prefix}{name}.") if is_dataclass(hint) else [prefix + name]
+    return names
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
