@@ -58,7 +58,9 @@ def task_graph(problem: TaskProblem) -> nx.MultiDiGraph[Any]:
 
 def task_price(problem: TaskProblem, task: Task, process: Process, owner: str | None) -> int:
     """KIP-925's price of an active task: crossing source partitions and the move away from its owner."""
-    crossing = sum(process.rack is None or process.rack not in racks for racks in task.sources)
+    weights = task.weights or (1,) * len(task.sources)
+    away = (process.rack is None or process.rack not in racks for racks in task.sources)
+    crossing = sum(weight for weight, crosses in zip(weights, away, strict=True) if crosses)
     return problem.traffic_cost * crossing + problem.non_overlap_cost * (owner != process.id)
 
 

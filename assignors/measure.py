@@ -171,7 +171,8 @@ def measure_tasks(
         standby_kept=held,
         standby_moved=len(helping) - held,
         shared=dict(_shared(problem, running, helping)),
-        cost=problem.traffic_cost * sum(crossing.values()) + problem.non_overlap_cost * moved,
+        cost=problem.traffic_cost * sum(_weight(task, process) for task, process in running)
+        + problem.non_overlap_cost * moved,
     )
 
 
@@ -182,6 +183,14 @@ def _count(processes: Iterable[str], placed: Iterable[tuple[Task, Process]]) -> 
 
 def _misses(partitions: Iterable[frozenset[str]], process: Process) -> int:
     return sum(process.rack is None or process.rack not in racks for racks in partitions)
+
+
+def _weight(task: Task, process: Process) -> int:
+    """What its crossing sources weigh, by the problem's own weights."""
+    if task.weights is None:
+        return _misses(task.sources, process)
+    rows = zip(task.sources, task.weights, strict=True)
+    return sum(weight for racks, weight in rows if process.rack is None or process.rack not in racks)
 
 
 def _off_share(problem: TaskProblem, counts: Mapping[str, int], tasks: int) -> int:

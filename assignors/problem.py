@@ -98,6 +98,8 @@ class Task:
     sources: tuple[frozenset[str], ...]
     """For each source partition the racks in which reading it is local."""
     changelogs: tuple[frozenset[str], ...] = ()
+    weights: tuple[int, ...] | None = None
+    """What each source partition weighs when it is read across racks (bytes per second); None: every one weighs 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,7 @@ class TaskResult:
     cost: int
     """``traffic_cost`` per crossing source partition plus ``non_overlap_cost`` per moved task (active tasks)."""
     crossing: int
+    """Source partitions that cross; their weight where tasks have weights, and so in ``cost``."""
     moved: int
     lower_bound: int
     optimal: bool

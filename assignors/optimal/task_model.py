@@ -17,6 +17,7 @@ from assignors.optimal.network import Ints
 from assignors.optimal.task_ids import number_ids
 from assignors.problem import BadProblem, Process, Task, TaskId, TaskProblem
 
+_MOST_TOTAL = 1 << 60
 _MOST_COST = (1 << 31) - 1
 """Kafka's costs are 32-bit integers."""
 
@@ -30,7 +31,10 @@ class TaskModel(NamedTuple):
     """The process that runs the task now, or -1."""
     kind: Ints
     misses: Ints
-    """(kind, rack): source partitions that have no replica there. The last rack is that of processes without one."""
+    """(kind, rack): source partitions that have no replica there, or what they weigh.
+
+    The last rack is that of processes without one.
+    """
     rack: Ints
     capacity: Ints
 
@@ -88,7 +92,10 @@ def dense_tasks(problem: TaskProblem) -> NamedTasks:
     tasks, ids = problem.tasks, list(map(attrgetter("id"), problem.tasks))
     order, subtopology, owner = number_ids(ids, [process.active for process in processes])
     racks = {name: number for number, name in enumerate(sorted({p.rack for p in processes if p.rack is not None}))}
-    kind, misses = count_misses(list(map(attrgetter("sources"), tasks)), racks)
+    if any(task.weights is not None for task in tasks):
+        kind, misses = _weigh_misses(problem, racks)
+    else:
+        kind, misses = count_misses(list(map(attrgetter("sources"), tasks)), racks)
     kind, misses = first_come(kind if order is None else kind[order], misses)
     model = TaskModel(
         subtopology=subtopology,
@@ -112,6 +119,27 @@ def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, 
         here[row, [racks[name] for name in names if name in racks]] = 1
     kind, misses = kinds_of(set_number, np.fromiter(map(len, lists), np.int64, len(lists)), here)
     return kind[number], misses
+
+
+def _weigh_misses(problem: TaskProblem, racks: dict[str, int]) -> tuple[Ints, Ints]:
+    """The same with the weight of these partitions instead of their number."""
+    weights = [_weights(task) for task in problem.tasks]
+    if sum(map(sum, weights)) * max(1, problem.traffic_cost) > _MOST_TOTAL:
+        raise BadProblem("the weights of all tasks times traffic_cost are above 2**60; give weights in larger units")
+    rows = np.zeros((len(weights), len(racks) + 1), np.int64)
+    for number, (task, of_task) in enumerate(zip(problem.tasks, weights, strict=True)):
+        for names, weight in zip(task.sources, of_task, strict=True):
+            rows[number] += weight
+            rows[number, [racks[name] for name in names if name in racks]] -= weight
+    misses, kind = np.unique(rows, axis=0, return_inverse=True)
+    return kind.reshape(len(rows)), misses
+
+
+def _weights(task: Task) -> tuple[int, ...]:
+    weights = task.weights if task.weights is not None else (1,) * len(task.sources)
+    if len(weights) != len(task.sources) or min(weights, default=0) < 0:
+        raise BadProblem(f"task {task.id} needs one weight for each source, none below 0; it has {weights}")
+    return weights
 
 
 def _check(problem: TaskProblem) -> None:
