@@ -1,0 +1,1 @@
+"""One module per command of `rackwise spark`: each has ``command(app)``, which adds it to the application."""

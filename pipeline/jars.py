@@ -1,0 +1,47 @@
+"""The connectors that Spark needs for Kafka and Delta Lake: which ones, and where they lie on this machine.
+
+Invariant: a jar is used only when its SHA-256 is the one of ``jars.lock``. Jars that pyspark brings itself are no part
+of the set. Where Spark resolves packages by itself, `COORDINATES` name the same connectors (``spark.jars.packages``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from agent.errors import BadInput
+from agent.maven.jars import resolved
+
+COORDINATES = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    # The connector asks for a token provider of its own version, which cannot be had: this one does the same.
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "io.delta:delta-spark_4.2_2.13:4.4.0",
+)
+"""For ``--packages``; together with ``--exclude-packages org.apache.spark:spark-token-provider-kafka-0-10_2.13``
+where the newer provider is the one that cannot be found."""
+
+_LOCK = Path(__file__).with_name("jars.lock")
+
+
+def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, ...]:
+    """The connectors' jars, by name; from the cache, else by Maven, once. Raises ToolError, BadInput."""
+    directory = resolved("the Spark connectors", "spark", "spark", (), on_progress)
+    jars = tuple(sorted(directory.glob("*.jar")))
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
+    locked = locked_jars()
+    if found != locked:
+        odd = sorted(name for name in found.keys() | locked.keys() if found.get(name) != locked.get(name))
+        raise BadInput(
+            "The Spark connectors are not those that rackwise was made with",
+            why=f"{', '.join(odd)} in {directory}: the checksum is not the one of {_LOCK.name}",
+            todo=f"Delete {directory} and try again; when it stays so, do not trust where the jars come from.",
+        )
+    return jars
+
+
+def locked_jars() -> dict[str, str]:
+    """File name -> SHA-256, as ``jars.lock`` says."""
+    lines = (line.split() for line in _LOCK.read_text("ascii").splitlines() if line and not line.startswith("#"))
+    return {name: digest for digest, name in lines}

@@ -1,0 +1,152 @@
+"""How a table lies on disk as plain Parquet: a change becomes visible by one rename of a folder.
+
+An appended batch is the folder ``batch=<writer>-<number>``: written under a hidden name, renamed when it is whole, and
+left as it is when it is there already. A replaced table is ``batch=-`` with one folder per partition: what comes in its
+place is written whole into a hidden folder, whose rename decides; then its partitions are put in place one by one. A
+process that dies in between leaves the decided folder, and whoever writes the table next puts in place what is left.
+
+Invariant: nothing of a change is seen before it is decided, and nothing of what is decided is lost. Between the two a
+reader may find some partitions new and some old; where that matters, use Delta Lake. In an object store, where a
+rename copies, only Delta Lake keeps the invariant.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from pipeline.files import Files
+    from pipeline.schemas.table import Table
+
+_BATCH = "batch"
+_REPLACED = f"{_BATCH}=-"
+_DECIDED = "_decided-"
+_GONE = "_gone.json"
+_MORE = "_columns.json"
+_WHOLE = "part"
+"""Stands for the partition of a table that has none."""
+
+
+class ParquetFiles:
+    """Parquet tables by path."""
+
+    def __init__(self, spark: SparkSession, files: Files) -> None:
+        self._spark = spark
+        self._files = files
+
+    def exists(self, path: str) -> bool:
+        """Whether a batch is there."""
+        return any(name.startswith(f"{_BATCH}=") for name in self._files.names(path))
+
+    def read(self, path: str, table: Table) -> DataFrame:
+        """All rows, with columns that are in some files only."""
+        # Spark would take a day for a date, and a batch for a number: what partitions are is written out.
+        schema = self._columns(path, table).add(_BATCH, t.StringType()).add(_WHOLE, t.StringType())
+        return self._spark.read.schema(schema).parquet(path).drop(_BATCH, _WHOLE)
+
+    def append(self, path: str, table: Table, rows: DataFrame, writer: str, number: int) -> None:
+        """Add the rows as a folder of their own, unless it is there."""
+        batch = f"{_BATCH}={writer}-{number}"
+        if self._files.exists(f"{path}/{batch}"):
+            return
+        hidden = f"{path}/_writing-{writer}-{number}-{uuid.uuid4().hex[:8]}"
+        self._write(hidden, table, rows)
+        self._remember_columns(path, table, rows)
+        if not self._files.move(hidden, f"{path}/{batch}"):
+            self._files.delete(hidden)
+
+    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None) -> None:
+        """The rows in place of those that fulfil the condition."""
+        self._finish(path)
+        if condition is None or not self.exists(path):
+            self._swap(path, table, rows, self._partitions(path))
+            return
+        gone = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003 a literal of SQL
+        self._change(path, table, rows, gone)
+
+    def merge(self, path: str, table: Table, rows: DataFrame) -> None:
+        """Each row in place of the one with its key, or as a new one."""
+        self._finish(path)
+        if not self.exists(path):
+            self._swap(path, table, rows, ())
+            return
+        keys = rows.select(*(F.col(name).alias(f"_new_{name}") for name in table.key)).distinct()
+        same = [F.col(name).eqNullSafe(F.col(f"_new_{name}")) for name in table.key]
+        marked = self.read(path, table).join(
+            keys.withColumn("_gone", F.lit(True)),  # noqa: FBT003 as above
+            on=same,
+            how="left",
+        )
+        there = marked.drop(*keys.columns)
+        self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
+
+    def _change(self, path: str, table: Table, rows: DataFrame, gone: Column, there: DataFrame | None = None) -> None:
+        """Write the touched partitions anew: what stays of them, and the rows."""
+        there = self.read(path, table) if there is None else there
+        if not table.partitioned_by:
+            kept = there.where(~gone).drop("_gone")
+            self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), self._partitions(path))
+            return
+        parts = list(table.partitioned_by)
+        touched = there.where(gone).select(*parts).unionByName(rows.select(*parts)).distinct()
+        kept = there.where(~gone).drop("_gone").join(F.broadcast(touched), on=parts, how="left_semi")
+        values = [tuple(row) for row in touched.collect()]
+        folders = ["/".join(f"{n}={v}" for n, v in zip(parts, value, strict=True)) for value in values]
+        self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), folders)
+
+    def _swap(self, path: str, table: Table, rows: DataFrame, touched: Iterable[str]) -> None:
+        """Put the rows' partitions in the place of the old ones, and drop those touched that have no rows any more."""
+        name = uuid.uuid4().hex
+        hidden = f"{path}/_writing-{name}"
+        self._write(hidden, table, rows)
+        self._remember_columns(path, table, rows)
+        gone = sorted(set(touched) - set(self._folders(hidden)))
+        self._files.write(f"{hidden}/{_GONE}", json.dumps(gone))
+        self._files.move(hidden, f"{path}/{_DECIDED}{name}")  # from here on it is so, whatever happens
+        self._finish(path)
+
+    def _finish(self, path: str) -> None:
+        """Put in place what was decided and is not in place yet. Only writers do: two at once would undo each other."""
+        for name in self._files.names(path):
+            if not name.startswith(_DECIDED):
+                continue
+            decided = f"{path}/{name}"
+            for folder in json.loads(self._files.read(f"{decided}/{_GONE}") or "[]"):
+                self._files.delete(f"{path}/{_REPLACED}/{folder}")
+            for folder in self._folders(decided):
+                self._files.delete(f"{path}/{_REPLACED}/{folder}")
+                self._files.move(f"{decided}/{folder}", f"{path}/{_REPLACED}/{folder}")
+            self._files.delete(decided)
+
+    def _columns(self, path: str, table: Table) -> t.StructType:
+        """The written-out columns, then those that were added."""
+        text = self._files.read(f"{path}/{_MORE}")
+        more = t.StructType.fromJson(json.loads(text)).fields if text else []
+        return t.StructType([*table.schema.fields, *more])
+
+    def _remember_columns(self, path: str, table: Table, rows: DataFrame) -> None:
+        known = self._columns(path, table)
+        new = [field for field in rows.schema if field.name not in known.names]
+        if new:
+            more = t.StructType([*known.fields[len(table.schema.fields) :], *new])
+            self._files.write(f"{path}/{_MORE}", more.json())
+
+    def _write(self, path: str, table: Table, rows: DataFrame) -> None:
+        parts = table.partitioned_by
+        frame = rows if parts else rows.withColumn(_WHOLE, F.lit("all"))
+        frame.write.mode("overwrite").partitionBy(*(parts or (_WHOLE,))).parquet(path)
+
+    def _partitions(self, path: str) -> list[str]:
+        return self._folders(f"{path}/{_REPLACED}")
+
+    def _folders(self, path: str) -> list[str]:
+        """Partition folders below; no table is partitioned by more than one column."""
+        return [name for name in self._files.names(path) if "=" in name and not name.startswith(("_", "."))]

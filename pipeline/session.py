@@ -1,0 +1,144 @@
+"""The one Spark session of a command: where it runs, with which jars, and how it is tuned.
+
+On this machine (``local[…]``, ``local-cluster[…]``) the connectors come from `pipeline.jars` and Spark is tuned for a
+few cores; below ``spark-submit`` whoever submits says where it runs and with which jars. What the caller sets wins.
+Every session speaks UTC. Nothing of Kafka's connection is part of a session's settings: those show in process lists.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.errors import ConfigError, RackwiseError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = re.compile(r"local(-cluster)?(\[.*\])?")
+DEFAULT_MASTER = "local[*]"
+DRIVER_MEMORY = "1g"
+
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Delta: a column that a newer rackwise writes is added to the table, instead of refusing the batch.
+    "spark.databricks.delta.schema.autoMerge.enabled": "true",
+    # A stopped query ends between two tasks; nothing half-written counts, so there is nothing to wait for.
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.sql.streaming.numRecentProgressUpdates": "8",
+}
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log}"
+_TUNED = {
+    "spark.driver.memory": DRIVER_MEMORY,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # Left on, Spark puts a small shuffle into one task, and one core works while the other waits.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+
+
+class NeedsSpark(ConfigError):  # noqa: N818 the name says what is wrong, as its base does
+    """The Spark extra is not installed."""
+
+
+def need_spark() -> None:
+    """Raise NeedsSpark, with what to install, unless pyspark can be imported."""
+    try:
+        import pyspark  # noqa: F401, PLC0415 the very question
+    except ImportError as error:
+        raise NeedsSpark(
+            "This needs the Spark extra", why=str(error), todo="Install it: pip install 'rackwise[spark]'"
+        ) from None
+
+
+def spark_session(
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    format: str = "delta",  # noqa: A002 Spark's own word for it
+    on_progress: Callable[[str], None] | None = None,
+) -> SparkSession:
+    """The session, new or the one that runs already; ``conf`` wins over everything that is set here.
+
+    ``master`` None is what ``spark-submit`` says, else every core of this machine. Raises NeedsSpark, ToolError when
+    the connectors cannot be had, and RackwiseError when Spark does not start.
+    """
+    need_spark()
+    from pyspark.errors import PySparkException  # noqa: PLC0415 an optional extra
+    from pyspark.sql import SparkSession  # noqa: PLC0415 as above
+
+    settings = settings_of(master, dict(conf), format, on_progress)
+    builder = SparkSession.builder.appName(f"rackwise {name}")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, RuntimeError) as error:
+        raise RackwiseError(
+            "Spark did not start", why=str(error).splitlines()[0], todo="Java 17 or 21 is needed; look above."
+        ) from error
+
+
+def settings_of(
+    master: str | None,
+    conf: Mapping[str, str],
+    format: str,  # noqa: A002 as above
+    on_progress: Callable[[str], None] | None = None,
+) -> dict[str, str]:
+    """Every setting of the session that is not Spark's own default."""
+    settings = dict(_ALWAYS)
+    if format == "delta":
+        settings |= _DELTA
+    submitted = is_submitted()
+    if not submitted or master is not None:
+        settings["spark.master"] = master or conf.get("spark.master", DEFAULT_MASTER)
+    if not submitted and LOCAL.fullmatch(settings["spark.master"]):
+        settings |= _local(settings["spark.master"], conf, on_progress)
+    return settings | dict(conf)
+
+
+def is_submitted() -> bool:
+    """Whether ``spark-submit`` started this process: then Java runs already, with the jars and memory it was told."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _local(master: str, conf: Mapping[str, str], on_progress: Callable[[str], None] | None) -> dict[str, str]:
+    from pipeline.jars import spark_jars  # noqa: PLC0415 Maven is asked only where jars are needed
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    log = Path(__file__).with_name("log4j2.properties")
+    settings = dict(_TUNED)
+    settings["spark.driver.extraJavaOptions"] = _JAVA_OPTIONS.format(log=log.as_uri())
+    settings["spark.sql.shuffle.partitions"] = str(cores(master))
+    settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "rackwise-warehouse")
+    if "spark.jars" not in conf and "spark.jars.packages" not in conf:
+        settings["spark.jars"] = ",".join(str(jar) for jar in spark_jars(on_progress))
+    return settings
+
+
+def cores(master: str) -> int:
+    """How many tasks run at a time on this machine."""
+    inside = re.fullmatch(r"local(-cluster)?\[([^\]]*)\]", master)
+    if inside is None:
+        return 1
+    numbers = [part.strip() for part in inside.group(2).split(",")]
+    if inside.group(1):
+        return int(numbers[0]) * int(numbers[1])
+    return (os.cpu_count() or 1) if numbers[0] == "*" else int(numbers[0])

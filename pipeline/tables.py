@@ -1,0 +1,166 @@
+"""Tables below one root folder, as Delta Lake or as Parquet: read, append exactly once, replace, merge.
+
+Invariants: a batch that was appended once is not appended again, whoever tries; a reader sees a change whole or not at
+all; a table that a newer rackwise made is refused before anything is read of it or written to it.
+
+Each table is the folder ``<root>/<layer>/<name>``. Beside the data lies ``_rackwise.json``: version and format.
+On Parquet a table is either appended to or replaced and merged, never both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pyspark.sql import functions as F
+
+from agent.errors import BadInput
+from pipeline.delta_tables import DeltaFiles
+from pipeline.files import Files
+from pipeline.parquet_tables import ParquetFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pipeline.schemas.table import Table
+
+Format = Literal["delta", "parquet"]
+Where = Mapping[str, Iterable[str | int]]
+"""Column -> values: rows that have one of the values in every column."""
+
+_MARK = "_rackwise.json"
+_PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
+
+
+class Batch(NamedTuple):
+    """One batch of one writer: the same writer never appends the same number twice."""
+
+    writer: str
+    number: int
+    """Grows by batch."""
+
+
+class Tables:
+    """The tables of one root. One writer per table at a time; readers at any time."""
+
+    def __init__(self, spark: SparkSession, root: str, format: Format = "delta") -> None:  # noqa: A002 Spark's word
+        self.spark = spark
+        self.root = root.rstrip("/")
+        self.format: Format = format
+        self._files = Files(spark)
+        self._layout = DeltaFiles(spark) if format == "delta" else ParquetFiles(spark, self._files)
+        self._checked: set[str] = set()
+
+    def path(self, table: Table) -> str:
+        """The table's folder."""
+        return f"{self.root}/{table.name.replace('.', '/')}"
+
+    def exists(self, table: Table) -> bool:
+        """Whether anything was ever written to it. Raises BadInput for one that this rackwise cannot read."""
+        self._check(table)
+        return self._layout.exists(self.path(table))
+
+    def read(self, table: Table) -> DataFrame:
+        """All rows: the written-out columns in their order, then any that a newer rackwise added.
+
+        A table that is not there yet has no rows. Raises BadInput for one that this rackwise cannot read.
+        """
+        if not self.exists(table):
+            return self.spark.createDataFrame([], table.schema)
+        found = self._layout.read(self.path(table), table)
+        there = set(found.columns)
+        more = [name for name in found.columns if name not in table.schema.names]
+        return found.select(
+            *(
+                (F.col(field.name) if field.name in there else F.lit(None)).cast(field.dataType).alias(field.name)
+                for field in table.schema
+            ),
+            *(F.col(f"`{name}`") for name in more),
+        )
+
+    def append(self, table: Table, rows: DataFrame, batch: Batch) -> None:
+        """Add the rows, unless this batch was added before. Columns that are not written out are added to the table."""
+        self._begin(table)
+        self._layout.append(self.path(table), table, conformed(table, rows), batch.writer, batch.number)
+
+    def replace_where(self, table: Table, rows: DataFrame, *where: Where) -> None:
+        """In place of the rows that any of ``where`` names, these; without ``where``, in place of all rows.
+
+        Every one of ``rows`` must itself be named by ``where``. Naming the columns that the table is partitioned by
+        makes it cheaper.
+        """
+        self._begin(table)
+        self._layout.replace(self.path(table), table, conformed(table, rows), _condition(where))
+
+    def merge(self, table: Table, rows: DataFrame) -> None:
+        """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""
+        self._begin(table)
+        self._layout.merge(self.path(table), table, conformed(table, rows))
+
+    def _begin(self, table: Table) -> None:
+        """Make sure that the table is ours to write, and marked as such before its first row."""
+        self._check(table)
+        path = f"{self.path(table)}/{_MARK}"
+        if not self._files.exists(path):
+            mark = {"table": table.name, "version": table.version, "format": self.format}
+            self._files.write(path, json.dumps(mark))
+
+    def _check(self, table: Table) -> None:
+        path = self.path(table)
+        if path in self._checked:
+            return
+        text = self._files.read(f"{path}/{_MARK}")
+        if text is not None:
+            _check_mark(table, path, self.format, text)
+            self._checked.add(path)
+
+
+def conformed(table: Table, rows: DataFrame) -> DataFrame:
+    """The written-out columns in their order, types and comments, then the others."""
+    more = [name for name in rows.columns if name not in table.schema.names]
+    return rows.select(
+        *(F.col(field.name).cast(field.dataType).alias(field.name, metadata=field.metadata) for field in table.schema),
+        *(F.col(f"`{name}`") for name in more),
+    )
+
+
+def _check_mark(table: Table, path: str, format: str, text: str) -> None:  # noqa: A002 Spark's word
+    try:
+        mark = json.loads(text)
+        name, version, written = str(mark["table"]), int(mark["version"]), str(mark["format"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadInput(
+            f"{path} is no table of rackwise", why=f"its {_MARK} cannot be read: {error!r}", todo="Name another root."
+        ) from error
+    if name != table.name or written != format:
+        raise BadInput(
+            f"{path} holds {name} as {written}, not {table.name} as {format}",
+            why="a root has one format",
+            todo=f"Say --format {written}, or name another root with --tables.",
+        )
+    if version > table.version:
+        raise BadInput(
+            f"{path} is of version {version}, and this rackwise reads up to {table.version}",
+            why="a newer rackwise made it, and its columns may mean something else",
+            todo="Use that rackwise, or another root.",
+        )
+
+
+def _condition(where: Iterable[Where]) -> str | None:
+    """As SQL: any of the alternatives, each all of its columns. None names every row."""
+    alternatives = [
+        " AND ".join(f"`{column}` IN ({', '.join(map(_literal, values))})" for column, values in one.items())
+        for one in where
+    ]
+    return " OR ".join(f"({one})" for one in alternatives) if alternatives else None
+
+
+def _literal(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if _PLAIN.fullmatch(value):
+        return f"'{value}'"
+    # Names of topics and groups are foreign text: as hex nothing in them can end the literal.
+    return f"CAST(X'{value.encode('utf-8', 'replace').hex()}' AS STRING)"

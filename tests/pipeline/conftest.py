@@ -1,0 +1,38 @@
+"""One Spark session for all tests of the pipeline, two cores, one shuffle partition, and roots for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.session import spark_session
+from pipeline.tables import Format, Tables
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session of the whole run."""
+    session = spark_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "1"}, on_progress=print)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(params=["delta", "parquet"])
+def tables(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Tables:
+    """Empty tables, once as Delta Lake and once as Parquet."""
+    return Tables(spark, str(tmp_path / "tables"), request.param)
+
+
+@pytest.fixture
+def delta_tables(spark: SparkSession, tmp_path: Path) -> Tables:
+    """Empty tables as Delta Lake."""
+    return Tables(spark, str(tmp_path / "tables"))
+
+
+@pytest.fixture
+def make_tables(spark: SparkSession, tmp_path: Path) -> Callable[[str, Format], Tables]:
+    """Tables of a root of that name."""
+    return lambda name, layout: Tables(spark, str(tmp_path / name), layout)
