@@ -142,13 +142,15 @@ def measure_tasks(
 ) -> TaskMeasure:
     """Measure an assignment of known tasks to known processes; ``weights``: what one source partition of a task weighs.
 
-    A task without a weight weighs 1. Raises ``KeyError`` for a task or process that the problem does not know.
+    A task without a weight weighs 1; without ``weights`` those of the problem count. Raises ``KeyError`` for a task or
+    process that the problem does not know.
     """
     tasks = {task.id: task for task in problem.tasks}
     processes = {process.id: process for process in problem.processes}
     running = [(tasks[task], processes[name]) for name, given in active.items() for task in given]
     helping = [(tasks[task], processes[name]) for name, given in (standby or {}).items() for task in given]
     crossing = {task.id: _misses(task.sources, process) for task, process in running}
+    weight = sum(_weight(task, process) for task, process in running)
     owner = sole_owners((process.id, process.active) for process in problem.processes)
     kept = sum(owner.get(task.id) == process.id for task, process in running)
     held = sum(task.id in process.standby or task.id in process.active for task, process in helping)
@@ -164,15 +166,14 @@ def measure_tasks(
             for subtopology, size in Counter(task.subtopology for task in tasks).items()
         ),
         crossing=sum(crossing.values()),
-        crossing_weight=sum(count * (weights or {}).get(task, 1) for task, count in crossing.items()),
+        crossing_weight=weight if weights is None else sum(n * weights.get(task, 1) for task, n in crossing.items()),
         standby_crossing=sum(_misses(task.changelogs, process) for task, process in helping),
         kept=kept,
         moved=moved,
         standby_kept=held,
         standby_moved=len(helping) - held,
         shared=dict(_shared(problem, running, helping)),
-        cost=problem.traffic_cost * sum(_weight(task, process) for task, process in running)
-        + problem.non_overlap_cost * moved,
+        cost=problem.traffic_cost * weight + problem.non_overlap_cost * moved,
     )
 
 

@@ -200,7 +200,7 @@ def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
     if all(defect.kind is DefectKind.PROCESS_MISSING for defect in strangers):
         measured = measure_tasks(problem, result.active, result.standby)
         yield from _figures(
-            ("crossing", result.crossing, measured.crossing),
+            ("crossing", result.crossing, measured.crossing_weight),
             ("moved", result.moved, measured.moved),
             ("cost", result.cost, measured.cost),
         )

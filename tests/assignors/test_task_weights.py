@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from assignors import BadProblem, Process, Task, TaskId, TaskProblem, optimal_tasks, task_defects
 from assignors.flow import least_cost, task_graph
 from assignors.measure import measure_tasks
-from tests.assignors.strategies import task_problems
+from tests.assignors.strategies import examples, task_problems
 
 A, B = frozenset("a"), frozenset("b")
 
 
+@examples(200)
 @given(task_problems(), st.data())
 def test_the_weight_that_crosses_equals_networkx_on_kafkas_graph(problem: TaskProblem, data: st.DataObject) -> None:
     weight = st.sampled_from((0, 1, 1, 5, 70, 1_000_000))
@@ -32,6 +33,7 @@ def test_the_weight_that_crosses_equals_networkx_on_kafkas_graph(problem: TaskPr
     assert result.optimal
 
 
+@examples(50)
 @given(task_problems())
 def test_weights_of_one_are_no_weights(problem: TaskProblem) -> None:
     ones = tuple(replace(task, weights=(1,) * len(task.sources)) for task in problem.tasks)
