@@ -7,7 +7,7 @@ import sys
 from typing import NoReturn
 
 from agent.collector import walk_seldom
-from agent.errors import RackwiseError
+from agent.errors import RackwiseError, told
 
 
 def main() -> NoReturn:
@@ -32,16 +32,6 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     sys.exit(0)
-
-
-def told(error: RackwiseError) -> str:
-    """Write an error as up to three lines: what, why, what to do."""
-    lines = [f"rackwise: {error.what}"]
-    if error.why:
-        lines.append(f"  why: {error.why}")
-    if error.todo:
-        lines.append(f"  do:  {error.todo}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -124,3 +124,13 @@ class FencedOut(Fatal):
 
 class UnsupportedCluster(Fatal):
     """The brokers lack a call that nothing can replace."""
+
+
+def told(error: RackwiseError) -> str:
+    """Write an error as up to three lines: what, why, what to do."""
+    lines = [f"rackwise: {error.what}"]
+    if error.why:
+        lines.append(f"  why: {error.why}")
+    if error.todo:
+        lines.append(f"  do:  {error.todo}")
+    return "\n".join(lines)

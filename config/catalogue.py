@@ -32,6 +32,7 @@ _CHOSEN = {
     "rules": "<rule>",
     "allow": "<window>",
     "blackout": "<window>",
+    "conf": "<spark.setting>",
 }
 
 

@@ -50,6 +50,7 @@ _MAP_EXAMPLES = {
     "changelogs": '"0": [orders-app-store-changelog]',
     "between": '"a->b": 0.01',
     "properties": "file.path: /etc/rackwise/racks.properties",
+    "conf": "spark.driver.memory: 2g",
 }
 
 

@@ -35,6 +35,7 @@ from config.sections import (
     TopicSettings,
     TopicsSettings,
 )
+from config.spark import SparkSettings
 from config.streams_names import GroupSettings, StreamsSettings
 from config.windows import WindowsSettings
 
@@ -78,6 +79,7 @@ class Settings(StreamsSettings, BaseSettings):
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     process: ProcessSettings = Field(default_factory=ProcessSettings)
+    spark: SparkSettings = Field(default_factory=SparkSettings)
 
     @classmethod
     def settings_customise_sources(

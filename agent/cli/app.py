@@ -9,6 +9,7 @@ import typer
 
 from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating
 from agent.cluster.commands import cluster_app
+from pipeline.cli import spark_app
 
 app = typer.Typer(
     name="rackwise",
@@ -36,6 +37,7 @@ app.command()(assigning.optimize)
 app.command()(assigning.assign)
 app.add_typer(configuring.config_app, name="config")
 app.add_typer(cluster_app, name="cluster")
+app.add_typer(spark_app, name="spark")
 app.command()(running.demo)
 
 

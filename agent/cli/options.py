@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.output import Format, say
-from agent.errors import ConfigError
+from agent.given import given_settings
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -37,22 +37,7 @@ def settings(
     flags: dict[str, object] | None = None,
 ) -> Loaded:
     """The settings in force; what is worth saying about them goes to stderr. Raises ConfigError with every mistake."""
-    # pydantic is the slowest import of the command line: only a command that needs settings pays for it.
-    from config.load import SettingsRefusedError, load_settings
-
     given = dict(flags or {})
     if bootstrap is not None:
         given["kafka.bootstrap.servers"] = bootstrap
-    try:
-        loaded = load_settings(files=config or (), properties=properties or (), assignments=assign or (), flags=given)
-    except SettingsRefusedError as error:
-        mistakes = [str(mistake) for mistake in error.mistakes]
-        what = mistakes[0] if len(mistakes) == 1 else f"{len(mistakes)} settings cannot be used"
-        raise ConfigError(
-            what,
-            why="" if len(mistakes) == 1 else "; ".join(mistakes),
-            todo="Correct it and check with: rackwise config check",
-        ) from None
-    for note in loaded.notes:
-        say(f"note: {note}")
-    return loaded
+    return given_settings(config or (), properties or (), assign or (), given, say)

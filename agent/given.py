@@ -1,0 +1,38 @@
+"""The settings that a command was given, or one sentence with everything that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from config.load import Loaded
+
+
+def given_settings(
+    config: Sequence[Path],
+    properties: Sequence[Path],
+    assign: Sequence[str],
+    flags: Mapping[str, object],
+    say: Callable[[str], None],
+) -> Loaded:
+    """The settings in force; what is worth saying about them is said. Raises ConfigError with every mistake."""
+    # pydantic is the slowest import of the command line: only a command that needs settings pays for it.
+    from config.load import SettingsRefusedError, load_settings  # noqa: PLC0415
+
+    try:
+        loaded = load_settings(files=config, properties=properties, assignments=assign, flags=flags)
+    except SettingsRefusedError as error:
+        mistakes = [str(mistake) for mistake in error.mistakes]
+        what = mistakes[0] if len(mistakes) == 1 else f"{len(mistakes)} settings cannot be used"
+        raise ConfigError(
+            what,
+            why="" if len(mistakes) == 1 else "; ".join(mistakes),
+            todo="Correct it and check with: rackwise config check",
+        ) from None
+    for note in loaded.notes:
+        say(f"note: {note}")
+    return loaded

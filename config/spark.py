@@ -1,0 +1,34 @@
+"""The data pipeline on Spark: where it runs, where its tables are, how much it reads at a time."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from config.kinds import Millis, NoneWord, Text, at_least
+
+
+class SparkSettings(BaseModel):
+    """The data pipeline on Spark; it needs the extra ``spark``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+
+    master: Annotated[Text | None, NoneWord] = None
+    """Where Spark runs; none is what spark-submit says, else every core of this machine."""
+    tables: Text = "rackwise-tables"
+    """Folder or URI below which the tables are: on this machine, in HDFS or in an object store."""
+    format: Literal["delta", "parquet"] = "delta"
+    """How tables are written: Delta Lake, or plain Parquet."""
+    checkpoints: Annotated[Text | None, NoneWord] = None
+    """Folder or URI of what ingest has read so far; none is ``_checkpoints`` below the tables."""
+    conf: dict[Text, Text] = Field(default_factory=dict)
+    """Spark's own settings by their names, such as ``spark.driver.memory: 2g``; they win over rackwise's."""
+    interval_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="interval")
+    """Least time between the beginnings of two batches of ingest."""
+    max_records: Annotated[int, Field(ge=1)] = 200_000
+    """Most records of one topic that a batch reads."""
+    late_after_ms: Annotated[Millis, at_least("0s")] = Field(default=600_000, alias="late_after")
+    """An hour is closed this long after it ended, by the newest event; what comes then is kept and marked late."""
+    patience_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="patience")
+    """How long ingest goes on trying while no broker answers, before it ends with exit code 5."""

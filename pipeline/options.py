@@ -1,0 +1,116 @@
+"""Options that every Spark command takes, and what they lead to: settings, a session, tables.
+
+Nothing here is slow to import: the command line reads it for ``--help``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from agent.errors import ConfigError
+from agent.given import given_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from config.load import Loaded
+    from config.settings import Settings
+    from pipeline.tables import Tables
+
+Master = Annotated[
+    str | None, typer.Option("--master", help="Where Spark runs, such as local[2]; all cores here when not given.")
+]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="A setting of Spark as NAME=VALUE; repeatable.")]
+Root = Annotated[str | None, typer.Option("--tables", help="Folder or URI below which the tables are.")]
+TableFormat = Annotated[str | None, typer.Option("--format", help="delta or parquet.")]
+Config = Annotated[
+    list[Path] | None, typer.Option("--config", "-c", help="YAML file with settings; repeatable, later files win.")
+]
+Properties = Annotated[
+    list[Path] | None, typer.Option("--properties", help="Properties file of a Kafka client to import; repeatable.")
+]
+Assign = Annotated[list[str] | None, typer.Option("--set", help="One setting as NAME=VALUE; repeatable.")]
+Bootstrap = Annotated[
+    str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with, as host:port,host:port.")
+]
+
+
+class Job(NamedTuple):
+    """What a command works with."""
+
+    settings: Settings
+    spark: SparkSession
+    tables: Tables
+
+
+def say(line: str) -> None:
+    """Talk and progress go to stderr; answers go to stdout."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
+
+
+def settings(
+    *,
+    master: str | None = None,
+    conf: Sequence[str] | None = None,
+    tables: str | None = None,
+    format: str | None = None,  # noqa: A002 the option's name
+    config: Sequence[Path] | None = None,
+    properties: Sequence[Path] | None = None,
+    assign: Sequence[str] | None = None,
+    bootstrap: str | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Loaded:
+    """The settings in force: files, environment and these options. Raises ConfigError with every mistake.
+
+    ``flags`` are more settings by their dotted names.
+    """
+    given: dict[str, object] = {
+        name: value
+        for name, value in (
+            ("spark.master", master),
+            ("spark.tables", tables),
+            ("spark.format", format),
+            ("kafka.bootstrap.servers", bootstrap),
+        )
+        if value is not None
+    }
+    given |= {f"spark.conf.{name}": value for name, value in map(_pair, conf or ())}
+    return given_settings(config or (), properties or (), assign or (), given | dict(flags or {}), say)
+
+
+@contextmanager
+def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Iterator[Job]:
+    """The session and the tables that the settings name; the session ends with the block.
+
+    ``conf`` is what this command wants of Spark; the settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
+    """
+    from pipeline.session import need_spark, spark_session  # noqa: PLC0415 an optional extra
+
+    need_spark()
+    from pipeline.tables import Tables  # noqa: PLC0415 as above
+
+    wanted = loaded.settings.spark
+    spark = spark_session(
+        name,
+        master=wanted.master,
+        conf={**(conf or {}), **wanted.conf},
+        format=wanted.format,
+        on_progress=say,
+    )
+    try:
+        yield Job(loaded.settings, spark, Tables(spark, wanted.tables, wanted.format))
+    finally:
+        spark.stop()
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip():
+        raise ConfigError(f"--conf {text!r} is no setting", why="NAME=VALUE is expected")
+    return name.strip(), value
