@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from agent.detect import detect
 from agent.detect.assessment import Detection
-from agent.guard import Allow, guard
+from agent.detect.finding import Subject
+from agent.guard import Allow, Hold, HoldReason, guard
 from agent.journal.entry import Entry, View
 from agent.journal.triggers import Effect as Seen
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, judged
@@ -25,7 +26,7 @@ from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory import Memory, remember
 from agent.memory.values import Foretold
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import Group, Snapshot
 from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
@@ -61,6 +62,15 @@ class Lived(NamedTuple):
     ended: tuple[tuple[Effect, Ended], ...]
 
 
+class Asked(NamedTuple):
+    """By what the guard judges."""
+
+    snapshot: Snapshot
+    memory: Memory
+    limits: Limits
+    journal: View
+
+
 class Life:
     """One strategy going through history; looks are handed over in the order in which they were taken."""
 
@@ -69,6 +79,7 @@ class Life:
         self._chain: Chain | None = None
         self._memos = {stage: Memo() for stage in _STAGES}
         self._own_decode, self._own_model = Memo(), Memo()
+        self._refused: dict[Subject, tuple[Group | None, Limits]] = {}
 
     @property
     def standing(self) -> tuple[Effect, ...]:
@@ -92,8 +103,7 @@ class Life:
         proposals = propose(planned, plan, detection, limits, self._memos["propose"])
         done: tuple[Proposal, ...] = ()
         if self.strategy.acts and proposals:
-            verdicts = guard(proposals, planned, memory, limits, chain.journal, snapshot.taken_ms)
-            done = tuple(one for one, said in zip(proposals, verdicts, strict=True) if isinstance(said, Allow))
+            done = self._allowed(proposals, Asked(planned, memory, limits, chain.journal))
         found = Found(planned, detection, plan)
         did = [(one, effect_of(one, history, found, limits)) for one in done]
         if not as_recorded:
@@ -103,6 +113,18 @@ class Life:
             memo.turn()
         acts = tuple(effect or one for one, effect in did)
         return Lived(shown, detection, proposals, acts, shown.ended)
+
+    def _allowed(self, proposals: tuple[Proposal, ...], asked: Asked) -> tuple[Proposal, ...]:
+        """What the guard allows. It is not asked again about a group whose own ways it refused, until they change."""
+        snapshot, memory, limits, journal = asked
+        groups, refused = snapshot.groups.get, self._refused
+        open_to = [one for one in proposals if refused.get(one.subject) != (groups(one.subject.name), limits)]
+        verdicts = guard(open_to, snapshot, memory, limits, journal, snapshot.taken_ms)
+        for one, said in zip(open_to, verdicts, strict=True):
+            # Without a time this refusal rests on nothing but the group and the limits.
+            if isinstance(said, Hold) and said.reason is HoldReason.GROUP_REFUSED and said.until_ms is None:
+                refused[one.subject] = (groups(one.subject.name), limits)
+        return tuple(one for one, said in zip(open_to, verdicts, strict=True) if isinstance(said, Allow))
 
     def _limits(self, look: Look) -> Limits:
         limits = self._memos["limits"].of(("limits",), (look.limits,), lambda: limits_under(self.strategy, look.limits))

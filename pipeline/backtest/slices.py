@@ -1,0 +1,320 @@
+"""Looks cut by group, so that history is lived through in parts: groups with the topics that they read, and brokers.
+
+A row is a group in a look. What seldom changes, the group and its topics, is written where it is first seen in a part
+and named by its digest from then on; figures stand in each row. The parts of a cluster are its buckets of groups; each
+has a row about the world in every look. Cutting runs the agent's decoding and modelling once for all strategies.
+
+Invariant: what `Rebuilt` makes of the rows holds the same groups, topics and brokers as the look that was cut.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from agent.detect.assess import topics_of
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory import Memory
+from agent.memory.values import RackChange, RackSighting, StreamsMemory
+from agent.model.snapshot import (
+    BrokerState,
+    ConsumerGroup,
+    Group,
+    LocatorState,
+    Reassignment,
+    Snapshot,
+    StreamsGroup,
+    TaskCopy,
+    TopicState,
+)
+from agent.observation import Gap
+from agent.typed_json import from_json, to_json
+from pipeline.backtest.costs import rates_of
+from pipeline.backtest.look import Look, Rates
+
+T = TypeVar("T")
+WORLD, GROUP = 0, 1
+"""Kinds of row, in the order in which a look's rows stand."""
+
+
+class Slice(NamedTuple):
+    """A row."""
+
+    bucket: int
+    taken_ms: int
+    look: str
+    kind: int
+    subject: str
+    """Group; empty for the world."""
+    group_digest: int
+    topics_digest: int
+    group: bytes | None
+    """What the digest stands for, as JSON; None where it was written before. The world is written in each row."""
+    topics: bytes | None
+    moving: bytes | None
+    """What changes in each look: copies of tasks and what is remembered of the group. None for a plain group."""
+    rates: bytes | None
+    """Bytes per second by topic and partition, as 32-bit floats, little end first, NaN for unknown; None for all."""
+
+
+class WorldData(NamedTuple):
+    """What all groups of a look have in common."""
+
+    controller: int | None
+    brokers: tuple[BrokerState, ...]
+    selector_is_rack_aware: bool | None
+    rack_locators: tuple[LocatorState, ...]
+    reassignments: tuple[Reassignment, ...]
+    gaps: tuple[Gap, ...]
+    monotonic_ms: int
+    cycle: int
+    sightings: Mapping[int, RackSighting]
+    changes: tuple[RackChange, ...]
+    acts: Mapping[str, int]
+    limits: Limits
+
+
+class GroupData(NamedTuple):
+    """One of the two."""
+
+    consumer: ConsumerGroup | None = None
+    streams: StreamsGroup | None = None
+
+
+class TopicsData(NamedTuple):
+    """Topics that decide about a group."""
+
+    topics: tuple[TopicState, ...]
+
+
+class MovingData(NamedTuple):
+    """What changes in each look."""
+
+    copies: tuple[TaskCopy, ...] = ()
+    memory: StreamsMemory | None = None
+    rebalancing_ms: int | None = None
+
+
+class Torn(ValueError):  # noqa: N818 it says what the rows are
+    """Rows name something that was never written."""
+
+
+def bucket_of(group: str, buckets: int) -> int:
+    """The part of a cluster that a group belongs to, the same in every look."""
+    return zlib.crc32(group.encode("utf-8", "surrogatepass")) % buckets
+
+
+class Cutter:
+    """Cuts the looks of one stretch, in their order."""
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+        self._written: set[tuple[int, int]] = set()
+        self._digests = Memo()
+
+    def rows(self, look: Look, wanted: Iterable[str] | None = None) -> Iterator[Slice]:
+        """The rows of a look, those about the world first; ``wanted`` are the groups to take, None for all."""
+        snapshot = look.snapshot
+        world = _bytes(WorldData, _world(look))
+        names = snapshot.groups if wanted is None else wanted
+        groups = [one for name in names if isinstance(one := snapshot.groups.get(name), ConsumerGroup | StreamsGroup)]
+        of = {group.id: bucket_of(group.id, self._buckets) for group in groups}
+        for bucket in sorted(set(of.values())):
+            yield Slice(bucket, snapshot.taken_ms, look.name, WORLD, "", 0, 0, world, None, None, None)
+        for group in groups:
+            yield self._row(look, group, of[group.id])
+        self._digests.turn()
+
+    def _row(self, look: Look, group: ConsumerGroup | StreamsGroup, bucket: int) -> Slice:
+        snapshot, memory = look.snapshot, look.memory
+        of = self._digests.of
+        names = of(("names", group.id), (group,), lambda: topics_of(group))
+        topics = tuple([snapshot.topics[name] for name in names if name in snapshot.topics])
+        body, digest = of(("group", group.id), (group,), lambda: _digested(GroupData, _data(group)))
+        topics_body, topics_digest = of(
+            ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
+        )
+        moving = MovingData(
+            snapshot.copies.get(group.id, ()), memory.streams.get(group.id), memory.rebalancing.get(group.id)
+        )
+        rates = look.rates.get(group.id) if look.rates is not None else rates_of(snapshot, topics)
+        known = rates is not None and not np.isnan(rates).all()
+        return Slice(
+            bucket,
+            snapshot.taken_ms,
+            look.name,
+            GROUP,
+            group.id,
+            digest,
+            topics_digest,
+            self._once(bucket, digest, body),
+            self._once(bucket, topics_digest, topics_body),
+            None if moving == MovingData() else _bytes(MovingData, moving),
+            rates.astype("<f4").tobytes() if rates is not None and known else None,
+        )
+
+    def _once(self, bucket: int, digest: int, body: bytes) -> bytes | None:
+        if (bucket, digest) in self._written:
+            return None
+        self._written.add((bucket, digest))
+        return body
+
+
+class Rebuilt:
+    """Makes looks of rows again, for one bucket of one cluster; looks are handed over in their order."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._groups: dict[int, Group] = {}
+        self._topics: dict[int, tuple[TopicState, ...]] = {}
+        self._known: dict[str, TopicState] = {}
+        self._same = Memo()
+        self._before: tuple[list[int], list[str]] = ([], [])
+        self._laid: tuple[Mapping[str, Group], Mapping[str, TopicState]] = ({}, {})
+        self._limits: tuple[Any, Limits] | None = None
+
+    def look(self, rows: Sequence[Sequence[Any]]) -> Look:
+        """The look of these rows: a `Slice` each, or something in the same order. Raises Torn."""
+        world: WorldData | None = None
+        digests: list[int] = []
+        names: list[str] = []
+        rates: dict[str, Rates] = {}
+        moving: dict[str, bytes] = {}
+        for _, _, _, kind, subject, group_digest, topics_digest, group, topics, moves, rate in rows:
+            if kind == WORLD:
+                world = from_json(WorldData, self._with_limits(json.loads(group)))
+                continue
+            if group is not None and group_digest not in self._groups:
+                self._groups[group_digest] = _group(group)
+            if topics is not None and topics_digest not in self._topics:
+                self._topics[topics_digest] = self._topic_states(topics)
+            digests += (group_digest, topics_digest)
+            names.append(subject)
+            if rate is not None:
+                rates[subject] = np.frombuffer(rate, dtype="<f4").astype(np.float64)
+            if moves is not None:
+                moving[subject] = moves
+        _, taken_ms, name, *_ = rows[0]
+        if world is None:
+            raise Torn(f"look {name} of cluster {self._cluster} has no row about the world")
+        groups, topics_by_name = self._arranged(digests, names, name)
+        told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
+        return _look(self._cluster, name, taken_ms, world, _Parts(groups, topics_by_name, told, rates), self._same)
+
+    def _with_limits(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The world as written; limits that are as before are not read again."""
+        if self._limits is None or self._limits[0] != data["limits"]:
+            self._limits = data["limits"], from_json(Limits, data["limits"])
+        return data
+
+    def _topic_states(self, body: bytes) -> tuple[TopicState, ...]:
+        """The topics; one that other groups read too is the same object for all."""
+        states = []
+        for topic in from_json(TopicsData, json.loads(body)).topics:
+            known = self._known.get(topic.name)
+            states.append(known if known == topic else topic)
+        return tuple(states)
+
+    def _arranged(
+        self, digests: list[int], names: list[str], look: str
+    ) -> tuple[Mapping[str, Group], Mapping[str, TopicState]]:
+        """Groups and topics by name; the same objects as long as nothing changes."""
+        if (digests, names) == self._before:
+            return self._laid
+        try:
+            found = {name: self._groups[digest] for name, digest in zip(names, digests[::2], strict=True)}
+            read = [self._topics[digest] for digest in digests[1::2]]
+        except KeyError as error:
+            raise Torn(f"look {look} of cluster {self._cluster} names {error}, which was never written") from error
+        topics = {topic.name: topic for states in read for topic in states}
+        self._known = topics
+        self._before = digests, names
+        self._laid = dict(sorted(found.items())), dict(sorted(topics.items()))
+        return self._laid
+
+
+class _Parts(NamedTuple):
+    groups: Mapping[str, Group]
+    topics: Mapping[str, TopicState]
+    moving: Mapping[str, MovingData]
+    rates: Mapping[str, Rates]
+
+
+def _look(  # noqa: PLR0917 the parts of a look
+    cluster: str, name: str, taken_ms: int, world: WorldData, parts: _Parts, same: Memo
+) -> Look:
+    brokers = same.of(("brokers",), (world.brokers,), lambda: world.brokers)
+    gaps = same.of(("gaps",), (world.gaps,), lambda: world.gaps)
+    limits = same.of(("limits",), (world.limits,), lambda: world.limits)
+    same.turn()
+    snapshot = Snapshot(
+        cluster_id=cluster,
+        controller=world.controller,
+        brokers=brokers,
+        topics=parts.topics,
+        groups=parts.groups,
+        copies={name: of.copies for name, of in sorted(parts.moving.items()) if of.copies},
+        reassignments={move.id: move for move in world.reassignments},
+        selector_is_rack_aware=world.selector_is_rack_aware,
+        rack_locators=world.rack_locators,
+        gaps=gaps,
+        taken_ms=taken_ms,
+        monotonic_ms=world.monotonic_ms,
+    )
+    moving = parts.moving.items()
+    memory = Memory(
+        cycle=world.cycle,
+        brokers=world.sightings,
+        changes=world.changes,
+        acts=world.acts,
+        streams={name: of.memory for name, of in moving if of.memory is not None},
+        rebalancing={name: of.rebalancing_ms for name, of in moving if of.rebalancing_ms is not None},
+        # What became of topics is told in `changes`; nothing is looked for in a part.
+        topic_states=snapshot.topics,
+    )
+    return Look(name=name, snapshot=snapshot, memory=memory, limits=limits, whole=False, rates=parts.rates)
+
+
+def _world(look: Look) -> WorldData:
+    snapshot, memory = look.snapshot, look.memory
+    return WorldData(
+        controller=snapshot.controller,
+        brokers=snapshot.brokers,
+        selector_is_rack_aware=snapshot.selector_is_rack_aware,
+        rack_locators=snapshot.rack_locators,
+        reassignments=tuple(snapshot.reassignments.values()),
+        gaps=snapshot.gaps,
+        monotonic_ms=snapshot.monotonic_ms,
+        cycle=memory.cycle,
+        sightings=memory.brokers,
+        changes=memory.changes,
+        acts=memory.acts,
+        limits=look.limits,
+    )
+
+
+def _data(group: ConsumerGroup | StreamsGroup) -> GroupData:
+    return GroupData(consumer=group) if isinstance(group, ConsumerGroup) else GroupData(streams=group)
+
+
+def _group(body: bytes) -> Group:
+    data = from_json(GroupData, json.loads(body))
+    group = data.consumer or data.streams
+    if group is None:
+        raise Torn("a row names a group and tells none")
+    return group
+
+
+def _digested(kind: type[T], value: T) -> tuple[bytes, int]:
+    body = _bytes(kind, value)
+    return body, int.from_bytes(blake2b(body, digest_size=8).digest(), "big", signed=True)
+
+
+def _bytes(kind: type[T], value: T) -> bytes:
+    return json.dumps(to_json(kind, value), separators=(",", ":")).encode()
