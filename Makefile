@@ -29,7 +29,7 @@ demo: venv ## a live three-rack cluster, real groups and the agent in dry run
 	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
 
 .PHONY: test
-test: venv lint types imports unit integration ## what CI runs: lint, types, import rules, all quick tests on real brokers
+test: venv lint types imports unit pipeline integration ## what CI runs: lint, types, import rules, all quick tests on real brokers
 
 .PHONY: lint
 lint: venv ## ruff
@@ -51,7 +51,11 @@ imports: venv ## who may know whom
 
 .PHONY: unit
 unit: venv ## tests that need no broker
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not integration and not drill"
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not integration and not drill" --ignore=tests/pipeline
+
+.PHONY: pipeline
+pipeline: venv ## tests of the Spark pipeline, all in one session
+	$(BIN)/pytest -q -n 0 -m "not drill" tests/pipeline
 
 .PHONY: integration
 integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)
@@ -83,7 +87,7 @@ fuzz: venv ## fuzz the decoders (FUZZ_SECONDS, default 60)
 .PHONY: lock
 lock: venv ## resolve the lock files anew
 	@# universal: one file for every supported Python; hashes only, no index named
-	for f in requirements "requirements-dev --extra dev" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz"; do \
+	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz"; do \
 	  set -- $$f; out=$$1; shift; \
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-emit-index-url --no-header \
 	    --python-version 3.11 -o $$out.lock || exit 1; done
