@@ -35,7 +35,8 @@ test: venv lint types imports ## what CI runs: lint, types, import rules, all qu
 
 .PHONY: beside
 beside: venv
-	@nice -n 19 $(MAKE) --no-print-directory -j 1 unit pipeline
+	@nice -n 19 $(MAKE) --no-print-directory unit
+	@nice -n 19 $(MAKE) --no-print-directory pipeline
 
 .PHONY: lint
 lint: venv ## ruff
