@@ -92,7 +92,7 @@ class ExecuteLimits:
     tick_ms: int = 1_000
     """Time between two steps of the executor while a plan is open."""
     intent_valid_ms: int = 2_000
-    """How old a durable intent may be when its request is sent; an older one is written anew."""
+    """How long an intent is good for at least; longer where the journal answers slowly (`agent.execute.freshness`)."""
 
     # --- what may be touched
     include_topics: tuple[str, ...] = ()

@@ -11,13 +11,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import structlog
 
 from agent.act.hands import Outcome
-from agent.act.inbox import Inbox
 from agent.act.journal import Journal
+from agent.act.led import Leads, Led, defect
 from agent.act.mover import Mover
 from agent.act.progress import ActingNow
 from agent.act.trigger import Trigger
@@ -48,44 +48,6 @@ _TICK_S = 0.5
 _NOT_LEADING = "not done: this agent does not lead any more"
 
 
-class Leads(Protocol):
-    """What tells whether this agent leads (`agent.act.leadership.Leadership`)."""
-
-    def start(self) -> None:
-        """Take part."""
-
-    def observed(self, observation: Observation) -> None:
-        """A look was taken."""
-
-    def journal(self) -> Journal | None:
-        """The journal of this leadership. Raises what ends the agent."""
-
-    def inbox(self) -> Inbox | None:
-        """Operators' commands."""
-
-    def may_act(self) -> bool:
-        """Whether it leads, beyond doubt, now."""
-
-    def problem(self) -> str | None:
-        """Why it cannot lead."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
-class _Led(NamedTuple):
-    """One leadership: its journal, and the hands that write in it."""
-
-    journal: Journal
-    hand: WireHand
-    trigger: Trigger
-    mover: Mover
-
-    def close(self) -> None:
-        self.mover.close()
-        self.hand.close()
-
-
 class Acting:
     """Acts for one agent, from `start` to `close`."""
 
@@ -111,7 +73,9 @@ class Acting:
         self.on_fatal = on_fatal
         self._stop = threading.Event()
         self._lock = threading.RLock()
-        self._led: _Led | None = None
+        self._led: Led | None = None
+        self._former: Mover | None = None
+        """Of the leadership before; a call of its may still be under way."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._anchors = NO_ANCHORS
@@ -134,7 +98,7 @@ class Acting:
     def wait_until_done(self) -> None:
         """Until every plan has ended, or this agent leads no longer. Raises what ends the agent."""
         while (led := self._led) is not None and self._leadership.may_act():
-            led.mover.check()
+            led.check()
             if not led.mover.busy or self._stop.wait(_TICK_S):
                 return
 
@@ -206,7 +170,7 @@ class Acting:
         led, view = self._led, self.view()
         if led is None or view is None:
             return None
-        led.mover.check()
+        led.check()
         self._write(led.journal, self._learned(view, cycle))
         past, self._anchors = past_triggers(
             led.journal.view(),
@@ -258,13 +222,17 @@ class Acting:
                 with self._lock:
                     self._follow()
                     if self._led is not None:
-                        self._led.mover.check()
+                        self._led.check()
+                        self._word(self._led)
                         self._answer(self._led)
             except Fatal as error:
                 self.on_fatal(error)
                 return
             except (RackwiseError, UnreadableError) as error:
                 self._tell(str(error))
+            except Exception as error:  # noqa: BLE001 an agent that leads and hears nobody must end, and say why
+                self.on_fatal(defect(error))
+                return
 
     def _follow(self) -> None:
         """Hands for the journal that there is, and none without one."""
@@ -275,29 +243,32 @@ class Acting:
         if journal is None or self._stop.is_set():
             self._tell(self._leadership.problem())
             return
+        if self._former is not None and not self._former.ended:
+            return  # what it still asks for is over before anybody reckons with the time since
         self._told = None
         self._led = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
-        self._say(self._led.mover, words_again(journal.view()))
 
-    def _take_over(self, journal: Journal) -> _Led:
+    def _take_over(self, journal: Journal) -> Led:
         hand = WireHand(self._arguments)
-        trigger = Trigger(hand, journal, self._clock, self._limits.execute)
+        trigger = Trigger(hand, journal, self._clock, self._limits.execute, leads_for_s=self._leadership.leads_for_s)
         mover = Mover(
             journal=journal,
             hand=hand,
             policy=policy_of(self._limits.execute),
             may=lambda: self._may(journal),
             traffic=self._traffic,
+            leads_for_s=self._leadership.leads_for_s,
             tick_ms=self._limits.execute.tick_ms,
         )
         mover.start()
-        return _Led(journal, hand, trigger, mover)
+        return Led(journal, hand, trigger, mover)
 
     def _retire(self) -> None:
         led, self._led = self._led, None
         if led is not None:
             led.close()
+            self._former = led.mover
             self._log.info("led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} is over for this agent")
 
     def _may(self, journal: Journal) -> May:
@@ -316,18 +287,27 @@ class Acting:
                     taken[broker] = taken.get(broker, 0.0) + (rate or 0.0)
         return taken
 
-    def _answer(self, led: _Led) -> None:
+    def _word(self, led: Led) -> None:
+        """Say to the mover what the journal says was asked of it, until its plans show it."""
+        view = led.journal.view()
+        if view is not led.worded:
+            self._say(led.mover, words_again(view))
+            led.worded = view
+
+    def _answer(self, led: Led) -> None:
         """What operators ask, once this agent knows what stands: an approval is of a proposal."""
         inbox = self._leadership.inbox()
         if inbox is None or self._standing is None:
             return
         view = led.journal.view()
         waiting = inbox.read(view)
+        self._tell(inbox.problem())
         if not waiting:
             return
         obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
+            led.worded = led.journal.view()
         self._say(led.mover, obeyed.words)
         if obeyed.look_now:
             self.look_now()

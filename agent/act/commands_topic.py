@@ -23,7 +23,7 @@ COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"
 KIND = "offset"
 _POLL_S = 0.05
-_ASK_S = 5.0
+_ASK_S = 10.0
 _NEWS_S = 2.0
 _PARTITION = 0
 

@@ -152,21 +152,15 @@ class JournalTopic:
         described = admin.describe_topics(TopicCollection([self._topic]), **left)[self._topic].result()
         if len(described.partitions) != 1:
             raise _unfit(self._topic, f"it has {len(described.partitions)} partitions, and an order needs one")
-        first = self._offset(admin, OffsetSpec.earliest(), left)  # type: ignore[no-untyped-call] # not annotated there
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # as above
-        decided = self._offset(admin, latest, left, IsolationLevel.READ_COMMITTED)
-        return Bounds(str(described.topic_id), first, decided, self._offset(admin, latest, left))
-
-    def _offset(
-        self,
-        admin: AdminClient,
-        spec: OffsetSpec,
-        left: Mapping[str, float],
-        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> int:
+        every, committed = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
+        earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call] # not annotated
         partition = TopicPartition(self._topic, _PARTITION)
-        asked = admin.list_offsets({partition: spec}, isolation_level=level, **left)
-        return int(asked[partition].result().offset)
+        asked = [  # side by side: each takes two answers, one after the other
+            admin.list_offsets({partition: spec}, isolation_level=level, **left)[partition]
+            for spec, level in ((earliest, every), (latest, committed), (latest, every))
+        ]
+        first, decided, end = (int(one.result().offset) for one in asked)
+        return Bounds(str(described.topic_id), first, decided, end)
 
 
 def read_journal_topic(config: Config, topic: str, *, prefix: str, timeout_ms: int) -> View:

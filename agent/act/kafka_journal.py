@@ -34,6 +34,7 @@ _FENCED = (
 )
 _PAUSE_S = 0.1
 _PATIENCE = 3
+"""So many appends long may be waited for what takes many answers, one after the other, or new topics of brokers."""
 _CLOSE_S = 1.0
 
 
@@ -67,7 +68,7 @@ class KafkaJournal:
         opens it at the same time; JournalUnavailable.
         """
         reader = JournalTopic(client_settings(plan), plan.topic, plan.prefix)
-        until = _until(plan)
+        until = _patient_until(plan)
         try:
             bounds = reader.bounds(until)
             reader.check_kept(until)
@@ -125,9 +126,9 @@ class KafkaJournal:
     def _begin(self, least_epoch: int) -> None:
         plan = self._plan
         # The first writer ever waits until brokers have made the topic of their transactions.
-        patient_until = time.monotonic() + _PATIENCE * plan.deadline_ms / 1_000
-        self._calls(lambda: self._retrying(self._producer.init_transactions, patient_until))
-        until = _until(plan)
+        fenced_until = _patient_until(plan)
+        self._calls(lambda: self._retrying(self._producer.init_transactions, fenced_until))
+        until = _patient_until(plan)
         bounds = self._reader.bounds(until)
         told = self._reader.read(bounds.end, until)
         check(plan, bounds, told, least_epoch)
@@ -243,7 +244,7 @@ class KafkaJournal:
             self._doubtful = False
 
     def _reread(self) -> None:
-        until = _until(self._plan)
+        until = _patient_until(self._plan)
         try:
             bounds = self._reader.bounds(until)
         except ConfigError as error:
@@ -340,6 +341,10 @@ def _unavailable(failed: KafkaException, topic: str) -> JournalUnavailable:
 def _gone(topic: str) -> JournalUnavailable:
     """For a topic that was there when this writer began; should it come back, it has forgotten."""
     return JournalUnavailable(f"The journal {topic} is gone", why="somebody deleted the topic")
+
+
+def _patient_until(plan: KafkaJournalPlan) -> float:
+    return time.monotonic() + _PATIENCE * plan.deadline_ms / 1_000
 
 
 def _until(plan: KafkaJournalPlan) -> float:

@@ -27,7 +27,7 @@ class KafkaJournalPlan:
     prefix: str = "rackwise"
     topic: str = "rackwise.journal"
     deadline_ms: int = 10_000
-    """Longest that one append may take, and one part of the opening."""
+    """Longest that one append may take; a part of the opening may take three times as long."""
 
     @property
     def transactional_id(self) -> str:

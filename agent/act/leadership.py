@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -42,6 +43,8 @@ _RETRY_S = 1.0
 _JOIN_S = 5.0
 _DAY_MS = 86_400_000
 _ENSURE_MS = 3_000
+_PATIENCE = 3
+"""So many appends long may be waited for what takes many answers, one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,13 @@ class Leadership:
         with self._lock:
             return self._fatal is None and self._is_sure()
 
+    def leads_for_s(self) -> float:
+        """For how many seconds this agent leads beyond doubt, whatever happens; 0 when it does not."""
+        with self._lock:
+            if self._fatal is not None or not self._is_sure():
+                return 0.0
+            return inf if self._lease is None else self._lease.sure_s()
+
     def problem(self) -> str | None:
         """Why this agent cannot lead, or could not if it were chosen."""
         lease = self._lease
@@ -241,7 +251,7 @@ class Leadership:
             self._open_topic(self._lease, term)
 
     def _open_topic(self, lease: KafkaLease, term: int) -> None:
-        least_epoch = told_epoch(self._lease_plan(), self._plan.deadline_ms)
+        least_epoch = told_epoch(self._lease_plan(), _PATIENCE * self._plan.deadline_ms)
         journal = KafkaJournal.open(self._journal_plan(), least_epoch=least_epoch)
         lease.tell_epoch(journal.epoch)
         plan = self._plan
@@ -276,7 +286,7 @@ class Leadership:
     def _look_for_a_successor(self, epoch: int) -> None:
         """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
-            until = time.monotonic() + self._plan.deadline_ms / 1_000
+            until = time.monotonic() + _PATIENCE * self._plan.deadline_ms / 1_000
             topic = JournalTopic(
                 {"client.id": "rackwise", **self._plan.config, "log_level": 0},
                 self._plan.journal_topic,

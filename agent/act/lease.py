@@ -94,6 +94,12 @@ class KafkaLease:
         """Whether this agent leads, beyond doubt, at this moment. Callable from any thread."""
         return self.term is not None
 
+    def sure_s(self) -> float:
+        """For how many seconds it surely leads, should it not hear of its group again; 0 when it does not."""
+        with self._lock:
+            left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
+            return max(0, left_ms) / 1_000 if self._held else 0.0
+
     def tell_epoch(self, epoch: int) -> None:
         """Have the group remember an epoch that its journal has reached."""
         self._told_epoch = epoch

@@ -26,7 +26,7 @@ from assignors.problem import TopicPartition
 
 MIN_ISR = "min.insync.replicas"
 _OWN_MS = 300
-"""Left of the deadline to put the answers together."""
+"""To put the answers together."""
 _UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 _HOLDERS = {"topic": Holder.TOPIC, "broker": Holder.BROKER}
 
@@ -36,6 +36,11 @@ Traffic = Callable[[], Mapping[int, float]]
 
 class LookFailedError(Exception):
     """The cluster could not be seen well enough to act upon; the sentence says what was missing."""
+
+    def __init__(self, sentence: str, *, silent: bool = False) -> None:
+        super().__init__(sentence)
+        self.silent = silent
+        """True when a call got no answer; False when answers contradict each other or are not enough."""
 
 
 class _Rest(NamedTuple):
@@ -52,16 +57,19 @@ def no_traffic() -> Mapping[int, float]:
 
 
 def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_traffic) -> Seen:
-    """What there is by now of these topics, resources and of all reassignments. Raises LookFailedError."""
-    until = Deadline.after_ms(timeout_ms)
+    """What there is by now of these topics, resources and of all reassignments. Raises LookFailedError.
+
+    ``timeout_ms`` is the deadline of each call. They follow on one another, so that in a network that delays every
+    answer the whole takes longer than any of them may.
+    """
     try:
-        cluster = hand.describe_brokers(_left_ms(until))
+        cluster = hand.describe_brokers(timeout_ms)
         up = frozenset(broker.id for broker in cluster.brokers if not broker.fenced)
-        moves = hand.list_reassignments(_left_ms(until))
-        topics = _two_witnesses(hand, sorted(set(wanted.topics)), up, until)
+        moves = hand.list_reassignments(timeout_ms)
+        topics = _two_witnesses(hand, sorted(set(wanted.topics)), up, timeout_ms)
     except (CallFailed, NoBrokersYet) as error:
-        raise LookFailedError(str(error)) from error
-    rest = _rest(hand, wanted, moves, up, until)
+        raise LookFailedError(str(error), silent=True) from error
+    rest = _rest(hand, wanted, moves, up, timeout_ms)
     min_isrs = {name: values.get(MIN_ISR) for name, values in rest.min_isrs.values.items()}
     return Seen(
         brokers=up,
@@ -77,15 +85,15 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
 
 
 def _two_witnesses(
-    hand: WireHand, names: list[str], up: frozenset[int], until: Deadline
+    hand: WireHand, names: list[str], up: frozenset[int], timeout_ms: int
 ) -> dict[str, tuple[RawTopic, RawTopic]]:
     """Topic -> what the first and the second witness tell of it; they agree on all but leaders and ISRs."""
     if not names:
         return {}
-    first = hand.describe_topics(_left_ms(until), names=names)
+    first = hand.describe_topics(timeout_ms, names=names)
     if len(up) <= 1:
         return {topic.name: (topic, topic) for topic in first.topics}
-    second = hand.describe_topics(_left_ms(until), names=names, avoid=first.answered_by)
+    second = hand.describe_topics(timeout_ms, names=names, avoid=first.answered_by)
     if first.answered_by is None or first.answered_by == second.answered_by:
         raise LookFailedError("only one broker told about the topics, and two are needed")
     other = {topic.name: topic for topic in second.topics}
@@ -102,20 +110,19 @@ def _placement(topic: RawTopic) -> object:
     return unknown, topic.topic_id, tuple((row.partition, row.replicas) for row in topic.partitions)
 
 
-def _rest(hand: WireHand, wanted: Look, moves: Iterable[RawReassignment], up: frozenset[int], until: Deadline) -> _Rest:
+def _rest(hand: WireHand, wanted: Look, moves: Iterable[RawReassignment], up: frozenset[int], timeout_ms: int) -> _Rest:
     """Configs and sizes, side by side."""
     topics = sorted(set(wanted.topics))
     named = [resource.name for resource in wanted.resources if resource.kind == "topic"]
     # A broker that is down is not asked: it would take the whole deadline to say nothing.
     brokers = [int(one.name) for one in wanted.resources if one.kind == "broker" and int(one.name) in up]
     replicas = _moving(moves, frozenset(topics), up)
-    left_ms = max(1, _left_ms(until) - _OWN_MS)
     jobs: dict[str, Callable[[], Throttles | Configs | Sizes]] = {
-        "throttles": lambda: hand.describe_throttles(named, brokers, left_ms),
-        "min isr": lambda: hand.describe_topic_configs(topics, [MIN_ISR], left_ms),
-        "sizes": lambda: hand.replica_sizes(replicas, left_ms),
+        "throttles": lambda: hand.describe_throttles(named, brokers, timeout_ms),
+        "min isr": lambda: hand.describe_topic_configs(topics, [MIN_ISR], timeout_ms),
+        "sizes": lambda: hand.replica_sizes(replicas, timeout_ms),
     }
-    answers = gather(jobs, until, name="look")
+    answers = gather(jobs, Deadline.after_ms(timeout_ms + _OWN_MS), name="look")
     throttles, min_isrs, sizes = answers["throttles"], answers["min isr"], answers["sizes"]
     if isinstance(throttles, CallFailed):
         raise LookFailedError(f"the throttles could not be read: {throttles.detail}")
@@ -168,7 +175,3 @@ def _unread(wanted: Iterable[Resource], read: Throttles) -> frozenset[Resource]:
     """Those that did not answer, brokers that are down among them."""
     answered = {(setting.holder, setting.name) for setting in read.layers}
     return frozenset(one for one in wanted if (_HOLDERS[one.kind], one.name) not in answered)
-
-
-def _left_ms(until: Deadline) -> int:
-    return max(1, int(until.left_s * 1000))

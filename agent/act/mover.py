@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 from agent.act.journal import Journal
 from agent.act.looking import Traffic, no_traffic
@@ -38,16 +39,18 @@ class Mover:
         policy: Policy,
         may: Callable[[], May],
         traffic: Traffic = no_traffic,
+        leads_for_s: Callable[[], float] = lambda: inf,
         tick_ms: int = 1_000,
     ) -> None:
         """``may`` tells whether a new batch may begin now; it is asked before each look, so it must be quick.
 
+        ``leads_for_s`` tells for how long this agent surely leads; nothing is sent after that.
         ``hand`` and ``journal`` stay the caller's: close them after this.
         """
         self._journal = journal
         self._tick_s = tick_ms / 1000
         self._telling = Telling()
-        self._runner = Runner(journal, hand, policy, self._telling, may=may, traffic=traffic)
+        self._runner = Runner(journal, hand, policy, self._telling, may=may, traffic=traffic, leads_for_s=leads_for_s)
         self._inbox: deque[Event] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -77,6 +80,11 @@ class Mover:
     def busy(self) -> bool:
         """True while a plan is open, a throttle of ours is set, or something was posted and not begun."""
         return not self._resumed or bool(self._inbox) or not self._runner.idle
+
+    @property
+    def ended(self) -> bool:
+        """True once nothing of it runs any more, and no request of its is under way."""
+        return not self._thread.is_alive()
 
     def check(self) -> None:
         """Raises what ended the mover: FencedOut, or whatever else it cannot go on with."""

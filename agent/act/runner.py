@@ -11,12 +11,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Protocol
 
 from agent.act.carrying import carry_out
 from agent.act.journal import Journal
 from agent.act.looking import LookFailedError, Traffic, look, no_traffic
 from agent.errors import BadInput, FencedOut
+from agent.execute.freshness import valid_ms
 from agent.execute.machine import resume, step
 from agent.execute.messages import (
     Act,
@@ -79,18 +81,24 @@ class Runner:
         *,
         may: Callable[[], May],
         traffic: Traffic = no_traffic,
+        leads_for_s: Callable[[], float] = lambda: inf,
     ) -> None:
-        """``may`` is asked before each look, so that nothing begins on an older permission than what was seen."""
+        """``may`` is asked before each look, so that nothing begins on an older permission than what was seen.
+
+        ``leads_for_s`` tells for how long this agent surely leads; no request is begun after that.
+        """
         self._journal = journal
         self._hand = hand
         self._policy = policy
         self._listener = listener
         self._may = may
         self._traffic = traffic
+        self._leads_for_s = leads_for_s
         self._stopped = threading.Event()
         self._state: State | None = None
         self._told_at = time.monotonic()
-        self._appended_at = float("-inf")
+        self._good_until = float("-inf")
+        """Until when the request of the latest append may be begun, on the monotonic clock."""
         self.last_may: May | None = None
         """What the machine was told last; None when it was told nothing since it was resumed."""
 
@@ -154,8 +162,12 @@ class Runner:
         return None
 
     def _append(self, command: Append) -> Appended:
-        self._appended_at = time.monotonic()
+        began = time.monotonic()
         self._write(*map(moves.write, command.changes))
+        took_ms = (time.monotonic() - began) * 1000
+        policy = self._policy
+        good_ms = valid_ms(took_ms, least_ms=policy.fresh_ms, request_timeout_ms=policy.request_timeout_ms)
+        self._good_until = began + good_ms / 1000
         return Appended()
 
     def _write(self, *writes: Write) -> None:
@@ -179,12 +191,12 @@ class Runner:
             seen = look(self._hand, command, self._policy.request_timeout_ms, self._traffic)
         except LookFailedError as error:
             self._listener.look_failed(str(error))
-            return Looked(None)
+            return Looked(None, error.silent)
         self._listener.seen(seen)
         return Looked(seen)
 
     def _act(self, act: Act) -> Answered:
-        begin_by = Deadline(self._appended_at + self._policy.fresh_ms / 1000)
+        begin_by = Deadline(min(self._good_until, time.monotonic() + self._leads_for_s()))
         results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.request_timeout_ms)
         self._listener.answered(act, results)
         return Answered(results)

@@ -2,8 +2,9 @@
 
 The order: describe the group and check again all that the wire shows; ask whether its members write in transactions;
 make the probe's bytes; write the intent; describe once more; ask (`agent.act.probe`); write the outcome. Nothing is
-asked without a durable intent, and none that is older than `intent_valid_ms`: a process that was frozen in between
-finds it stale. What the rebalance brought is judged by later looks (`agent.execute.trigger_judging`), not here.
+asked without a durable intent, nor when that is not fresh (`agent.execute.freshness`) or the lease is not sure: a
+process that was frozen in between finds out. What the rebalance brought is judged by later looks
+(`agent.execute.trigger_judging`), not here.
 
 One trigger at a time. Every call has its deadline; all of it takes milliseconds where nothing is wrong.
 """
@@ -13,13 +14,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import NamedTuple, Protocol
 
 from agent.act.hands import Outcome
 from agent.act.journal import Journal
 from agent.act.probe import CALL_MS, SESSION_TIMEOUT_MS, Line, Prober, StaleError
 from agent.clock import Clock
-from agent.errors import JournalUnavailable
+from agent.errors import BadInput, JournalUnavailable, NoBrokersYet
+from agent.execute.freshness import valid_ms
 from agent.execute.probe_bytes import NoProbe, probe_bytes
 from agent.execute.refusals import by_wire
 from agent.execute.trigger_judging import expected
@@ -58,7 +61,7 @@ class GroupHand(Protocol):
         """A connection of its own to the group's coordinator. Raises CallFailed."""
 
     def list_transactions(self, deadline_ms: int) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
-        """Transactional ids that may be seen."""
+        """Transactional ids that may be seen. Raises CallFailed, NoBrokersYet."""
 
     def describe_transactions(
         self, transactions: Sequence[RawTransaction], deadline_ms: int
@@ -89,12 +92,15 @@ class Trigger:
         clock: Clock,
         limits: ExecuteLimits,
         *,
+        leads_for_s: Callable[[], float] = lambda: inf,
         on_step: Callable[[str], None] = lambda _step: None,
     ) -> None:
+        """``leads_for_s`` tells for how long this agent surely leads; ``on_step`` is told each step."""
         self._hand = hand
         self._journal = journal
         self._clock = clock
         self._limits = limits
+        self._leads_for_s = leads_for_s
         self._on_step = on_step
         self._one_at_a_time = threading.Lock()
 
@@ -109,8 +115,10 @@ class Trigger:
     def _carry_out(self, proposal: Proposal, snapshot: Snapshot) -> Outcome:
         group_id = proposal.subject.name
         ready = self._make_ready(group_id, snapshot)
+        began_ms = self._clock().monotonic_ms
         entry = self._write_intent(proposal, snapshot)
-        written_ms = self._clock().monotonic_ms
+        limits, took_ms = self._limits, self._clock().monotonic_ms - began_ms
+        good_ms = valid_ms(took_ms, least_ms=limits.intent_valid_ms, request_timeout_ms=limits.request_timeout_ms)
         self._on_step("intended")
         path = path_at(self._journal.view(), ready.fingerprint) or Path.PENDING_LEAVE
         ask = JoinAsk(
@@ -122,9 +130,11 @@ class Trigger:
         )
 
         def same(now: RawGroup) -> str | None:
-            age_ms = self._clock().monotonic_ms - written_ms
-            if age_ms > self._limits.intent_valid_ms:
+            age_ms = self._clock().monotonic_ms - began_ms
+            if age_ms > good_ms:
                 return f"the intent is {age_ms} ms old by now"
+            if self._leads_for_s() <= 0:
+                return "it is not sure any more that this agent leads"
             return self._unfit(now, ready.seen)
 
         prober = Prober(lambda: self._line(group_id), ask, same, on_step=self._on_step)
@@ -170,7 +180,10 @@ class Trigger:
         allowed = self._limits.for_group(seen.group_id)
         if allowed.allow_transactional or allowed.transactional is not Told.UNKNOWN:
             return
-        listed, _ = self._hand.list_transactions(CALL_MS)
+        try:
+            listed, _ = self._hand.list_transactions(CALL_MS)
+        except (CallFailed, NoBrokersYet) as failure:
+            raise _NotDoneError(f"who writes in transactions could not be asked ({failure})") from failure
         ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
         touched = self._hand.describe_transactions(ongoing, CALL_MS) if ongoing else {}
         offsets = snapshot.topics.get(_OFFSETS)
@@ -198,7 +211,7 @@ class Trigger:
         entry = with_earlier(entry, self._journal.view())
         try:
             self._journal.append(intent(entry))
-        except JournalUnavailable as error:
+        except (JournalUnavailable, BadInput) as error:
             raise _NotDoneError(f"its intent could not be written ({error})") from error
         return entry
 

@@ -86,16 +86,22 @@ def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -
     asked = state.waiting
     if isinstance(event, Looked) and isinstance(asked, Look):
         state = state._replace(waiting=None)
-        return (
-            _go_on(state._replace(next_look_ms=policy.look_ms))
-            if event.seen is None
-            else _decide(state, event.seen, policy)
-        )
+        return _decide(state, event.seen, policy) if event.seen is not None else _go_on(_unseen(state, event, policy))
     if isinstance(event, Appended) and isinstance(asked, Append):
         return _written(state, asked)
     if isinstance(event, Answered) and isinstance(asked, Alter | Cancel | Configure | Elect):
         return _go_on(*_troubles(answered(state, asked, event, policy), event))
     return state, ()
+
+
+def _unseen(state: State, event: Looked, policy: Policy) -> State:
+    """The state after a look that failed.
+
+    A broker without a controller keeps what it is to pass on, and passes it on once there is one again: so time without
+    a controller does not count for what may be on its way.
+    """
+    waits_anew = event.silent and not state.calm
+    return state._replace(next_look_ms=policy.look_ms, settle_ms=policy.settle_ms if waits_anew else state.settle_ms)
 
 
 def _go_on(state: State, says: Commands = ()) -> tuple[State, Commands]:

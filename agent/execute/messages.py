@@ -5,8 +5,9 @@ its answer back as an event and only then gets the next one; `Say` and `Finish` 
 tells the time that passed (`Tick`), on the monotonic clock. (Named tuples of equal fields are equal, whatever their
 names: what could be taken for another is a dataclass.)
 
-A request that changes the cluster is begun within ``policy.fresh_ms`` of the *begin* of the append before it, or not at
-all (`Kind.NOT_SENT`): so a process that was frozen in between finds out before it acts.
+A request that changes the cluster is begun while its intent is fresh, counted from the *begin* of the append before it
+(`agent.execute.freshness`), and while the lease is sure, or not at all (`Kind.NOT_SENT`): so a process that was frozen
+in between finds out before it acts.
 
 ``agent.execute.machine``: ``resume(records) -> (state, commands)`` and
 ``step(state, event, policy) -> (state, commands)``.
@@ -102,6 +103,8 @@ class Looked(NamedTuple):
     """The answer to `Look`; None: it failed."""
 
     seen: Seen | None
+    silent: bool = False
+    """True when it failed because nobody answered, perhaps as there is no controller: brokers hold requests for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
     """No answer: it may have been done, or be done later."""
     NOT_SENT = "not sent"
-    """Too long after the append."""
+    """Too long after the append, or the lease is not sure any more."""
 
 
 class Result(NamedTuple):

@@ -38,6 +38,7 @@ BACK = "-back"
 """With what the name of the plan ends that takes a finished one back."""
 Spoken = Said | Accepted
 _TURNED_BACK = (PlanState.OPEN, PlanState.ELECTING, PlanState.CANCELLING)
+_PAUSING = {Verb.PAUSE: Word.PAUSE, Verb.RESUME: Word.RESUME}
 _DONE = {Word.PAUSE: "paused", Word.RESUME: "resumed"}
 
 
@@ -109,19 +110,33 @@ def obey(
 
 def words_again(view: View) -> tuple[Spoken, ...]:
     """Words that a former leader may not have passed on any more; the mover takes a word twice as once."""
-    plans = {plan.proposal_id: plan for plan in moves.plans(view)}
-    words: list[Spoken] = []
+    words: dict[tuple[str, Verb], Spoken | None] = {}
     for command, answer in history(view):
-        plan = plans.get(command.proposal_id or "")
-        if not answer.done or plan is None:
-            continue
-        if command.verb is Verb.CANCEL and plan.state in (PlanState.OPEN, PlanState.ELECTING):
-            words.append(Said(Word.CANCEL, plan.proposal_id, command.who))
-        if command.verb is Verb.ROLLBACK and plan.state in _TURNED_BACK:
-            words.append(Said(Word.ROLLBACK, plan.proposal_id, command.who))
-        if command.verb is Verb.ROLLBACK and plan.state is PlanState.DONE and plan.proposal_id + BACK not in plans:
-            words.append(Accepted(_way_back(plan, command)))
-    return tuple(words)
+        plan = moves.plan_of(view, command.proposal_id) if answer.done and command.proposal_id is not None else None
+        if plan is not None:
+            # Of pauses and resumes of one plan the last counts.
+            key = plan.proposal_id, Verb.PAUSE if command.verb in _PAUSING else command.verb
+            words.pop(key, None)
+            words[key] = _word_again(command, plan, view)
+    return tuple(word for word in words.values() if word is not None)
+
+
+def _word_again(command: Command, plan: Plan, view: View) -> Spoken | None:
+    """What the plan does not show yet of the command; None when it does, or cannot any more."""
+    running = plan.state in (PlanState.OPEN, PlanState.ELECTING)
+    match command.verb:
+        case Verb.PAUSE | Verb.RESUME:
+            word = _PAUSING[command.verb]
+            told = running and plan.paused is not (word is Word.PAUSE)
+        case Verb.CANCEL:
+            word, told = Word.CANCEL, running
+        case Verb.ROLLBACK:
+            word, told = Word.ROLLBACK, plan.state in _TURNED_BACK
+            if plan.state is PlanState.DONE and moves.plan_of(view, plan.proposal_id + BACK) is None:
+                return Accepted(_way_back(plan, command))
+        case _:
+            return None
+    return Said(word, plan.proposal_id, command.who) if told else None
 
 
 def _obey_one(one: Waiting, room: _Room) -> tuple[Command, _Result]:

@@ -83,7 +83,7 @@ def _record(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]
     )
     then = Cancel(runs) if runs else _restore(view, changed, left)
     if isinstance(then, Alter):
-        changed = changed._replace(state=BatchState.SENT, sendings=changed.sendings + 1)
+        changed = _sent(changed, then, view)
     if changed == batch and then is None:
         return None
     news = [f"{id_}: {reasons[id_]}; its move is cancelled" for id_ in cancelling if id_ not in batch.cancelling]
@@ -186,18 +186,19 @@ def _prepare(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status
         return _throttle_again(view, plan, missing)
     if any(status is not Status.BEFORE for status in statuses.values()):
         return None
-    sent = batch._replace(state=BatchState.SENT, sendings=batch.sendings + 1)
-    return Decision(Append((sent,), _alter(statuses)))
+    alter = _alter(statuses)
+    return Decision(Append((_sent(batch, alter, view),), alter))
 
 
 def _throttle_again(view: View, plan: Plan, missing: tuple[Debt, ...]) -> Decision:
-    if max(debt.tries for debt in missing) >= view.policy.max_configurings:
+    tried = {debt: debt.tries + (debt.resource not in view.state.unsent) for debt in missing}
+    if max(tried.values()) > view.policy.max_configurings:
         sentence = f"{missing[0].key} of {missing[0].resource.kind} {missing[0].resource.name} cannot be set"
         return Decision(
             Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
             (Say(alarm=True, sentence=f"{sentence}: nothing is moved without a throttle"),),
         )
-    again = tuple(debt._replace(tries=debt.tries + 1) for debt in missing)
+    again = tuple(debt._replace(tries=tries) for debt, tries in tried.items())
     return Decision(Append(again, Configure(tuple(setting(debt) for debt in again))))
 
 
@@ -207,11 +208,17 @@ def _send_again(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Sta
     quiet = {target: it for target, it in statuses.items() if it is Status.BEFORE and target.id not in held}
     ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]
     if ready and view.weak(plan.targets) is None:
-        again = batch._replace(sendings=batch.sendings + 1)
-        return Decision(Append((again,), _alter(ready)))
+        alter = _alter(ready)
+        return Decision(Append((_sent(batch, alter, view),), alter))
     if quiet or any(target.id in view.state.unsure or it is Status.UNSEEN for target, it in statuses.items()):
         return None
     return Decision(Append((batch._replace(state=BatchState.ACKED),))) if statuses else None
+
+
+def _sent(batch: Batch, alter: Alter, view: View) -> Batch:
+    """The batch as it is written right before that request; one that was never sent does not count."""
+    again = all(move.id in view.state.unsent for move in alter.moves)
+    return batch._replace(state=BatchState.SENT, sendings=batch.sendings + (not again))
 
 
 def _alter(targets: Iterable[Target]) -> Alter:

@@ -50,6 +50,8 @@ class State(NamedTuple):
     """Partitions that a reassignment of ours may still begin to move."""
     uncancelled: frozenset[TopicPartition] = frozenset()
     """Partitions for which a cancel of ours may still be under way."""
+    unsent: frozenset[TopicPartition | Resource] = frozenset()
+    """What the latest request about it did not ask for, because it was too late to send it: that does not count."""
     acked: frozenset[TopicPartition] = frozenset()
     refused: frozenset[TopicPartition] = frozenset()
     watches: tuple[Watch, ...] = ()
@@ -138,7 +140,7 @@ def appended(state: State, append: Append) -> State:
     batch = state.batch
     if batch is None:
         none: frozenset[TopicPartition] = frozenset()
-        state = state._replace(acked=none, refused=none, watches=(), weak_ms=None)
+        state = state._replace(unsent=frozenset(), acked=none, refused=none, watches=(), weak_ms=None)
     elif any(isinstance(change, Batch) and change.repaced for change in append.changes):
         state = state._replace(watches=tuple(watch._replace(idle_ms=0) for watch in state.watches))
     return state
@@ -149,7 +151,7 @@ def answered(state: State, act: Act, answer: Answered, policy: Policy) -> State:
     kinds: Mapping[object, Kind] = {result.subject: result.kind for result in answer.results}
     told = {subject: kinds.get(subject, Kind.UNKNOWN) for subject in _subjects(act)}
     by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in Kind}
-    state = state._replace(waiting=None)
+    state = state._replace(waiting=None, unsent=(state.unsent - frozenset(told)) | by_kind[Kind.NOT_SENT])
     if by_kind[Kind.UNKNOWN]:
         state = state._replace(settle_ms=policy.settle_ms)
     if isinstance(act, Alter):

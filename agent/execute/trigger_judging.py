@@ -36,8 +36,8 @@ PATIENCE_MS = 60_000
 """A new generation is waited for this long; members notice within a heartbeat interval, 3 s by default."""
 JUDGE_WITHIN_MS = 600_000
 """After this long a trigger is closed as it stands."""
-MOST_ITEMS = 10_000
-"""Groups with more partitions or tasks are judged by their generation alone, as an entry is to stay small."""
+MOST_CHARACTERS = 200_000
+"""Groups with more names of items than that are judged by their generation alone: an entry has at most 900 kB."""
 _EXAMPLES = 20
 _CLOSED = frozenset((Effect.NOTHING, Effect.REFUSED, Effect.NOT_SENT))
 """Effects after which nothing is to be expected."""
@@ -51,12 +51,15 @@ def expected(proposal: Proposal, group: Group | None) -> Expectation:
     owners = _owners(group)
     items = sum(len(held) for held in owners.values())
     seen = seen_in(group)
-    small = items <= MOST_ITEMS
+    moves = _predicted(proposal)
+    told = sum(len(reader) + sum(map(len, held)) for reader, held in owners.items())
+    told += sum(len(move.item) + len(move.source or "") + len(move.target) for move in moves)
+    small = told <= MOST_CHARACTERS
     return Expectation(
         generation=None if seen is None else seen.generation,
         readers=tuple(sorted(owners)),
         holds=owners if small else {},
-        moves=_predicted(proposal) if small else (),
+        moves=moves if small else (),
         items=items,
         gain=proposal.sentence,
     )

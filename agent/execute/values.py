@@ -228,8 +228,9 @@ class Policy(NamedTuple):
     grace_ms: int = 60_000
     """How long a broker may be down, or a partition under its min ISR, before moves are taken back."""
     request_timeout_ms: int = 10_000
+    """How long an answer is awaited."""
     fresh_ms: int = 2_000
-    """A request is begun within this time of the begin of the append that announced it, or not at all."""
+    """How long an intent is good for at least; see `agent.execute.freshness`."""
     look_ms: int = 2_000
     idle_look_ms: int = 30_000
     """How often to look when only debts of brokers that are down are left."""
@@ -240,6 +241,14 @@ class Policy(NamedTuple):
     max_elections: int = 3
 
     @property
+    def landing_ms(self) -> int:
+        """The controller is told to drop a request that it has not begun this long after it was sent."""
+        return self.request_timeout_ms // 2
+
+    @property
     def settle_ms(self) -> int:
-        """No request of a former leader, and none without an answer, takes effect later than this."""
-        return 2 * self.request_timeout_ms
+        """No request of a former leader, and none without an answer, takes effect later than this.
+
+        Twice the landing time: a request was sent before its sender lost the lease or the answer was given up.
+        """
+        return 2 * self.landing_ms

@@ -56,6 +56,12 @@ def batches(view: View, proposal_id: str | None = None) -> tuple[Batch, ...]:
     return tuple(sorted(found, key=lambda batch: (batch.proposal_id, batch.number)))
 
 
+def plan_of(view: View, proposal_id: str) -> Plan | None:
+    """That plan; None when it was never accepted, or long ago. Raises UnreadableError."""
+    entry = view.get(_plan_key(proposal_id))
+    return None if entry is None else from_json(Plan, entry.value)
+
+
 def debts(view: View) -> tuple[Debt, ...]:
     """Our throttles, sorted by resource and key."""
     found = (from_json(Debt, entry.value) for entry in under(view, "throttle"))

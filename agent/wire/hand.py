@@ -102,8 +102,13 @@ class WireHand:
     def list_transactions(
         self, deadline_ms: int
     ) -> tuple[tuple[membership_calls.RawTransaction, ...], dict[int, CallFailed]]:
-        """Every transactional id that may be seen, and the brokers that did not answer."""
-        return membership_calls.list_transactions(self._pool, Deadline.after_ms(deadline_ms))
+        """Every transactional id that may be seen, and the brokers that did not answer. Raises as `describe_brokers`.
+
+        Brokers are learned anew: one that nobody has told of would be asked nothing, and so seem to have none.
+        """
+        deadline = Deadline.after_ms(deadline_ms)
+        cluster_calls.describe_brokers(self._pool, deadline)
+        return membership_calls.list_transactions(self._pool, deadline)
 
     def describe_transactions(
         self, transactions: Sequence[membership_calls.RawTransaction], deadline_ms: int

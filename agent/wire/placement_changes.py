@@ -29,6 +29,8 @@ Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 """Partition -> the replicas it shall have, preferred leader first; None cancels what is in flight."""
 Answers = dict[TopicPartition, Answered]
 
+_LANDING_SHARE = 0.5
+"""The controller is told to drop after half of the time what it has not begun: no change may come late."""
 _REFUSES_OTHER_NUMBERS = 1
 _PREFERRED = 0
 _SILENT = Answered(Fate.UNKNOWN, None, "the broker did not say what became of this partition")
@@ -71,7 +73,7 @@ def elect_preferred(
         message = ELECT_LEADERS.request(
             election_type=_PREFERRED,
             topic_partitions=[row(topic=topic, partitions=numbers) for topic, numbers in _by_topic(wanted)],
-            timeout_ms=_left_ms(deadline),
+            timeout_ms=_left_ms(deadline.part(_LANDING_SHARE)),
         )
         check_in_time(begin_by)
         with passed_on():
@@ -103,7 +105,8 @@ def _alter(connection: Connection, targets: Targets, version: int, deadline: Dea
         )
         for topic, numbers in _by_topic(sorted(targets))
     ]
-    message = api.request(timeout_ms=_left_ms(deadline), allow_replication_factor_change=False, topics=topics)
+    landing_ms = _left_ms(deadline.part(_LANDING_SHARE))
+    message = api.request(timeout_ms=landing_ms, allow_replication_factor_change=False, topics=topics)
     answer = connection.call(api, message, deadline, version=version)
     whole = answered(answer.error_code, answer.error_message)
     if not whole.done:

@@ -91,7 +91,7 @@ class Pool:
         for number, (broker, address) in enumerate(candidates):
             share = 1 / min(_TRIES, len(candidates) - number)
             try:
-                return broker, self._ask_at(address, ask, deadline.part(share), last_resort=last_resort)
+                return broker, self._ask_at(address, ask, deadline, share=share, last_resort=last_resort)
             except CallFailed as failure:
                 failures.append(failure)
                 if failure.sent or isinstance(failure, TooLate):
@@ -125,19 +125,22 @@ class Pool:
             awake = [one for one in everybody if (rest := self._rests.get(one[1])) is None or rest.until <= now]
             return (awake, False) if awake else (everybody, True)
 
-    def _ask_at(self, address: Address, ask: Ask[V], deadline: Deadline, *, last_resort: bool = False) -> V:
+    def _ask_at(
+        self, address: Address, ask: Ask[V], deadline: Deadline, *, share: float = 1.0, last_resort: bool = False
+    ) -> V:
+        """``share`` is the part of what is left that a connection may take to be made, and then the call."""
         rest = self._rests.get(address)
         if rest is not None and rest.until > time.monotonic() and not last_resort:
             raise CallFailed(GapCause.UNREACHABLE, f"not asked again so soon: {rest.why}")
-        connection, fresh = self._take(address, deadline)
+        connection, fresh = self._take(address, deadline.part(share))
         try:
-            return self._use(connection, ask, deadline)
+            return self._use(connection, ask, deadline.part(share))
         except CallFailed as failure:
             if not failure.stale or fresh or failure.sent:
                 raise
         # The idle connection had been closed by the broker; what only reads may be asked twice.
-        connection = self._open(address, deadline)
-        return self._use(connection, ask, deadline)
+        connection = self._open(address, deadline.part(share))
+        return self._use(connection, ask, deadline.part(share))
 
     def _use(self, connection: Connection, ask: Ask[V], deadline: Deadline) -> V:
         """Make the calls, then put the connection back, or drop it when it was closed on the way."""

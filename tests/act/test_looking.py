@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, cast
 
 import pytest
@@ -67,8 +68,32 @@ def test_of_two_brokers_up_one_witness_is_too_few() -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_not_seen() -> None:
-    with pytest.raises(LookFailedError, match="nobody is there"):
+    with pytest.raises(LookFailedError, match="nobody is there") as told:
         seen(StubHand(failure=CallFailed(GapCause.UNREACHABLE, "nobody is there")))
+    assert told.value.silent
+
+
+def test_calls_that_follow_on_one_another_have_their_whole_time_each() -> None:
+    class Slow(StubHand):
+        def slow(self, deadline_ms: int) -> None:
+            assert deadline_ms == 300
+            time.sleep(0.2)
+
+        def describe_brokers(self, deadline_ms: int) -> Any:
+            self.slow(deadline_ms)
+            return super().describe_brokers(deadline_ms)
+
+        def list_reassignments(self, deadline_ms: int) -> Any:
+            self.slow(deadline_ms)
+            return super().list_reassignments(deadline_ms)
+
+        def describe_topics(self, deadline_ms: int, *, names: Any, avoid: int | None = None) -> Any:
+            self.slow(deadline_ms)
+            return super().describe_topics(deadline_ms, names=names, avoid=avoid)
+
+    hand = Slow({1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)})
+    found = look(cast("WireHand", cast("Any", hand)), Look(("t",), ()), 300)
+    assert [row.id for row in found.partitions] == [T0]
 
 
 def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_named_as_unread() -> None:

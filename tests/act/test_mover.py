@@ -5,6 +5,7 @@ The hand is a stub whose moves are over at once: here it matters only what is as
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -17,7 +18,7 @@ from agent.execute.messages import May, Word
 from agent.execute.values import BatchState, Plan, PlanState, Policy, Target
 from agent.journal import moves
 from agent.journal.entry import Write
-from agent.wire.change import DONE
+from agent.wire.change import DONE, Answered, Fate
 from agent.wire.config_changes import Layers
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
@@ -180,6 +181,55 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
     assert changes(hand).count("alter") == 1
     assert hand.replicas == (3, 2)
     assert {layers.own for layers in hand.layers.values()} == {None}
+
+
+class Timely(Instant):
+    """Sends nothing after it must have begun, as the real one does."""
+
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+        if begin_by.over:
+            self.calls.append(("too late",))
+            return dict.fromkeys(targets, Answered(Fate.NOT_SENT))
+        return super().alter_placements(targets, deadline_ms, begin_by)
+
+    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+        if begin_by.over:
+            self.calls.append(("too late",))
+            return {change.setting: Answered(Fate.NOT_SENT) for change in changes}
+        return super().change_throttles(changes, deadline_ms, begin_by)
+
+
+def test_where_the_journal_answers_slowly_the_request_follows_all_the_same() -> None:
+    class Slow(MemoryJournal):
+        def append(self, *writes: Any) -> None:
+            time.sleep(0.3)
+            super().append(*writes)
+
+    hand, journal = Timely(), Slow()
+    with moving(hand, journal, policy=POLICY._replace(fresh_ms=50)) as mover:
+        mover.accept(PLAN)
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
+    assert changes(hand)[:2] == ["throttle", "alter"]
+    assert ("too late",) not in hand.calls
+
+
+def test_nothing_is_sent_by_an_agent_that_is_not_sure_to_lead_however_fresh_its_intent_is() -> None:
+    hand, journal, sure_s = Timely(), MemoryJournal(), [0.0]
+    taken = cast("WireHand", cast("Any", hand))
+    mover = Mover(
+        journal=journal, hand=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: sure_s[0], tick_ms=10
+    )
+    mover.start()
+    try:
+        mover.accept(PLAN)
+        wait_for(lambda: ("too late",) in hand.calls, "it tried", 20)
+        assert changes(hand) == []
+        sure_s[0] = 8.0
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
+    finally:
+        assert mover.close()
+        assert mover.ended
+    assert changes(hand).count("alter") == 1
 
 
 def test_a_plan_that_no_journal_can_hold_is_left_aside_and_the_next_is_done() -> None:

@@ -11,7 +11,8 @@ from agent.act.trigger import Trigger
 from agent.clock import Instant
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
-from agent.errors import FencedOut, JournalUnavailable
+from agent.errors import BadInput, FencedOut, JournalUnavailable
+from agent.journal.entry import Write
 from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
 from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
 from agent.model.snapshot import Snapshot
@@ -217,6 +218,57 @@ def test_a_coordinator_that_cannot_be_reached_is_no_failure_of_the_agent() -> No
     assert not outcome.done
     assert "nobody is there" in outcome.sentence
     assert journal.kinds == []
+
+
+class SlowJournal(MemoryJournal):
+    """Time passes while it writes."""
+
+    def __init__(self, clock: Clock, took_ms: int) -> None:
+        super().__init__()
+        self._clock, self._took_ms = clock, took_ms
+
+    def append(self, *writes: Write) -> None:
+        super().append(*writes)
+        self._clock.now_ms += self._took_ms
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "sure_s", "says"),
+    [
+        pytest.param(30_000, 8.0, "the intent is 30000 ms old by now", id="frozen while the journal was written"),
+        pytest.param(0, 0.0, "it is not sure any more that this agent leads", id="the lease ran out meanwhile"),
+        pytest.param(3_000, 8.0, None, id="a journal that is slow is no reason"),
+    ],
+)
+def test_an_intent_is_acted_upon_only_while_it_is_fresh_and_the_lease_is_sure(
+    took_ms: int, sure_s: float, says: str | None
+) -> None:
+    clock = Clock()
+    hand, journal = Hand(), SlowJournal(clock, took_ms)
+    outcome = Trigger(hand, journal, clock, LIMITS, leads_for_s=lambda: sure_s).carry_out(a_proposal("g"), snapshot())
+    assert outcome.done is ("join" in hand.said) is (says is None), outcome
+    assert says is None or says in outcome.sentence
+
+
+def test_an_intent_that_no_journal_can_hold_is_told_and_ends_nothing() -> None:
+    hand, journal = Hand(), MemoryJournal()
+    journal.fails = BadInput("What is to be written is too big")
+    outcome = Trigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert "its intent could not be written (What is to be written is too big" in outcome.sentence
+    assert "join" not in hand.said
+
+
+def test_where_nobody_tells_who_writes_in_transactions_nothing_is_asked() -> None:
+    class Deaf(Hand):
+        def list_transactions(self, deadline_ms: int) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
+            raise CallFailed(GapCause.TIMED_OUT, "no answer in time")
+
+    hand, limits = Deaf(), replace(LIMITS, trigger=TriggerLimits())
+    outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert "who writes in transactions could not be asked (no answer in time)" in outcome.sentence
+    assert "join" not in hand.said
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,14 @@ POLICY = Policy(
     throttle_ceiling_bytes_per_s=2,
     stuck_after_ms=2,
     grace_ms=1,
-    request_timeout_ms=1,
+    request_timeout_ms=2,
+    fresh_ms=1,
     look_ms=1,
     idle_look_ms=1,
     max_sendings=3,
     max_elections=2,
 )
-LATEST = POLICY.request_timeout_ms
+LATEST = POLICY.landing_ms
 
 
 class Agent(NamedTuple):
@@ -33,8 +34,10 @@ class Agent(NamedTuple):
     missed_ms: int = 0
     durable: bool = False
     """What it appends is written, and it does not know yet."""
-    stale: bool = False
-    """Time passed since it began to append."""
+    appending_ms: int = 0
+    """Since it began to append."""
+    away: bool = False
+    """It was frozen for a while since its latest append, so that its lease is not sure."""
     sent: int = 0
     """The number of the request whose answer it awaits; 0: none."""
     wrote: Records | None = None
@@ -91,4 +94,5 @@ class Scenario(NamedTuple):
     cluster: Cluster
     left: Left
     shell_checks_freshness: bool = True
+    shell_checks_lease: bool = True
     policy: Policy = POLICY

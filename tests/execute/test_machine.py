@@ -305,12 +305,34 @@ def test_a_new_leader_adopts_what_moves_and_closes_nothing_before_late_requests_
     live.acts.clear()
     live.lead()
     live.catch_up()
-    live.wait(15)
+    live.wait(8)
     assert live.acts == []
     assert live.journal.batches[0].state is not BatchState.CLOSED
     live.wait(15)
     assert live.finished[0].state is PlanState.DONE
     assert live.kinds() == ["Configure"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "ends"),
+    [
+        pytest.param(Looked(None, silent=True), False, id="nobody answered, so the time without a controller is none"),
+        pytest.param(Looked(None), True, id="brokers that contradict each other for a moment prove nothing"),
+    ],
+)
+def test_the_wait_for_late_requests_begins_anew_when_there_was_no_controller(failed, ends):
+    live = Live()
+    sent = live.journal.batches[0]._replace(state=BatchState.SENT)
+    live.journal = live.journal._replace(batches=(sent,))
+    live.lead()
+    live.catch_up()
+    live.wait(8)
+    live.state, commands = step(live.state._replace(waiting=Look((), ())), failed, POLICY)
+    live.carry_out(commands)
+    live.wait(7)
+    assert bool(live.finished) is ends
+    live.wait(15)
+    assert live.finished[0].state is PlanState.DONE
 
 
 def test_a_batch_whose_partitions_have_all_ended_before_it_was_sent_asks_for_nothing():
@@ -321,7 +343,7 @@ def test_a_batch_whose_partitions_have_all_ended_before_it_was_sent_asks_for_not
     live.cluster = live.cluster._replace(parts=(a_part(1, 2)._replace(topic_id="other"),), settings=rates)
     live.acts.clear()
     live.lead()
-    live.wait(15)
+    live.wait(8)
     assert live.acts == []
     assert live.journal.batches[0].state is BatchState.INTENT
     assert live.journal.batches[0].sendings == 0
@@ -341,3 +363,22 @@ def test_two_plans_are_carried_out_one_after_the_other():
     live.wait(5)
     assert [it.proposal_id for it in live.finished] == ["p", "q"]
     assert live.cluster.parts[0].replicas == (1, 2)
+
+
+@pytest.mark.parametrize("act", [Configure, Alter], ids=["a throttle", "a reassignment"])
+def test_what_it_was_too_late_to_send_was_not_asked_for_and_is_tried_until_it_is_sent(act):
+    def answer(cluster, asked):
+        if isinstance(asked, act) and late:
+            late.pop()
+            subjects = {it.resource for it in asked.settings} if act is Configure else {it.id for it in asked.moves}
+            return cluster, Answered(tuple(Result(it, Kind.NOT_SENT) for it in subjects))
+        return carried_out(cluster, asked)
+
+    late = [True] * 8
+    live = Live(answer_as=answer)
+    live.wait(60)
+    assert not live.finished
+    assert live.cluster.parts[0].moving
+    assert live.journal.batches[0].sendings == 1
+    assert {debt.tries for debt in live.journal.debts} == {1}
+    assert not live.alarms()

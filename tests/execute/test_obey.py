@@ -310,13 +310,32 @@ def test_only_the_latest_answers_are_kept() -> None:
         pytest.param(Verb.ROLLBACK, PlanState.OPEN, True, id="rolled back, and it still runs"),
         pytest.param(Verb.ROLLBACK, PlanState.DONE, True, id="rolled back once done, and nothing was accepted"),
         pytest.param(Verb.ROLLBACK, PlanState.ROLLED_BACK, False, id="rolled back, and it shows"),
-        pytest.param(Verb.PAUSE, PlanState.OPEN, False, id="a pause is not repeated"),
+        pytest.param(Verb.PAUSE, PlanState.DONE, False, id="paused, and there is nothing left to pause"),
     ],
 )
 def test_a_crash_between_the_answer_and_the_mover_loses_no_word(verb: Verb, state: PlanState, again: bool) -> None:
     command = Command("c1", verb, "ann@desk", NOW_MS, MOVE.id)
     view = in_journal(plan(state), answered(command, Answer(True, "done", NOW_MS)))
     assert bool(words_again(view)) is again
+
+
+@pytest.mark.parametrize(
+    ("verbs", "shows_paused", "word"),
+    [
+        pytest.param((Verb.PAUSE,), False, Word.PAUSE, id="a pause that the plan does not show"),
+        pytest.param((Verb.PAUSE,), True, None, id="a pause that it shows"),
+        pytest.param((Verb.PAUSE, Verb.RESUME), True, Word.RESUME, id="resumed since, and it is still paused"),
+        pytest.param((Verb.PAUSE, Verb.RESUME), False, None, id="resumed since, and it goes on"),
+        pytest.param((Verb.RESUME, Verb.PAUSE), False, Word.PAUSE, id="the last word counts"),
+    ],
+)
+def test_a_pause_of_one_plan_is_not_lost_either(verbs: tuple[Verb, ...], shows_paused: bool, word: Word | None) -> None:
+    given = [
+        answered(Command(f"c{at}", verb, "ann", NOW_MS, MOVE.id), Answer(True, "done", NOW_MS))
+        for at, verb in enumerate(verbs)
+    ]
+    view = in_journal(plan(PlanState.OPEN, paused=shows_paused), *given)
+    assert words_again(view) == (() if word is None else (Said(word, MOVE.id, "ann"),))
 
 
 def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:

@@ -8,13 +8,14 @@ import pytest
 
 from agent.execute.trigger_judging import (
     JUDGE_WITHIN_MS,
-    MOST_ITEMS,
+    MOST_CHARACTERS,
     ORPHAN_MS,
     PATIENCE_MS,
     expected,
     judge,
     judge_one,
 )
+from agent.journal.codec import numbered
 from agent.journal.entry import Entry, View, Write
 from agent.journal.triggers import (
     KEPT,
@@ -192,12 +193,20 @@ def test_what_was_not_done_is_closed_at_once(effect: Effect) -> None:
 
 
 def test_a_group_with_too_many_partitions_is_judged_by_its_generation_alone() -> None:
-    names = " ".join(f"t-{number}" for number in range(MOST_ITEMS + 1))
+    count = MOST_CHARACTERS // 40
+    names = " ".join(f"{'t' * 40}-{number}" for number in range(count))
     large = entry(SWAP, a_group(names, ""))
-    assert (large.expected.holds, large.expected.moves, large.expected.items) == ({}, (), MOST_ITEMS + 1)
+    assert (large.expected.holds, large.expected.moves, large.expected.items) == ({}, (), count)
     answer = verdict(large, a_group(names, "", generation=5))
     assert answer is not None
     assert (answer.verdict, answer.rebalances) == (TriggerVerdict.CANNOT_TELL, 1)
+
+
+@pytest.mark.parametrize("length", [1, 40, 200], ids=["short names", "usual names", "the longest names"])
+def test_whatever_a_group_holds_its_entry_is_one_that_the_journal_takes(length: int) -> None:
+    names = " ".join(f"{'t' * length}-{number}" for number in range(12_000))
+    written = intent(entry(SWAP, a_group(names, "")))
+    assert len(numbered((written,), at_ms=NOW_MS, epoch=1, first_seq=0)) == 1
 
 
 # --- the journal ------------------------------------------------------------------------------------------------

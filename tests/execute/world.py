@@ -1,8 +1,9 @@
 """What may happen next in a system: agents and their shells, requests on their way, brokers and other people.
 
 Agents run `step` and `resume`; what the shell does between them is here: it appends in a transaction that a newer epoch
-fences off, begins a request only while the append before it is fresh, and gives an answer or loses it. A request on its
-way takes effect once, late or never, but only within the request timeout; the machine waits for twice that.
+fences off, begins a request only while the append before it is fresh and its lease is sure, and gives an answer or
+loses it. A request on its way takes effect once, late or never, but only within the landing time; the machine waits for
+twice that.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.execute import machine
+from agent.execute.freshness import valid_ms
 from agent.execute.messages import (
     Accepted,
     Act,
@@ -37,6 +39,9 @@ from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, Part, back_up, begun, carried_out, caught_up, lost, seen_of
 from tests.execute.invariants import unlogged, weak
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
+
+LONGEST = 2 * POLICY.request_timeout_ms + 1
+"""An append that took this long is too old, however much longer it took."""
 
 
 class World:
@@ -109,6 +114,8 @@ class World:
         if isinstance(agent.state.waiting, Look) and left.losses:
             after, _ = self.told(agent, Looked(None))
             yield f"{who} cannot look", self.put(self.lossy(system), index, after)
+            after, _ = self.told(agent, Looked(None, silent=True))
+            yield f"{who} finds no controller", self.put(self.lossy(system), index, after)
         if agent.sent and left.losses:
             after, _ = self.told(agent._replace(sent=0), Answered(()))
             yield f"{who} gets no answer", self.put(self.lossy(system), index, after)
@@ -131,6 +138,8 @@ class World:
         elif isinstance(waiting, Append):
             if agent.durable:
                 yield "learns that it is written", self.learned(system, index, agent)
+                if system.left.losses and waiting.then is not None:
+                    yield "is too late", self.unsent(self.lossy(system), index, agent)
             elif agent.epoch != system.epoch:
                 yield "is fenced", self.put(system, index, self.told(agent, Fenced())[0])
             else:
@@ -149,21 +158,36 @@ class World:
         journal = appended(State(system.journal), append).records
         ended = next((it.state.value for it in append.changes if isinstance(it, Plan) and it.ended), system.ended)
         system = system._replace(journal=journal, ended=ended)
-        return self.put(system, index, agent._replace(durable=True, stale=False, wrote=journal))
+        return self.put(system, index, agent._replace(durable=True, away=False, wrote=journal))
 
     def learned(self, system: System, index: int, agent: Agent) -> System:
-        after, commands = self.told(agent._replace(durable=False), Appended())
-        act = next((it for it in commands if isinstance(it, Alter | Cancel | Configure | Elect)), None)
-        if act is None:
-            return self.put(system, index, after)
-        return self.send(system, index, after, act)
+        if self.late(agent):
+            return self.unsent(system, index, agent)
+        after, act = self.knowing(agent)
+        return self.put(system, index, after) if act is None else self.send(system, index, after, act)
+
+    def late(self, agent: Agent) -> bool:
+        """Whether the shell begins no request any more."""
+        took_ms = agent.appending_ms
+        good_ms = valid_ms(took_ms, least_ms=self.policy.fresh_ms, request_timeout_ms=self.policy.request_timeout_ms)
+        stale = self.scenario.shell_checks_freshness and took_ms > good_ms
+        return stale or (self.scenario.shell_checks_lease and agent.away)
+
+    def unsent(self, system: System, index: int, agent: Agent) -> System:
+        """It knows that its append is written, and finds that it is too late for what should follow."""
+        after, act = self.knowing(agent)
+        if act is not None:
+            after, _ = self.told(after, Answered(tuple(Result(it, Kind.NOT_SENT) for it in subjects(act))))
+        return self.put(system, index, after)
+
+    def knowing(self, agent: Agent) -> tuple[Agent, Act | None]:
+        """The agent that knows that its append is written, and what it asks for then."""
+        after, commands = self.told(agent._replace(durable=False, appending_ms=0), Appended())
+        return after, next((it for it in commands if isinstance(it, Alter | Cancel | Configure | Elect)), None)
 
     def send(self, system: System, index: int, agent: Agent, act: Act) -> System:
-        if agent.stale and self.scenario.shell_checks_freshness:
-            results = tuple(Result(it, Kind.NOT_SENT) for it in subjects(act))
-            return self.put(system, index, self.told(agent, Answered(results))[0])
         harm = system.harm
-        if agent.stale and agent.epoch != system.epoch:
+        if agent.away and agent.epoch != system.epoch:
             harm = "an agent acted after its fence"
         harm = harm or ("" if subjects(act) else "a request asks for nothing") or unlogged(act, agent.wrote)
         taken = {request.number for request in system.wire if request.epoch == agent.epoch}
@@ -217,10 +241,11 @@ class World:
     def ticked(self, system: System) -> System:
         agents = []
         for agent in system.agents:
+            writing = isinstance(agent.state.waiting, Append)
+            aged = agent._replace(appending_ms=min(agent.appending_ms + 1, LONGEST) if writing else 0)
             if agent.frozen:
-                agents.append(agent._replace(missed_ms=min(POLICY.settle_ms, agent.missed_ms + 1), stale=True))
+                agents.append(aged._replace(missed_ms=min(POLICY.settle_ms, agent.missed_ms + 1), away=True))
             else:
-                aged = agent._replace(stale=isinstance(agent.state.waiting, Append))
                 agents.append(self.told(aged, Tick(1))[0])
         wire = in_order(*(it._replace(age_ms=it.age_ms + 1) for it in system.wire))
         return system._replace(agents=tuple(agents), wire=wire)

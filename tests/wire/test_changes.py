@@ -19,6 +19,7 @@ from agent.wire.protocol import (
     DESCRIBE_CLUSTER,
     ELECT_LEADERS,
     INCREMENTAL_ALTER_CONFIGS,
+    LIST_TRANSACTIONS,
     METADATA,
     Api,
 )
@@ -270,3 +271,16 @@ def test_what_comes_too_late_is_not_begun() -> None:
         ]
         assert [answer.fate for answer in answers] == [Fate.NOT_SENT] * 3
         assert [key for key, _ in broker.asked if key not in (API_VERSIONS.key, DESCRIBE_CLUSTER.key)] == []
+
+
+def test_who_writes_in_transactions_is_asked_of_every_broker_also_before_anybody_has_told_of_them() -> None:
+    def listed(version: int, _body: memoryview) -> bytes:
+        row = LIST_TRANSACTIONS.response.TransactionState
+        rows = [row(transactional_id="writer", producer_id=1, transaction_state="Ongoing")]
+        answer = LIST_TRANSACTIONS.response(error_code=0, unknown_state_filters=[], transaction_states=rows)
+        return encode_body(LIST_TRANSACTIONS, answer, version)
+
+    with FakeBroker({LIST_TRANSACTIONS.key: listed}) as broker, WireHand(broker.arguments) as hand:
+        rows, failed = hand.list_transactions(2_000)
+    assert [(row.transactional_id, row.coordinator) for row in rows] == [("writer", 1)]
+    assert failed == {}
