@@ -30,6 +30,7 @@ from agent.execute.obey import Spoken, obey, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
 from agent.guard.before_batch import may_begin
+from agent.guard.ground import Records
 from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
@@ -76,6 +77,8 @@ class Acting:
         self._led: Led | None = None
         self._former: Mover | None = None
         """Of the leadership before; a call of its may still be under way."""
+        self._records = Records({})
+        """What `_may` has read; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._anchors = NO_ANCHORS
@@ -274,7 +277,10 @@ class Acting:
     def _may(self, journal: Journal) -> May:
         if not self._leadership.may_act():
             return May(begin=False, sentence="this agent does not surely lead")
-        return may_begin(journal.view(), self._limits, self._clock().wall_ms)
+        view = journal.view()
+        if self._records.view is not view:  # read once for each thing that is written, not once for each look
+            self._records = Records(view)
+        return may_begin(self._records, self._limits, self._clock().wall_ms)
 
     def _traffic(self) -> Mapping[int, float]:
         """Broker -> bytes per second that its replicas take in, by the last look."""

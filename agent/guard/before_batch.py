@@ -10,27 +10,24 @@ from agent.execute.values import Plan
 from agent.guard.budgets import batches_left
 from agent.guard.ground import Records
 from agent.guard.verdict import Hold
-from agent.journal import moves
 from agent.journal.commands import pause_in
-from agent.journal.entry import View
 from agent.limits import Limits, Mode
 from agent.propose.proposal import ProposalKind
 from agent.windows import closed
 
 
-def may_begin(view: View, limits: Limits, now_ms: int) -> May:
+def may_begin(records: Records, limits: Limits, now_ms: int) -> May:
     """Whether a new batch may begin, for the plan whose turn it is, and why not."""
     if limits.mode is not Mode.EXECUTE:
         return May(begin=False, sentence=f"mode is {limits.mode.value}, a dry run")
-    records = Records(view)
     if records.unreadable is not None:
         return May(begin=False, sentence=f"what was begun cannot be read from the journal ({records.unreadable})")
-    pause = pause_in(view)
+    pause = pause_in(records.view)
     if pause is not None:
         why = f" ({pause.reason})" if pause.reason else ""
         return May(begin=False, sentence=f"{pause.who} paused acting{why}")
-    plans = moves.read(view).plans
-    shut = closed(limits.execute.windows, kind_of(plans[0]), now_ms) if plans else None
+    plan = records.turn
+    shut = closed(limits.execute.windows, kind_of(plan), now_ms) if plan is not None else None
     if shut is not None:
         return May(begin=False, sentence=shut.sentence)
     left = batches_left("", records.batches, limits.execute, now_ms)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.execute.values import BatchState
 from agent.guard.ground import Check, Ground, Sent
 from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import acted_at, triggers
@@ -59,7 +58,9 @@ def _batches(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
 
 def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimits, now_ms: int) -> Hold | Fine:
     """Whether the budget allows one more batch; also asked before each batch of a plan that is open."""
-    times = sorted(sent.at_ms for sent in batches if sent.batch.state is not BatchState.INTENT or sent.batch.sendings)
+    # What was withdrawn before it was sent, or is about to be sent, has asked for nothing and copied nothing.
+    batches = [sent for sent in batches if sent.batch.sendings]
+    times = sorted(sent.at_ms for sent in batches)
     told: list[str] = []
     for span_ms, word, budget in (
         (HOUR_MS, "hour", execute.batch_budget_per_hour),

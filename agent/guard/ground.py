@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from agent.execute.state import State
 from agent.execute.values import Batch, Plan
 from agent.guard.verdict import Fine, Hold, Refuse
 from agent.journal import moves
@@ -62,10 +63,15 @@ class Records:
         return last
 
     @cached_property
+    def turn(self) -> Plan | None:
+        """The plan whose turn it is, as the executor sees it; None when none is open. Raises UnreadableError."""
+        return State(moves.read(self.view)).plan
+
+    @cached_property
     def unreadable(self) -> str | None:
-        """Why plans or batches cannot be read; None when they can."""
+        """Why plans, batches or throttles cannot be read; None when they can."""
         try:
-            _ = moves.read(self.view), self.plans, self.batches
+            _ = self.turn, self.plans, self.batches
         except UnreadableError as error:
             return str(error)
         return None
