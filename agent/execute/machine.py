@@ -132,10 +132,10 @@ def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
     return _go_on(state._replace(said=decision.wait_for or state.said, next_look_ms=pause), says)
 
 
-def _first(*decisions: Decision | None) -> Decision:
-    """The first that does something; else the first that says what is waited for."""
-    made = [decision for decision in decisions if decision is not None]
-    return next((it for it in made if it.append is not None), made[0] if made else Decision())
+def _first(batch: Decision | None, debts: Decision | None, plan: Decision | None) -> Decision:
+    """The first that does something; else what is waited for, debts of brokers that are down last."""
+    acting = (it for it in (batch, debts, plan) if it is not None and it.append is not None)
+    return next(acting, batch or plan or debts or Decision())
 
 
 def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:

@@ -29,8 +29,14 @@ def pay_debts(view: View) -> Decision | None:
         return Decision(Append(paid))
     due = tuple(debt for debt, it in found.items() if it is Standing.STANDS)
     if not due:
-        return None
+        return Decision(wait_for=_unreachable(owed)) if owed else None
     return Decision(Append(due, Configure(tuple(clearing(debt, view.seen) for debt in due))))
+
+
+def _unreachable(owed: list[Debt]) -> str:
+    first = owed[0]
+    what = f"{first.key} of {first.resource.kind} {first.resource.name}"
+    return f"{len(owed)} throttles of ours stay until they can be taken away, {what} first: it cannot be reached now"
 
 
 def work_on_plan(view: View) -> Decision | None:
@@ -128,7 +134,8 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
     if not pending:
         return None
     if not ready:
-        return Decision(wait_for="no new batch: what is left cannot be seen, or needs a broker that is down")
+        why = "cannot be seen, has replicas of before and after without moving, or needs a broker that is down"
+        return Decision(wait_for=f"no new batch: what is left, such as {pending[0].id}, {why}")
     targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
     moves_data = any(target.moves_data for target in targets)
     rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None

@@ -120,7 +120,7 @@ def _end_before(view: View, batch: Batch, target: Target) -> End | None:
     if target.id in view.state.acked or batch.state is BatchState.ACKED:
         # The list of reassignments is the controller's own, but replicas are told by brokers that may lag behind it.
         return End.BACK if view.state.idle_ms(target.id) >= view.policy.request_timeout_ms else None
-    return End.REFUSED if batch.sendings >= view.policy.max_sendings else None
+    return End.NOT_BEGUN if batch.sendings >= view.policy.max_sendings else None
 
 
 def _why_cancel(view: View, batch: Batch, plan: Plan, target: Target) -> str | None:

@@ -72,6 +72,7 @@ class End(StrEnum):
     REPLACED = "its topic was deleted and made anew"
     CHANGED = "someone else changed its replicas"
     REFUSED = "the controller refused"
+    NOT_BEGUN = "it was asked for again and again, and did not begin"
     SKIPPED = "a broker that it needs is down"
 
 

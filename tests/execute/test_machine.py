@@ -168,6 +168,9 @@ def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
     # Its own throttle is taken away when it is back, and not before.
     assert [(it[0].name, it[1]) for it in live.cluster.settings] == [("3", FOLLOWER_RATE)]
     assert [debt.resource.name for debt in live.journal.debts] == ["3"]
+    live.wait(60)
+    assert "1 throttles of ours stay until they can be taken away" in live.sentences()
+    assert f"{FOLLOWER_RATE} of broker 3 first: it cannot be reached now" in live.sentences()
     live.cluster = live.cluster._replace(up=frozenset({1, 2, 3}))
     live.wait(40)
     assert live.cluster.settings == ()
@@ -223,12 +226,14 @@ def test_what_others_move_is_named_and_waited_for():
         ),
         pytest.param(
             {"partitions": ()},
-            "no new batch: what is left cannot be seen, or needs a broker that is down",
+            "no new batch: what is left, such as t-0, cannot be seen, has replicas of before and after without moving, "
+            "or needs a broker that is down",
             id="a topic that cannot be seen",
         ),
         pytest.param(
             {"brokers": frozenset({1, 2})},
-            "no new batch: what is left cannot be seen, or needs a broker that is down",
+            "no new batch: what is left, such as t-0, cannot be seen, has replicas of before and after without moving, "
+            "or needs a broker that is down",
             id="a target that is down",
         ),
     ],
@@ -382,3 +387,15 @@ def test_what_it_was_too_late_to_send_was_not_asked_for_and_is_tried_until_it_is
     assert live.journal.batches[0].sendings == 1
     assert {debt.tries for debt in live.journal.debts} == {1}
     assert not live.alarms()
+
+
+def test_what_the_controller_takes_no_notice_of_is_not_said_to_be_refused():
+    def busy(cluster, asked):
+        if isinstance(asked, Alter):
+            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
+        return carried_out(cluster, asked)
+
+    live = Live(answer_as=busy)
+    live.wait(60)
+    assert live.kinds().count("Alter") == POLICY.max_sendings
+    assert live.finished == [Finish("p", PlanState.FAILED, "1: it was asked for again and again, and did not begin")]
