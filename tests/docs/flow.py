@@ -16,6 +16,7 @@ PIPELINE = (
     "pipeline/stream",
     "pipeline/jobs",
     "pipeline/commands",
+    "pipeline/report",
 )
 
 SECTIONS = (

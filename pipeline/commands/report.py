@@ -1,0 +1,67 @@
+"""``rackwise spark report``: what crosses racks, what it costs and what to do first, as Markdown, HTML and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.errors import BadInput
+from pipeline import options
+
+_FORMATS = ("md", "html", "csv")
+
+
+def command(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the report; it is made when it does not exist.")],
+    begin: Annotated[
+        str | None, typer.Option("--from", help="From this date or time on (ISO 8601, UTC unless it says otherwise).")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Up to, but without, this date or time.")] = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option("--cluster", help="Id of a cluster to report on; repeatable, else all.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="What to write: any of md, html and csv, with commas.")
+    ] = ",".join(_FORMATS),
+    master: options.Master = None,
+    conf: options.Conf = None,
+    root: options.Root = None,
+    table_format: options.TableFormat = None,
+    config: options.Config = None,
+    assign: options.Assign = None,
+) -> None:
+    """Write a report that begins with what to do first.
+
+    It tells costs by day and group, bytes from rack to rack, locality, warm-ups, restores, rebalances, racks that
+    changed, and how well was predicted.
+    """
+    formats = _formats(output)
+    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    with options.job("report", loaded) as job:
+        from pipeline.jobs.report import write_report
+        from pipeline.report.period import period_of
+
+        written = write_report(job.tables, period_of(begin, end, tuple(cluster or ())), out, formats)
+    print(written.first)
+    for file in written.files:
+        options.say(f"wrote {file}")
+
+
+def _formats(text: str) -> tuple[str, ...]:
+    """Raises BadInput for one that is not known."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    unknown = [part for part in found if part not in _FORMATS]
+    if unknown or not found:
+        raise BadInput(
+            f"--output {text!r} names {'nothing' if not found else unknown[0]!r}",
+            why=f"a report is written as {', '.join(_FORMATS)}",
+            todo="Write for example --output md,html.",
+        )
+    return found

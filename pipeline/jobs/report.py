@@ -1,0 +1,70 @@
+"""Writes a report of the tables into a folder: ``report.md``, ``report.html`` and one CSV per table.
+
+Files are written beside their place and moved there, so that a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from agent.errors import BadInput
+from pipeline.report.collect import collect
+from pipeline.report.compose import compose
+from pipeline.report.csvs import to_csvs
+from pipeline.report.document import Report
+from pipeline.report.html import to_html
+from pipeline.report.markdown import to_markdown
+from pipeline.report.period import Period
+from pipeline.schemas.gold import GOLD
+from pipeline.tables import Tables
+
+FORMATS = ("md", "html", "csv")
+
+
+class Written(NamedTuple):
+    """What was written."""
+
+    first: str
+    """The report's first line."""
+    files: tuple[Path, ...]
+
+
+def write_report(tables: Tables, period: Period, folder: Path, formats: tuple[str, ...] = FORMATS) -> Written:
+    """Writes the report in these formats. Raises BadInput where there is nothing to report on or no place to write."""
+    if not any(tables.exists(table) for table in GOLD):
+        raise BadInput(
+            f"there is no table of gold in {tables.root}",
+            why="nothing was worked out there yet, or the tables are somewhere else or in the other format",
+            todo="Run `rackwise spark refresh` first, or give --tables and --format.",
+        )
+    report = compose(collect(tables, period))
+    return Written(report.first, _write(folder, texts_of(report, formats)))
+
+
+def texts_of(report: Report, formats: tuple[str, ...]) -> dict[str, str]:
+    """File name -> text."""
+    texts: dict[str, str] = {}
+    if "md" in formats:
+        texts["report.md"] = to_markdown(report)
+    if "html" in formats:
+        texts["report.html"] = to_html(report)
+    if "csv" in formats:
+        texts |= to_csvs(report)
+    return texts
+
+
+def _write(folder: Path, texts: dict[str, str]) -> tuple[Path, ...]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            beside = folder / f".{name}.new"
+            beside.write_bytes(text.encode())
+            beside.replace(folder / name)
+    except OSError as error:
+        raise BadInput(
+            f"the report cannot be written to {folder}",
+            why=error.strerror or str(error),
+            todo="Give --out a folder that can be written to.",
+        ) from error
+    return tuple(folder / name for name in texts)

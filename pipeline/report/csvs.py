@@ -1,0 +1,44 @@
+"""A report's grids as CSV: raw values with their unit in the column's name; unknown is an empty field, never 0."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+from pipeline.report.document import Cell, Grid, Head, Report
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def to_csvs(report: Report) -> dict[str, str]:
+    """File name -> text, one for each section and one for the first line and the notes."""
+    files = {f"{section.name}.csv": to_csv(section.grid) for section in report.sections}
+    rows = [("first", report.first), ("about", report.about), *(("note", note) for note in report.notes)]
+    return {"summary.csv": _text([("what", "sentence"), *rows]), **files}
+
+
+def to_csv(grid: Grid) -> str:
+    """The grid with a head line, lines ending as RFC 4180 has them."""
+    return _text([tuple(map(_name, grid.heads)), *(tuple(map(_field, row)) for row in grid.rows)])
+
+
+def _name(head: Head) -> str:
+    words = re.sub(r"[^a-z0-9]+", "_", head.title.lower()).strip("_")
+    unit = head.unit.value
+    return words if not unit or unit == "count" else f"{words}_{unit}"
+
+
+def _field(value: Cell) -> str:
+    """A spreadsheet takes text that begins like a formula for one, and names come from anybody: such text is quoted."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    return repr(value) if isinstance(value, float) and value != int(value) else f"{value:.0f}"
+
+
+def _text(rows: list[tuple[str, ...]]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue()

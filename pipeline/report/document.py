@@ -1,0 +1,124 @@
+"""A report as a value, before anybody decides how it is written: a first line, sections with grids and plots, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+Cell = str | int | float | None
+"""A raw value. None is unknown."""
+
+
+class Unit(Enum):
+    """What a column's values are; says how they are written and, in CSV, how the column is called."""
+
+    TEXT = ""
+    COUNT = "count"
+    BYTES = "bytes"
+    BYTES_PER_S = "bytes_per_s"
+    USD = "usd"
+    USD_PER_DAY = "usd_per_day"
+    SHARE = "share"
+    SECONDS = "s"
+    RECORDS_PER_S = "records_per_s"
+
+
+class Head(NamedTuple):
+    """The head of a column."""
+
+    title: str
+    unit: Unit = Unit.TEXT
+    sign: bool = False
+    """Whether its values are changes, which are written with their sign."""
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values stand at the right."""
+        return self.unit is not Unit.TEXT
+
+
+class Grid(NamedTuple):
+    """A table: heads and rows of raw values."""
+
+    heads: tuple[Head, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+class Bars(NamedTuple):
+    """Bars that are made of parts: ``sizes[part][bar]``; None is unknown and leaves a mark of its own."""
+
+    bars: tuple[str, ...]
+    parts: tuple[str, ...]
+    sizes: tuple[tuple[float | None, ...], ...]
+    label: str
+    unit: Unit
+    upright: bool
+    hatched: frozenset[str] = frozenset()
+    """Parts of which something is not known."""
+
+
+class Heat(NamedTuple):
+    """A map of shares from 0 to 1: ``shares[row][column]``; None is unknown, and ``absent`` cells do not exist."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    shares: tuple[tuple[float | None, ...], ...]
+    absent: frozenset[tuple[int, int]]
+    label: str
+
+
+class Ranges(NamedTuple):
+    """Low, middle and high of each row."""
+
+    rows: tuple[str, ...]
+    values: tuple[tuple[float, float, float], ...]
+    label: str
+    unit: Unit
+
+
+class Scatter(NamedTuple):
+    """Predicted against measured, and the errors beside it."""
+
+    points: tuple[tuple[float, float], ...]
+    unit: Unit
+    errors: tuple[float, ...]
+    """Shares: +0.1 is a tenth more than was predicted."""
+
+
+Plot = Bars | Heat | Ranges | Scatter
+
+
+class Section(NamedTuple):
+    """One question of a report."""
+
+    name: str
+    """Its anchor, and the name of its CSV file."""
+    title: str
+    lead: str
+    """The answer in a sentence."""
+    grid: Grid
+    plot: Plot | None = None
+    """Never without rows in the grid."""
+    says: str = ""
+    """What the plot shows, for those who do not see it."""
+    notes: tuple[str, ...] = ()
+
+
+class Report(NamedTuple):
+    """The whole."""
+
+    title: str
+    first: str
+    """What to do first, with its figure."""
+    about: str
+    """Period, clusters, and how much of it is covered."""
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+    """What is missing from the figures, or that nothing is."""
+
+
+def grid_of(heads: Sequence[Head], rows: Sequence[Sequence[Cell]], drop: Callable[[Head], bool]) -> Grid:
+    """A grid without the columns that are to be dropped."""
+    kept = [index for index, head in enumerate(heads) if not drop(head)]
+    return Grid(tuple(heads[index] for index in kept), tuple(tuple(row[index] for index in kept) for row in rows))

@@ -1,0 +1,236 @@
+"""What a report rests on: a few hundred rows, added up in Spark and collected. Unknown is None, never 0.
+
+Rows of one kind have a fixed order, so that equal tables give equal reports.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Cost(NamedTuple):
+    """What one reader group, or one path other than reading, sent across racks on one day."""
+
+    cluster: str
+    day: str
+    path: str
+    group: str
+    """Empty for the paths that no group is the cause of, and for all groups but the dearest, which are a path here."""
+    cross_bytes: float | None
+    unknown_bytes: float | None
+    """Bytes of which nobody knows whether they crossed."""
+    usd: float | None
+    unpriced_bytes: float | None
+    """Part of cross_bytes whose pair of racks has no price."""
+    sizeless: int
+    """Rows of the ledger whose bytes are unknown."""
+
+
+class Pair(NamedTuple):
+    """Bytes of one path from rack to rack over the whole period."""
+
+    cluster: str
+    path: str
+    source_rack: str
+    target_rack: str
+    zone: str
+    bytes: float | None
+    unavoidable_bytes: float | None
+    usd: float | None
+    price_date: str | None
+    """The latest price date that was applied."""
+    why_unknown: str | None
+    sizeless: int
+
+
+class Coverage(NamedTuple):
+    """How much of the period looks cover."""
+
+    cluster: str
+    first_ms: int
+    """Begin of the first hour with looks."""
+    last_ms: int
+    """Begin of the last one."""
+    hours: int
+    """Hours with looks."""
+    seconds: float
+    """Seconds that looks cover."""
+    thin_hours: int
+    """Hours in between of which less than nine tenths are covered."""
+
+
+class Near(NamedTuple):
+    """How local the readers of a group in one rack are."""
+
+    cluster: str
+    group: str
+    rack: str
+    local: float | None
+    total: float | None
+    unknown: float | None
+    local_bytes: float | None
+    total_bytes: float | None
+
+
+class Warmups(NamedTuple):
+    """Warm-ups of an application with one outcome."""
+
+    cluster: str
+    group: str
+    outcome: str
+    number: int
+    low_s: float | None
+    median_s: float | None
+    high_s: float | None
+    waited_s: float | None
+    """Median wait from ready to promoted."""
+    stalled_share: float | None
+    """Share of their time in which the lag did not shrink."""
+
+
+class Restore(NamedTuple):
+    """How fast one store restores, records per second."""
+
+    cluster: str
+    group: str
+    subtopology: int
+    samples: int
+    low: float | None
+    median: float | None
+    high: float | None
+    stalled_share: float | None
+    stalls_when: str | None
+
+
+class Rebalances(NamedTuple):
+    """Rebalances of a group with one cause."""
+
+    cluster: str
+    group: str
+    cause: str
+    number: int
+    median_s: float | None
+    longest_s: float | None
+    moved: int | None
+    """Partitions that changed their reader, where it could be seen."""
+    unseen: int
+    """Rebalances whose moves were hidden."""
+
+
+class Drift(NamedTuple):
+    """One change of racks."""
+
+    cluster: str
+    subject: str
+    partition: int | None
+    began_ms: int
+    ended_ms: int | None
+    lasted_s: float | None
+    before: tuple[str, ...] | None
+    after: tuple[str, ...] | None
+    shares_rack: bool | None
+    cause: str | None
+
+
+class Outcome(NamedTuple):
+    """A proposal that was acted on: predicted and measured."""
+
+    cluster: str
+    proposal: str
+    kind: str
+    reason: str | None
+    subject: str | None
+    state: str
+    predicted_moves: int | None
+    measured_moves: int | None
+    predicted_move_bytes: float | None
+    measured_move_bytes: float | None
+    predicted_seconds: float | None
+    measured_seconds: float | None
+    predicted_bytes_per_s: float | None
+    measured_bytes_per_s: float | None
+    predicted_usd_per_day: float | None
+    measured_usd_per_day: float | None
+    error_share: float | None
+
+
+class Errors(NamedTuple):
+    """(measured - predicted) / predicted of one quantity over all proposals that tell both."""
+
+    quantity: str
+    number: int
+    low: float
+    """Tenth percentile."""
+    median: float
+    high: float
+    """Ninetieth percentile."""
+    worst: float
+    """The largest error, with its sign."""
+
+
+class Standing(NamedTuple):
+    """A proposal that stands, with what its subject costs now."""
+
+    cluster: str
+    proposal: str
+    kind: str
+    reason: str | None
+    subject: str | None
+    created_ms: int | None
+    moves: int | None
+    move_bytes: float | None
+    seconds: float | None
+    before_bytes_per_s: float | None
+    after_bytes_per_s: float | None
+    gain_usd_per_day: float | None
+    cross_bytes: float | None
+    """What the subject sent across racks in the period: what a group read, or all that has to do with a topic."""
+    avoidable_bytes: float | None
+    unknown_bytes: float | None
+    usd: float | None
+
+
+class Problem(NamedTuple):
+    """Something that was counted and is missing from the figures."""
+
+    what: str
+    """``look``, ``record``: what could not be used."""
+    why: str
+    number: int
+
+
+class Facts(NamedTuple):
+    """Everything that a report says."""
+
+    from_ms: int | None
+    """Begin of the period that was asked for; None for everything there is."""
+    to_ms: int | None
+    coverage: tuple[Coverage, ...]
+    costs: tuple[Cost, ...]
+    pairs: tuple[Pair, ...]
+    near: tuple[Near, ...]
+    warmups: tuple[Warmups, ...]
+    restores: tuple[Restore, ...]
+    rebalances: tuple[Rebalances, ...]
+    drifts: tuple[Drift, ...]
+    outcomes: tuple[Outcome, ...]
+    errors: tuple[Errors, ...]
+    standing: tuple[Standing, ...]
+    problems: tuple[Problem, ...]
+    looks: int | None
+    """Complete looks in the period; None when the table of looks is not there."""
+    left_out: tuple[tuple[str, int], ...]
+    """Title of a section -> rows that were left out because there were too many, sections with any."""
+    absent: tuple[str, ...]
+    """Tables that do not exist yet, sorted."""
+
+    @property
+    def several(self) -> bool:
+        """Whether the report is about more than one cluster, so that each row must say which."""
+        told = [row.cluster for row in self.coverage] + [row.cluster for row in self.standing]
+        return len({*told, *(row.cluster for row in self.pairs)}) > 1
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that looks cover, over all clusters."""
+        return sum(row.seconds for row in self.coverage)

@@ -1,0 +1,146 @@
+"""What to do first, with its figure: the sentence that a report begins with.
+
+The order of priorities: what saves most dollars a day, then what is dearest now, then what moves most bytes, then what
+cannot be told because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
+nothing is proposed about it, or that nothing can be told at all.
+"""
+
+from __future__ import annotations
+
+from agent.propose.proposal import ProposalReason
+from pipeline.report import words
+from pipeline.report.facts import Facts, Standing
+from pipeline.report.summaries import CONSUME
+
+_TODO = {
+    ProposalReason.MEND_RACK_SPREAD: "Move replicas of {}, so that no rack holds more copies than it must",
+    ProposalReason.LEADERS_TO_READERS: "Give {} leaders in the racks of its readers",
+    ProposalReason.LEADERS_EVEN: "Spread the preferred leaders of {} evenly over the racks",
+    ProposalReason.WARMUP_PROMOTABLE: "Rebalance {} once, its warm-ups have caught up",
+    ProposalReason.REBALANCE_IMPROVES: "Rebalance {} once",
+    ProposalReason.SET_CLIENT_RACK: "Set client.rack for {}",
+    ProposalReason.SET_BROKER_RACK: "Set broker.rack of {}",
+    ProposalReason.SET_SELECTOR: "Set replica.selector.class of {}, so that reads are served from the nearest replica",
+    ProposalReason.CHANGE_ASSIGNOR: "Change the assignor of {} to one that looks at racks",
+    ProposalReason.SET_STRATEGY: "Set rack.aware.assignment.strategy of {}",
+    ProposalReason.SET_STANDBYS: "Spread the standbys of {} over the racks",
+    ProposalReason.UPGRADE_CLIENT: "Upgrade the clients of {}, they are too old to send their rack",
+    ProposalReason.REMOVE_THROTTLE: "Remove the throttle that was left behind on {}",
+}
+_HOUR, _DAY = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY
+
+
+class Pace:
+    """Amounts of the period, scaled to an hour or a day by the seconds that looks cover."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._seconds = {row.cluster: row.seconds for row in facts.coverage}
+
+    def over(self, amount: float | None, cluster: str, seconds: float) -> float | None:
+        """The amount in that many seconds; None when it, or what the looks cover, is unknown."""
+        covered = self._seconds.get(cluster)
+        return None if amount is None or not covered else amount * seconds / covered
+
+    def volume(self, size_bytes: float | None, cluster: str) -> str:
+        """``1.9 GB/h``; without a pace the amount alone."""
+        rate = self.over(size_bytes, cluster, _HOUR)
+        return words.volume(size_bytes) if rate is None else words.volume(rate) + "/h"
+
+
+def first_line(facts: Facts) -> str:
+    """One sentence."""
+    pace = Pace(facts)
+    ranked = by_worth(facts)
+    if ranked:
+        return f"{todo(ranked[0])}: {worth(ranked[0], pace)}."
+    dearest = _dearest(facts)
+    if dearest is not None:
+        cluster, what, size, usd = dearest
+        cost = _a_day(usd, cluster, pace)
+        return f"Nothing is proposed now; {what} crosses racks most: {pace.volume(size, cluster)}{cost}."
+    if not facts.pairs and not facts.coverage:
+        return "Nothing can be told yet: the tables hold no traffic of this period."
+    if any(row.zone == "UNKNOWN" for row in facts.pairs):
+        return "Tell where clients and brokers stand first: of no byte is it known whether it crosses racks."
+    return "Nothing to do: nothing that can be told crosses racks, and no proposal stands."
+
+
+def by_worth(facts: Facts) -> tuple[Standing, ...]:
+    """The proposals that stand, what is worth most first."""
+    pace = Pace(facts)
+
+    def key(row: Standing) -> tuple[float, float, float, float, str, str, str]:
+        usd = pace.over(row.usd, row.cluster, _DAY)
+        spared = (row.before_bytes_per_s or 0.0) - (row.after_bytes_per_s or 0.0)
+        hourly = pace.over(row.avoidable_bytes, row.cluster, _HOUR)
+        return (
+            -(row.gain_usd_per_day if row.gain_usd_per_day is not None else _possible(row, usd)),
+            -max(spared, 0.0) if row.after_bytes_per_s is not None else 0.0,
+            -(hourly or 0.0),
+            -(row.unknown_bytes or 0.0),
+            row.kind,
+            row.subject or "",
+            row.proposal,
+        )
+
+    return tuple(sorted(facts.standing, key=key))
+
+
+def todo(row: Standing) -> str:
+    """What the proposal asks for, as an order."""
+    subject = subject_of(row.subject)
+    reason = (row.reason or "").upper()
+    if reason in ProposalReason.__members__:
+        return _TODO[ProposalReason[reason]].format(subject)
+    return f"Look at proposal {row.proposal} about {subject}"
+
+
+def worth(row: Standing, pace: Pace) -> str:
+    """What it is about in figures: what crosses racks now, what that costs, what is saved."""
+    parts: list[str] = []
+    if row.cross_bytes:
+        now = f"{pace.volume(row.cross_bytes, row.cluster)} cross racks{_a_day(row.usd, row.cluster, pace)}"
+        parts.append(now)
+    if row.unknown_bytes:
+        parts.append(f"of {pace.volume(row.unknown_bytes, row.cluster)} nobody can tell whether they cross racks")
+    if row.gain_usd_per_day:
+        parts.append(f"predicted to change the bill by {words.money(-row.gain_usd_per_day, sign=True)} a day")
+    elif row.before_bytes_per_s is not None and row.after_bytes_per_s is not None:
+        change = row.after_bytes_per_s - row.before_bytes_per_s
+        if change:
+            parts.append(f"predicted to change what crosses racks by {words.per_second(change, sign=True)}")
+    return ", ".join(parts) or "its bytes are not known yet"
+
+
+def subject_of(subject: str | None) -> str:
+    """``group/billing`` as people say it."""
+    kind, _, name = (subject or "").partition("/")
+    return f"{kind} {words.short(name)}" if name else "the cluster"
+
+
+def _possible(row: Standing, usd_per_day: float | None) -> float:
+    """The part of its subject's bill that a placement could avoid: an upper bound where nobody predicted."""
+    if usd_per_day is None or not row.cross_bytes or row.avoidable_bytes is None:
+        return 0.0
+    return usd_per_day * row.avoidable_bytes / row.cross_bytes
+
+
+def _a_day(usd: float | None, cluster: str, pace: Pace) -> str:
+    if usd is None:
+        return ", without a known price"
+    daily = pace.over(usd, cluster, _DAY)
+    return f", {words.money(usd)} in the period" if daily is None else f", about {words.money(daily)} a day"
+
+
+def _dearest(facts: Facts) -> tuple[str, str, float, float | None] | None:
+    """(cluster, what, bytes, dollars) of the group, or else the path, that sends most across racks."""
+    sizes: dict[tuple[str, str], float] = {}
+    prices: dict[tuple[str, str], float | None] = {}
+    for row in facts.costs:
+        what = f"what group {words.short(row.group)} reads" if row.path == CONSUME else f"path {row.path}"
+        key = row.cluster, what
+        sizes[key] = sizes.get(key, 0.0) + (row.cross_bytes or 0.0)
+        known = prices.get(key, 0.0)
+        prices[key] = None if row.usd is None or known is None else known + row.usd
+    best = max(sizes, key=lambda key: (prices[key] or 0.0, sizes[key], key), default=None)
+    return None if best is None or not sizes[best] else (*best, sizes[best], prices[best])

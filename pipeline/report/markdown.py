@@ -1,0 +1,60 @@
+"""A report as Markdown: what to do first is its first line."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.report.cells import written
+from pipeline.report.document import Grid, Report, Section
+
+_MOST_ROWS = 40
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
+
+
+def to_markdown(report: Report) -> str:
+    """The whole text, ending with a newline."""
+    lines = [
+        f"**{escaped(report.first)}**",
+        "",
+        f"# {report.title}",
+        "",
+        escaped(report.about),
+        *(line for section in report.sections for line in _section(section)),
+        "",
+        "## What is missing from these figures",
+        "",
+        *(f"- {escaped(note)}" for note in report.notes),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    """Text that nothing in it makes anything but text."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def _section(section: Section) -> list[str]:
+    return [
+        "",
+        f"## {section.title}",
+        "",
+        escaped(section.lead),
+        *(["", *_grid(section.grid)] if section.grid.rows else []),
+        *(
+            ["", f"{len(section.grid.rows) - _MOST_ROWS:,} more rows are in {section.name}.csv and in the HTML."]
+            if len(section.grid.rows) > _MOST_ROWS
+            else []
+        ),
+    ]
+
+
+def _grid(grid: Grid) -> list[str]:
+    return [
+        "| " + " | ".join(head.title for head in grid.heads) + " |",
+        "|" + "|".join("---:" if head.numeric else "---" for head in grid.heads) + "|",
+        *(
+            "| " + " | ".join(escaped(written(*cell)) for cell in zip(grid.heads, row, strict=True)) + " |"
+            for row in grid.rows[:_MOST_ROWS]
+        ),
+    ]

@@ -1,0 +1,131 @@
+"""Honest notes: what is missing from the figures, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.propose.words import counted
+from pipeline.report import words
+from pipeline.report.facts import Coverage, Facts
+from pipeline.report.period import minute_of
+from pipeline.report.summaries import HOUR_MS
+
+
+def notes(facts: Facts) -> tuple[str, ...]:
+    """Sentences; where a kind of thing could be missing and is not, that is said too."""
+    return (
+        *_absent(facts),
+        *_gaps(facts),
+        *_looks(facts),
+        *_unknown(facts),
+        *_prices(facts),
+        *_sizes(facts),
+        *_records(facts),
+        *(
+            f"Section {title}: {counted(left, 'more row')} left out, so that the report stays readable."
+            for title, left in facts.left_out
+        ),
+    )
+
+
+def about(facts: Facts) -> str:
+    """Period, clusters, and how much of it is covered."""
+    if not facts.coverage:
+        return "No look of this period tells of any traffic."
+    first = min(row.first_ms for row in facts.coverage)
+    last = max(row.last_ms for row in facts.coverage) + HOUR_MS
+    clusters = ", ".join(words.short(row.cluster) for row in facts.coverage)
+    return (
+        f"Hours from {minute_of(first)} to {minute_of(last)} UTC, of which looks cover "
+        f"{words.duration(facts.seconds)}; {counted(len(facts.coverage), 'cluster')}: {clusters}. "
+        "Amounts per hour and day are those of the time covered, at that pace."
+    )
+
+
+def _absent(facts: Facts) -> Iterator[str]:
+    if facts.absent:
+        yield (
+            f"These tables do not exist yet, so nothing is told of them: {', '.join(facts.absent)}. "
+            "They appear with the first refresh that has something to write."
+        )
+
+
+def _gaps(facts: Facts) -> Iterator[str]:
+    if not facts.coverage:
+        return
+    found = [(row, _missing_hours(row)) for row in facts.coverage]
+    for row, missing in found:
+        if missing or row.thin_hours:
+            yield (
+                f"Gaps in cluster {words.short(row.cluster)}: {counted(missing, 'hour')} without any look and "
+                f"{counted(row.thin_hours, 'hour')} covered by less than nine tenths, out of {row.hours + missing:,}; "
+                "nothing is made up for them."
+            )
+    if not any(missing or row.thin_hours for row, missing in found):
+        yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
+
+
+def _missing_hours(row: Coverage) -> int:
+    return (row.last_ms - row.first_ms) // HOUR_MS + 1 - row.hours
+
+
+def _looks(facts: Facts) -> Iterator[str]:
+    unusable = [problem for problem in facts.problems if problem.what == "look"]
+    if facts.looks is None:
+        yield "How many looks arrived whole is not known: there is no table of looks."
+    elif unusable:
+        lost = sum(problem.number for problem in unusable)
+        reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unusable[:5])
+        yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({reasons})."
+    else:
+        yield f"All {facts.looks:,} looks of the period arrived whole."
+
+
+def _unknown(facts: Facts) -> Iterator[str]:
+    sizes: dict[tuple[str, str], float] = {}
+    for row in facts.pairs:
+        if row.zone == "UNKNOWN":
+            key = row.path, row.why_unknown or "nobody told why"
+            sizes[key] = sizes.get(key, 0.0) + (row.bytes or 0.0)
+    for (path, why), size in sorted(sizes.items()):
+        yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({words.shown(why)})."
+    if facts.pairs and not sizes:
+        yield "Of every byte in the ledger both racks are known."
+
+
+def _size(size: float) -> str:
+    return words.volume(size) if size else "an unknown number of bytes"
+
+
+def _prices(facts: Facts) -> Iterator[str]:
+    pairs = sorted(
+        {(row.source_rack, row.target_rack) for row in facts.pairs if row.zone == "CROSS_ZONE" and row.usd is None}
+    )
+    if pairs:
+        named = ", ".join(f"{words.short(source)} to {words.short(target)}" for source, target in pairs[:10])
+        more = f" and {len(pairs) - 10} more" if len(pairs) > 10 else ""
+        without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
+        yield (
+            f"No price is known for every hour of these pairs of racks: {named}{more}; "
+            f"{words.volume(without)} are in no sum of dollars."
+        )
+    elif any(row.zone == "CROSS_ZONE" for row in facts.pairs):
+        dates = sorted({row.price_date for row in facts.pairs if row.price_date})
+        yield f"Every pair of racks has a price{', the latest of ' + dates[-1] if dates else ''}."
+
+
+def _sizes(facts: Facts) -> Iterator[str]:
+    rows = sum(row.sizeless for row in facts.pairs)
+    if rows:
+        yield (
+            f"Bytes are unknown in {counted(rows, 'row')} of the ledger, because the size of records is; "
+            "they are in no sum."
+        )
+
+
+def _records(facts: Facts) -> Iterator[str]:
+    unread = [problem for problem in facts.problems if problem.what == "record"]
+    if unread:
+        reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unread[:5])
+        total = sum(problem.number for problem in unread)
+        yield f"{counted(total, 'record')} could not be read and are in quarantine, of all clusters ({reasons})."

@@ -1,0 +1,86 @@
+"""Which stretch of time and which clusters a report is about, and which rows of a table belong to it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from agent.errors import BadInput
+
+
+class Period(NamedTuple):
+    """From the first moment on, up to but without the last one."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    clusters: tuple[str, ...] = ()
+    """Empty for all of them."""
+
+
+def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()) -> Period:
+    """The period between two dates or times as people write them. Raises BadInput."""
+    found = Period(_moment("--from", begin), _moment("--to", end), clusters)
+    if found.from_ms is not None and found.to_ms is not None and found.from_ms >= found.to_ms:
+        raise BadInput(
+            f"--from {begin} is not before --to {end}",
+            why="the report would be about no time at all",
+            todo="Give a later --to.",
+        )
+    return found
+
+
+def within(frame: DataFrame, period: Period, moment: str) -> DataFrame:
+    """Rows of the clusters whose moment lies in the period."""
+    return of_clusters(frame, period).where(_in(F.col(moment), period))
+
+
+def touching(frame: DataFrame, period: Period, begin: str, end: str) -> DataFrame:
+    """Rows of the clusters whose stretch of time touches the period; one without an end still lasts."""
+    found = of_clusters(frame, period)
+    if period.to_ms is not None:
+        found = found.where(F.col(begin) < period.to_ms)
+    if period.from_ms is not None:
+        found = found.where(F.col(end).isNull() | (F.col(end) >= period.from_ms))
+    return found
+
+
+def of_clusters(frame: DataFrame, period: Period) -> DataFrame:
+    """Rows of the clusters that were asked for."""
+    return frame.where(F.col("cluster").isin(*period.clusters)) if period.clusters else frame
+
+
+def day_of(moment_ms: int) -> str:
+    """``2026-11-21``, in UTC."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def minute_of(moment_ms: int) -> str:
+    """``2026-11-21 18:47``, in UTC."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _in(moment: Column, period: Period) -> Column:
+    inside = F.lit(True)  # noqa: FBT003 (the literal of a column)
+    if period.from_ms is not None:
+        inside = inside & (moment >= period.from_ms)
+    if period.to_ms is not None:
+        inside = inside & (moment < period.to_ms)
+    return inside
+
+
+def _moment(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise BadInput(
+            f"{option} {text!r} is no date",
+            why="it is read as ISO 8601",
+            todo="Write it as 2026-11-21 or 2026-11-21T18:00Z.",
+        ) from None
+    # A time without an offset is UTC, as the hours of the tables are.
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

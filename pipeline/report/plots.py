@@ -1,0 +1,234 @@
+"""Draws a plot as SVG with matplotlib. Equal plots give equal bytes: fixed salt, no date, no state of pyplot's.
+
+Colours are those of Okabe and Ito and of cividis, which hold for the colour-blind; what is unknown is hatched and never
+drawn as 0. Text stays text, so that it can be searched and read aloud.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import warnings
+from typing import Any, assert_never
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from pipeline.report import words
+from pipeline.report.document import Bars, Heat, Plot, Ranges, Scatter, Unit
+
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
+_PATTERNS = ("", "//", "..", "xx", "\\\\", "++")
+_UNKNOWN_FACE, _INK = "#eeeeee", "#222222"
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "rackwise",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "hatch.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#777777",
+    # A name may hold a dollar sign, and is no formula.
+    "text.parse_math": False,
+    "axes.unicode_minus": True,
+    "path.simplify": False,
+}
+_WIDTH = 7.6
+_ROW = 0.28
+_NO_DATE: dict[str, Any] = {"Date": None, "Creator": None, "Format": None, "Type": None}
+_MARK = re.compile(r'(\bid="|\bhref="#|url\(#)')
+
+
+def to_svg(plot: Plot, name: str) -> str:
+    """An ``svg`` element for a page of HTML; ``name`` sets its ids apart from those of other plots on the page."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # Widths are measured in a font that lacks the glyphs of some scripts; the reader's browser has them.
+        warnings.simplefilter("ignore", UserWarning)
+        logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
+        figure = Figure(layout="constrained")
+        FigureCanvasSVG(figure)
+        _draw(figure, plot)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata=_NO_DATE)
+    return _embedded(out.getvalue(), name)
+
+
+def _draw(figure: Figure, plot: Plot) -> None:
+    match plot:
+        case Bars():
+            _bars(figure, plot)
+        case Heat():
+            _heat(figure, plot)
+        case Ranges():
+            _ranges(figure, plot)
+        case Scatter():
+            _scatter(figure, plot)
+        case _:
+            assert_never(plot)
+
+
+def _bars(figure: Figure, plot: Bars) -> None:
+    height = 3.4 if plot.upright else 1.1 + _ROW * (len(plot.bars) + 0.45 * len(plot.parts))
+    figure.set_size_inches(_WIDTH, max(height, 0.22 * len(plot.parts) + 1.0) if plot.upright else height)
+    axes = figure.add_subplot()
+    ends = [0.0] * len(plot.bars)
+    places = list(range(len(plot.bars)))
+    for number, (part, sizes) in enumerate(zip(plot.parts, plot.sizes, strict=True)):
+        lengths = [size or 0.0 for size in sizes]
+        look: dict[str, Any] = {"label": part, **_look(number, hatched=part in plot.hatched)}
+        if plot.upright:
+            axes.bar(places, lengths, 0.7, bottom=ends, **look)
+        else:
+            axes.barh(places, lengths, 0.7, left=ends, **look)
+        ends = [end + length for end, length in zip(ends, lengths, strict=True)]
+    unknown = [at for at in places if any(sizes[at] is None for sizes in plot.sizes)]
+    for at in unknown:
+        spot = (at, ends[at]) if plot.upright else (ends[at], at)
+        axes.annotate(
+            "+ unknown", spot, xytext=(0, 3) if plot.upright else (3, -3), textcoords="offset points", fontsize=8
+        )
+    if plot.upright:
+        axes.set_xticks(places, plot.bars, rotation=0 if len(places) < 9 else 60)
+        axes.set_xlim(-0.6, max(len(places), 5) - 0.4)
+        _values(axes, plot.unit, plot.label, upright=True)
+    else:
+        axes.set_yticks(places, plot.bars)
+        axes.invert_yaxis()
+        _values(axes, plot.unit, plot.label, upright=False)
+    if plot.upright:
+        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
+    else:
+        figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=2)
+
+
+def _look(number: int, *, hatched: bool) -> dict[str, Any]:
+    """Colours come round, so that patterns tell the later parts from the earlier ones."""
+    if hatched:
+        return {"facecolor": _UNKNOWN_FACE, "hatch": "////", "edgecolor": "#888888", "linewidth": 0.5}
+    return {
+        "facecolor": _COLOURS[number % len(_COLOURS)],
+        "hatch": _PATTERNS[(number // len(_COLOURS)) % len(_PATTERNS)],
+        "edgecolor": "white",
+        "linewidth": 0.5,
+    }
+
+
+def _heat(figure: Figure, plot: Heat) -> None:
+    figure.set_size_inches(max(4.2, min(_WIDTH, 3.2 + 0.9 * len(plot.columns))), 1.2 + _ROW * len(plot.rows))
+    axes = figure.add_subplot()
+    colours = mpl.colormaps["cividis"]
+    for i, shares in enumerate(plot.shares):
+        for j, share in enumerate(shares):
+            if (i, j) in plot.absent:
+                continue
+            cell: dict[str, Any] = (
+                {"facecolor": _UNKNOWN_FACE, "edgecolor": "#888888", "hatch": "////"}
+                if share is None
+                else {"facecolor": colours(share), "edgecolor": "white"}
+            )
+            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, linewidth=0.8, **cell))
+            ink = "white" if share is not None and share < 0.5 else _INK
+            axes.text(
+                j, i, "?" if share is None else words.share(share), ha="center", va="center", color=ink, fontsize=8
+            )
+    axes.set_xlim(-0.5, len(plot.columns) - 0.5)
+    axes.set_ylim(len(plot.rows) - 0.5, -0.5)
+    axes.set_xticks(range(len(plot.columns)), plot.columns)
+    axes.set_yticks(range(len(plot.rows)), plot.rows)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    keys = [
+        Patch(facecolor=colours(0.0), label="0 % within the rack"),
+        Patch(facecolor=colours(0.5), label="50 %"),
+        Patch(facecolor=colours(1.0), label="100 %"),
+        Patch(facecolor=_UNKNOWN_FACE, edgecolor="#888888", hatch="////", label="? unknown"),
+    ]
+    figure.legend(handles=keys, loc="outside lower center", frameon=False, fontsize=8, ncols=4)
+
+
+def _ranges(figure: Figure, plot: Ranges) -> None:
+    figure.set_size_inches(_WIDTH, 1.1 + _ROW * len(plot.rows))
+    axes = figure.add_subplot()
+    for at, (low, middle, high) in enumerate(plot.values):
+        axes.plot([low, high], [at, at], color=_COLOURS[0], linewidth=3, alpha=0.55, solid_capstyle="butt")
+        axes.plot([low, high], [at, at], "|", color=_COLOURS[0], markersize=9)
+        axes.plot([middle], [at], "o", color=_COLOURS[5], markersize=6)
+    axes.set_yticks(range(len(plot.rows)), plot.rows)
+    axes.set_ylim(len(plot.rows) - 0.5, -0.5)
+    axes.set_xlim(left=0)
+    axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    _values(axes, plot.unit, plot.label, upright=False)
+
+
+def _scatter(figure: Figure, plot: Scatter) -> None:
+    figure.set_size_inches(_WIDTH, 3.3)
+    left, right = figure.subplots(1, 2)
+    most = max(1.0, *(max(point) for point in plot.points)) * 1.08
+    left.plot([0, most], [0, most], color="#888888", linewidth=1, linestyle="--", label="as predicted")
+    left.plot(
+        [point[0] for point in plot.points],
+        [point[1] for point in plot.points],
+        "o",
+        color=_COLOURS[0],
+        markeredgecolor="white",
+    )
+    left.set_xlim(0, most)
+    left.set_ylim(0, most)
+    form = FuncFormatter(lambda value, _: _short_value(value, plot.unit))
+    left.xaxis.set_major_formatter(form)
+    left.yaxis.set_major_formatter(form)
+    left.xaxis.set_major_locator(MaxNLocator(4))
+    left.set_xlabel("predicted")
+    left.set_ylabel("measured")
+    left.legend(frameon=False, fontsize=8, loc="upper left")
+    # Ten bins, an even number around no error, so that it is seen at once which way predictions lean.
+    edge = max(0.1, *(abs(error) for error in plot.errors)) if plot.errors else 0.1
+    right.hist(plot.errors, bins=10, range=(-edge, edge), color=_COLOURS[1], edgecolor="white")
+    right.axvline(0, color="#888888", linewidth=1, linestyle="--")
+    right.yaxis.set_major_locator(MaxNLocator(integer=True))
+    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.share(value, sign=True)))
+    right.xaxis.set_major_locator(MaxNLocator(4))
+    right.set_xlabel("error: (measured \N{MINUS SIGN} predicted) / predicted")
+    right.set_ylabel("proposals")
+
+
+def _values(axes: Axes, unit: Unit, label: str, *, upright: bool) -> None:
+    axis = axes.yaxis if upright else axes.xaxis
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _short_value(value, unit)))
+    axis.set_major_locator(MaxNLocator(6, integer=unit is Unit.COUNT))
+    (axes.set_ylabel if upright else axes.set_xlabel)(label)
+
+
+def _short_value(value: float, unit: Unit) -> str:
+    match unit:
+        case Unit.USD:
+            return words.money(value)
+        case Unit.BYTES:
+            return words.volume(value)
+        case Unit.BYTES_PER_S:
+            return words.per_second(value)
+        case Unit.SECONDS:
+            return words.duration(value) if value else "0 s"
+        case Unit.RECORDS_PER_S:
+            return words.number(value, "records/s")
+        case _:
+            return words.number(value)
+
+
+def _embedded(document: str, name: str) -> str:
+    """The ``svg`` element alone; ids would otherwise be the same in every plot of the page."""
+    element = document[document.index("<svg") :].rstrip()
+    element = re.sub(r"<metadata>.*?</metadata>\s*", "", element, flags=re.DOTALL)
+    # A rule for every element would hold for the whole page; each path says for itself how it is drawn.
+    element = re.sub(r'<style type="text/css">.*?</style>', "", element, flags=re.DOTALL)
+    return _MARK.sub(lambda found: f"{found[1]}{name}-", element)

@@ -1,0 +1,276 @@
+"""Sections about money and bytes: cost per day, the ledger by path and pair of racks, locality."""
+
+from __future__ import annotations
+
+from pipeline.report import words
+from pipeline.report.document import Bars, Cell, Grid, Head, Heat, Section, Unit, grid_of
+from pipeline.report.facts import Cost, Facts, Near, Pair
+from pipeline.report.first import Pace
+from pipeline.report.summaries import CONSUME
+
+CLUSTER = Head("cluster")
+_CROSS, _SAME, _UNKNOWN = "CROSS_ZONE", "SAME_ZONE", "UNKNOWN"
+_NOBODY = "rack unknown"
+
+
+def grid(facts: Facts, heads: tuple[Head, ...], rows: list[tuple[Cell, ...]]) -> Grid:
+    """A grid that names clusters only where there are several."""
+    return grid_of(heads, rows, drop=lambda head: head is CLUSTER and not facts.several)
+
+
+def labelled(facts: Facts, cluster: str, name: str) -> str:
+    """A name for a plot; the cluster is named only where there are several."""
+    return f"{words.short(name, 28)} @ {words.short(cluster, 8)}" if facts.several else words.short(name, 32)
+
+
+def cost_section(facts: Facts) -> Section:
+    """What crossed racks on each day, by group and by the paths that no group is the cause of."""
+    heads = (
+        CLUSTER,
+        Head("day (UTC)"),
+        Head("group or path"),
+        Head("price", Unit.USD),
+        Head("crossed racks", Unit.BYTES),
+        Head("of it without a price", Unit.BYTES),
+        Head("crossed or not: unknown", Unit.BYTES),
+        Head("rows of unknown size", Unit.COUNT),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.cluster,
+            row.day,
+            _part(row),
+            row.usd,
+            row.cross_bytes,
+            row.unpriced_bytes,
+            row.unknown_bytes,
+            row.sizeless,
+        )
+        for row in facts.costs
+    ]
+    return Section(
+        name="cost",
+        title="Cost per day by group",
+        lead=_cost_lead(facts),
+        grid=grid(facts, heads, rows),
+        plot=_cost_bars(facts),
+        says="What crossed racks on each day, stacked by group and path.",
+    )
+
+
+def _cost_lead(facts: Facts) -> str:
+    if not facts.costs:
+        return "The ledger holds nothing of this period."
+    usd = [row.usd for row in facts.costs if row.usd is not None]
+    size = sum(row.cross_bytes or 0.0 for row in facts.costs)
+    bill = f"cost {words.money(sum(usd))}" if usd else "have no known price"
+    text = f"{words.volume(size)} crossed racks in this period and {bill}"
+    daily = [Pace(facts).over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs]
+    known = [amount for amount in daily if amount is not None]
+    if usd and known:
+        text += f", which is {words.money(sum(known))} a day at this pace"
+    without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
+    return text + (f"; {words.volume(without)} of it have no price." if without and usd else ".")
+
+
+def _cost_bars(facts: Facts) -> Bars | None:
+    """In dollars; in bytes where nothing has a price."""
+    if not facts.costs:
+        return None
+    priced = any(row.usd for row in facts.costs)
+    days = tuple(sorted({row.day for row in facts.costs}))
+    totals: dict[str, float] = {}
+    sizes: dict[tuple[str, str], float | None] = {}
+    for row in facts.costs:
+        part = _part_label(facts, row)
+        amount = row.usd if priced else row.cross_bytes
+        totals[part] = totals.get(part, 0.0) + (amount or 0.0)
+        known = sizes.get((part, row.day), 0.0)
+        sizes[part, row.day] = None if amount is None or known is None else known + amount
+    parts = tuple(sorted(totals, key=lambda part: (-totals[part], part)))
+    return Bars(
+        bars=days,
+        parts=parts,
+        sizes=tuple(tuple(sizes.get((part, day), 0.0) for day in days) for part in parts),
+        label="price of what crossed racks" if priced else "what crossed racks",
+        unit=Unit.USD if priced else Unit.BYTES,
+        upright=True,
+    )
+
+
+def _part(row: Cost) -> str:
+    return row.group if row.path == CONSUME else row.path
+
+
+def _part_label(facts: Facts, row: Cost) -> str:
+    return labelled(facts, row.cluster, _part(row)) + ("" if row.path == CONSUME else " (path)")
+
+
+def ledger_section(facts: Facts) -> Section:
+    """Bytes by path and pair of racks; what no placement avoids stands apart."""
+    heads = (
+        CLUSTER,
+        Head("path"),
+        Head("from rack"),
+        Head("to rack"),
+        Head("zone"),
+        Head("bytes", Unit.BYTES),
+        Head("of it unavoidable", Unit.BYTES),
+        Head("avoidable", Unit.BYTES),
+        Head("price", Unit.USD),
+        Head("price dated"),
+        Head("rows of unknown size", Unit.COUNT),
+        Head("why unknown"),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.cluster,
+            row.path,
+            row.source_rack or _NOBODY,
+            row.target_rack or _NOBODY,
+            row.zone,
+            row.bytes,
+            row.unavoidable_bytes,
+            _avoidable(row),
+            row.usd,
+            row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN),
+            row.sizeless,
+            row.why_unknown or "",
+        )
+        for row in facts.pairs
+    ]
+    return Section(
+        name="ledger",
+        title="Ledger by path and pair of racks",
+        lead=_ledger_lead(facts),
+        grid=grid(facts, heads, rows),
+        plot=_ledger_bars(facts),
+        says="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, unknown.",
+    )
+
+
+def _ledger_lead(facts: Facts) -> str:
+    known = [row for row in facts.pairs if row.zone != _UNKNOWN]
+    if not known:
+        return "Of no byte is it known whether it crossed racks." if facts.pairs else "The ledger is empty."
+    total = sum(row.bytes or 0.0 for row in facts.pairs)
+    cross = sum(row.bytes or 0.0 for row in known if row.zone == _CROSS)
+    avoidable = sum(_avoidable(row) or 0.0 for row in known)
+    unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == _UNKNOWN)
+    return (
+        f"{words.share(cross, total)} of {words.volume(total)} crossed racks; "
+        f"{words.volume(cross - avoidable)} of that no placement avoids at this replication factor, "
+        f"{words.volume(avoidable)} could stay within a rack; of {words.volume(unknown)} it cannot be told."
+    )
+
+
+def _ledger_bars(facts: Facts) -> Bars | None:
+    if not facts.pairs:
+        return None
+    paths = tuple(sorted({row.path for row in facts.pairs}))
+    parts = ("within a rack", "across, unavoidable", "across, avoidable", "unknown")
+    sizes = [[0.0] * len(paths) for _ in parts]
+    for row in facts.pairs:
+        at, size = paths.index(row.path), row.bytes or 0.0
+        if row.zone == _SAME:
+            sizes[0][at] += size
+        elif row.zone == _CROSS:
+            avoidable = _avoidable(row) or 0.0
+            sizes[1][at] += size - avoidable
+            sizes[2][at] += avoidable
+        else:
+            sizes[3][at] += size
+    return Bars(
+        bars=paths,
+        parts=parts,
+        sizes=tuple(map(tuple, sizes)),
+        label="bytes",
+        unit=Unit.BYTES,
+        upright=False,
+        hatched=frozenset({parts[3]}),
+    )
+
+
+def _avoidable(row: Pair) -> float | None:
+    if row.zone != _CROSS:
+        return 0.0 if row.zone == _SAME else None
+    if row.bytes is None:
+        return None
+    return max(row.bytes - (row.unavoidable_bytes or 0.0), 0.0)
+
+
+def locality_section(facts: Facts) -> Section:
+    """How much each group's readers read within their own rack."""
+    heads = (
+        CLUSTER,
+        Head("group"),
+        Head("rack of the readers"),
+        Head("read within the rack", Unit.SHARE),
+        Head("measured in"),
+        Head("bytes read", Unit.BYTES),
+        Head("assigned partitions, summed over looks", Unit.COUNT),
+        Head("of these unknown", Unit.COUNT),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.cluster,
+            row.group,
+            row.rack or _NOBODY,
+            local_share(row),
+            "" if local_share(row) is None else "bytes" if _in_bytes(row) else "partitions",
+            row.total_bytes,
+            row.total,
+            row.unknown,
+        )
+        for row in facts.near
+    ]
+    shares = [found for row in facts.near if (found := local_share(row)) is not None]
+    unknown = len(facts.near) - len(shares)
+    lead = "No group has readers that could be looked at."
+    if facts.near:
+        lead = (
+            f"{sum(found >= 0.95 for found in shares)} of {len(facts.near)} pairs of group and rack read at least "
+            f"95 % within their rack; of {unknown} it cannot be told."
+        )
+    return Section(
+        name="locality",
+        title="Locality by group and rack",
+        lead=lead,
+        grid=grid(facts, heads, rows),
+        plot=_locality_heat(facts),
+        says="Share of reads within the rack of the readers; hatched cells are unknown, blank ones have no readers.",
+    )
+
+
+def local_share(row: Near) -> float | None:
+    """By bytes where they are known, else by assigned partitions; None where the readers' rack is unknown."""
+    if not row.rack:
+        return None
+    if _in_bytes(row):
+        return (row.local_bytes or 0.0) / (row.total_bytes or 1.0)
+    if row.local is None or row.total is None:
+        return None
+    known = row.total - (row.unknown or 0.0)
+    return row.local / known if known > 0 else None
+
+
+def _in_bytes(row: Near) -> bool:
+    return row.local_bytes is not None and bool(row.total_bytes)
+
+
+def _locality_heat(facts: Facts) -> Heat | None:
+    if not facts.near:
+        return None
+    groups = tuple(dict.fromkeys(labelled(facts, row.cluster, row.group) for row in facts.near))
+    racks = tuple(sorted({row.rack for row in facts.near}, key=lambda rack: (rack == "", rack)))
+    found = {(labelled(facts, row.cluster, row.group), row.rack): local_share(row) for row in facts.near}
+    cells = [[found.get((group, rack)) for rack in racks] for group in groups]
+    return Heat(
+        rows=groups,
+        columns=tuple(words.short(rack, 16) if rack else _NOBODY for rack in racks),
+        shares=tuple(map(tuple, cells)),
+        absent=frozenset(
+            (i, j) for i, group in enumerate(groups) for j, rack in enumerate(racks) if (group, rack) not in found
+        ),
+        label="read within the rack",
+    )

@@ -1,0 +1,289 @@
+"""Adds gold tables up to what a report shows: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
+
+Invariant: a sum over nothing is 0, a sum over unknown values alone is null, and what a sum leaves out because it is
+unknown is counted beside it. Sums are taken in decimals: in doubles they would depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.report.facts import Cost, Coverage, Drift, Errors, Near, Outcome, Pair, Rebalances, Restore, Warmups
+
+CONSUME, MOVE = "consume", "move"
+OTHER_READS = "consume, all other groups"
+HOUR_MS, HOUR_S = 3_600_000, 3_600.0
+_THIN = 0.9
+_QUANTITIES = {
+    "moves": ("predicted_moves", "measured_moves"),
+    "bytes moved": ("predicted_move_bytes", "measured_move_bytes"),
+    "seconds": ("predicted_seconds", "measured_seconds"),
+    "cross-rack bytes/s": ("predicted_bytes_per_s", "measured_bytes_per_s"),
+    "dollars a day": ("predicted_usd_per_day", "measured_usd_per_day"),
+}
+
+
+def coverage(traffic: DataFrame) -> DataFrame:
+    """Per cluster: hours and seconds that looks cover. ``traffic`` is gold.partition_traffic."""
+    hours = traffic.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
+    ends = hours.groupBy("cluster").agg(F.min("hour_ms").alias("first_ms"), F.max("hour_ms").alias("last_ms"))
+    inner = (F.col("hour_ms") > F.col("first_ms")) & (F.col("hour_ms") < F.col("last_ms"))
+    return (
+        hours.join(ends, on="cluster", how="inner")
+        .groupBy("cluster", "first_ms", "last_ms")
+        .agg(
+            F.count("*").alias("hours"),
+            _sum(F.col("seconds")).alias("seconds"),
+            F.count_if(inner & (F.col("seconds") < _THIN * HOUR_S)).alias("thin_hours"),
+        )
+        .select(*Coverage._fields)
+        .orderBy("cluster")
+    )
+
+
+def costs(ledger: DataFrame, most: int) -> DataFrame:
+    """Per day: what each of the dearest groups, all other groups, and every other path sent across racks."""
+    spent = ledger.groupBy("cluster", "day", "path", "group").agg(*_crossings())
+    dearest = (
+        spent.where(F.col("path") == CONSUME)
+        .groupBy("cluster", "group")
+        .agg(F.sum("usd").alias("usd"), F.sum("cross_bytes").alias("bytes"))
+        .orderBy(F.desc_nulls_last("usd"), F.desc_nulls_last("bytes"), "cluster", "group")
+        .limit(most)
+        .select("cluster", "group", F.lit(1).alias("named"))
+    )
+    folded = (F.col("path") == CONSUME) & F.col("named").isNull()
+    return (
+        spent.join(F.broadcast(dearest), on=["cluster", "group"], how="left")
+        .select(
+            "cluster",
+            "day",
+            F.when(folded, OTHER_READS).otherwise(F.col("path")).alias("path"),
+            F.when(folded, "").otherwise(F.col("group")).alias("group"),
+            "cross_bytes",
+            "unknown_bytes",
+            "usd",
+            "unpriced_bytes",
+            "sizeless",
+        )
+        .groupBy("cluster", "day", "path", "group")
+        .agg(*(_sum(F.col(name)).alias(name) for name in Cost._fields[4:8]), F.sum("sizeless").alias("sizeless"))
+        .select(*Cost._fields)
+        .orderBy("cluster", "day", "path", "group")
+    )
+
+
+def pairs(ledger: DataFrame) -> DataFrame:
+    """Per path and pair of racks, over the whole period."""
+    return (
+        ledger.groupBy("cluster", "path", "source_rack", "target_rack", "zone", "why_unknown")
+        .agg(
+            _sum(F.col("bytes")).alias("bytes"),
+            _sum(F.col("unavoidable_bytes")).alias("unavoidable_bytes"),
+            _sum(F.col("usd")).alias("usd"),
+            F.max("price_date").alias("price_date"),
+            F.count_if(F.col("bytes").isNull()).alias("sizeless"),
+        )
+        .select(*Pair._fields)
+        .orderBy("cluster", "path", "zone", "source_rack", "target_rack", F.asc_nulls_first("why_unknown"))
+    )
+
+
+def near(locality: DataFrame, most: int) -> DataFrame:
+    """Per group and rack of its readers, for the groups that read most from elsewhere."""
+    both = F.col("local_bytes").isNotNull() & F.col("total_bytes").isNotNull()
+    rows = locality.groupBy("cluster", "group", "rack").agg(
+        *(_sum(F.col(name)).alias(name) for name in ("local", "total", "unknown")),
+        *(_sum(F.when(both, F.col(name))).alias(name) for name in ("local_bytes", "total_bytes")),
+    )
+    worst = (
+        rows.groupBy("cluster", "group")
+        .agg(
+            _sum(F.col("total_bytes") - F.col("local_bytes")).alias("bytes"),
+            _sum(F.col("total") - F.col("local") - F.col("unknown")).alias("partitions"),
+        )
+        .orderBy(F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group")
+        .limit(most)
+    )
+    return (
+        rows.join(F.broadcast(worst), on=["cluster", "group"], how="inner")
+        .orderBy(F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group", "rack")
+        .select(*Near._fields)
+    )
+
+
+def warmups(rows: DataFrame) -> DataFrame:
+    """Per application and outcome. ``rows`` is gold.warmups."""
+    return (
+        rows.groupBy("cluster", "group", "outcome")
+        .agg(
+            F.count("*").alias("number"),
+            F.min("seconds").alias("low_s"),
+            F.percentile("seconds", 0.5).alias("median_s"),
+            F.max("seconds").alias("high_s"),
+            F.percentile("waited_s", 0.5).alias("waited_s"),
+            _share(F.col("stalled_s"), F.col("seconds")).alias("stalled_share"),
+        )
+        .select(*Warmups._fields)
+        .orderBy("cluster", "group", "outcome")
+    )
+
+
+def restores(rates: DataFrame) -> DataFrame:
+    """Per application and store, the slowest first. ``rates`` is gold.restore_rates."""
+    return rates.select(*Restore._fields).orderBy(F.asc_nulls_last("median"), "cluster", "group", "subtopology")
+
+
+def rebalances(rows: DataFrame) -> DataFrame:
+    """Per group and cause, the most frequent first. ``rows`` is gold.rebalances."""
+    return (
+        rows.groupBy("cluster", "group", F.coalesce("cause", F.lit("unknown")).alias("cause"))
+        .agg(
+            F.count("*").alias("number"),
+            F.percentile("seconds_most", 0.5).alias("median_s"),
+            F.max("seconds_most").alias("longest_s"),
+            F.sum("moved").alias("moved"),
+            F.count_if(F.col("moved").isNull()).alias("unseen"),
+        )
+        .select(*Rebalances._fields)
+        .orderBy(F.desc("number"), "cluster", "group", "cause")
+    )
+
+
+def drifts(rows: DataFrame) -> DataFrame:
+    """What lasts first, then the latest. ``rows`` is gold.rack_drift."""
+    return rows.select(*Drift._fields).orderBy(
+        F.col("ended_ms").isNotNull(), F.desc("began_ms"), "cluster", "subject", F.asc_nulls_first("partition")
+    )
+
+
+def outcomes(rows: DataFrame) -> DataFrame:
+    """Proposals that were acted on, the latest first. ``rows`` is gold.proposal_outcomes."""
+    return (
+        rows.where(F.col("applied_ms").isNotNull())
+        .orderBy(F.desc("applied_ms"), "cluster", "proposal")
+        .select(*Outcome._fields)
+    )
+
+
+def errors(rows: DataFrame) -> DataFrame:
+    """Per quantity, over the proposals that tell both. ``rows`` is gold.proposal_outcomes."""
+    told = rows.where(F.col("applied_ms").isNotNull())
+    each = F.array(
+        *(
+            F.struct(F.lit(name).alias("quantity"), _error(F.col(predicted), F.col(measured)).alias("error"))
+            for name, (predicted, measured) in _QUANTITIES.items()
+        )
+    )
+    return (
+        told.select(F.explode(each).alias("row"))
+        .select("row.quantity", "row.error")
+        .where(F.col("error").isNotNull())
+        .groupBy("quantity")
+        .agg(
+            F.count("*").alias("number"),
+            F.percentile("error", 0.1).alias("low"),
+            F.percentile("error", 0.5).alias("median"),
+            F.percentile("error", 0.9).alias("high"),
+            F.max_by("error", F.struct(F.abs("error"), "error")).alias("worst"),
+        )
+        .select(*Errors._fields)
+        .orderBy("quantity")
+    )
+
+
+def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
+    """Proposals that stand, the dearest subjects first, each with what its subject sends across racks now."""
+    flows = _by_subject(ledger)
+    gain = F.col("predicted_usd_per_day")
+    return (
+        proposals.where(F.col("state") == "standing")
+        .join(flows, on=["cluster", "subject"], how="left")
+        .orderBy(
+            F.desc_nulls_last(F.greatest(gain, "usd")), F.desc_nulls_last("avoidable_bytes"), "cluster", "proposal"
+        )
+        .select(
+            "cluster",
+            "proposal",
+            "kind",
+            "reason",
+            "subject",
+            "created_ms",
+            F.col("predicted_moves").alias("moves"),
+            F.col("predicted_move_bytes").alias("move_bytes"),
+            F.col("predicted_seconds").alias("seconds"),
+            "before_bytes_per_s",
+            F.col("predicted_bytes_per_s").alias("after_bytes_per_s"),
+            gain.alias("gain_usd_per_day"),
+            "cross_bytes",
+            "avoidable_bytes",
+            "unknown_bytes",
+            "usd",
+        )
+    )
+
+
+def incomplete(looks: DataFrame) -> DataFrame:
+    """Looks that could not be used, by why. ``looks`` is silver.looks."""
+    unusable = looks.where(~F.col("complete"))
+    return _counted_by(unusable.select(F.coalesce("problem", F.lit("nobody told why")).alias("why")))
+
+
+def quarantined(records: DataFrame) -> DataFrame:
+    """Records that could not be read, by the word that their reason begins with. ``records`` is bronze.quarantine."""
+    return _counted_by(records.select(F.trim(F.split_part("reason", F.lit(":"), F.lit(1))).alias("why")))
+
+
+def _counted_by(reasons: DataFrame) -> DataFrame:
+    return reasons.groupBy("why").agg(F.count("*").alias("number")).orderBy(F.desc("number"), "why")
+
+
+def _by_subject(ledger: DataFrame) -> DataFrame:
+    """What every group reads, and what has to do with every topic, across racks; moves are told by their proposals."""
+    flowing = ledger.where(F.col("path") != MOVE)
+    groups = flowing.where(F.col("path") == CONSUME).withColumn("subject", F.concat(F.lit("group/"), "group"))
+    topics = flowing.withColumn("subject", F.concat(F.lit("topic/"), "topic"))
+    avoidable = F.col("bytes") - F.coalesce(F.col("unavoidable_bytes"), F.lit(0.0))
+    return (
+        groups.unionByName(topics)
+        .groupBy("cluster", "subject")
+        .agg(*_crossings(), _total(_zone("CROSS_ZONE"), avoidable).alias("avoidable_bytes"))
+        .select("cluster", "subject", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd")
+    )
+
+
+def _crossings() -> tuple[Column, ...]:
+    cross, unknown = _zone("CROSS_ZONE"), _zone("UNKNOWN")
+    return (
+        # Where nothing is known to cross but something might, 0 would be a claim.
+        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), _total(cross, F.col("bytes"))).alias(
+            "cross_bytes"
+        ),
+        _total(unknown, F.col("bytes")).alias("unknown_bytes"),
+        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), _total(cross, F.col("usd"))).alias("usd"),
+        _total(cross & F.col("usd").isNull(), F.col("bytes")).alias("unpriced_bytes"),
+        F.count_if(F.col("bytes").isNull()).alias("sizeless"),
+    )
+
+
+def _zone(name: str) -> Column:
+    return F.col("zone") == name
+
+
+def _total(which: Column, what: Column) -> Column:
+    """The sum over the rows that it is about: 0 when there are none, null when all of them are unknown."""
+    return F.coalesce(_sum(F.when(which, what)), F.when(F.count_if(which) == 0, F.lit(0.0)))
+
+
+def _sum(what: Column) -> Column:
+    return F.sum(what.cast("decimal(28,9)")).cast("double")
+
+
+def _share(part: Column, whole: Column) -> Column:
+    both = part.isNotNull() & (whole > 0)
+    return _sum(F.when(both, part)) / _sum(F.when(both, whole))
+
+
+def _error(predicted: Column, measured: Column) -> Column:
+    return F.when(predicted != 0, (measured - predicted) / predicted)

@@ -1,0 +1,201 @@
+"""How figures are written, and which sentence comes first: no Spark is needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.errors import BadInput
+from agent.propose.proposal import ProposalReason
+from pipeline.commands.report import _formats
+from pipeline.report import words
+from pipeline.report.csvs import to_csv
+from pipeline.report.document import Grid, Head, Unit
+from pipeline.report.facts import Cost, Coverage, Facts, Pair, Standing
+from pipeline.report.first import first_line, todo
+from pipeline.report.markdown import escaped
+from pipeline.report.notes import notes
+from pipeline.report.period import Period, period_of
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(words.money(18.4), "$18.40", id="dollars have cents"),
+        pytest.param(words.money(1234.5), "$1,234", id="many dollars have none"),
+        pytest.param(words.money(0.00312), "$0.0031", id="parts of a cent keep two digits"),
+        pytest.param(words.money(-0.5, sign=True), "\N{MINUS SIGN}$0.50", id="a saving has its sign before the dollar"),
+        pytest.param(words.money(2.0, sign=True), "+$2.00", id="a rise has a plus"),
+        pytest.param(words.money(0.0), "$0", id="nothing is nothing"),
+        pytest.param(words.money(None), "unknown", id="an unknown price is no zero"),
+        pytest.param(words.volume(1.9e9), "1.9 GB", id="gigabytes are decimal, as prices are"),
+        pytest.param(words.per_second(-48_000.0, sign=True), "\N{MINUS SIGN}48.0 kB/s", id="fewer bytes a second"),
+        pytest.param(words.share(0.584), "58 %", id="per cent"),
+        pytest.param(words.share(0.0043), "0.4 %", id="a small share keeps a digit"),
+        pytest.param(words.share(1.0, 0.0), "unknown", id="a part of nothing is unknown"),
+        pytest.param(words.duration(64), "64 s", id="a minute is still seconds"),
+        pytest.param(words.duration(720), "12 min", id="minutes"),
+        pytest.param(words.duration(11_520), "3.2 h", id="hours"),
+        pytest.param(words.number(1234.0, "records/s"), "1,234 records/s", id="a number with its unit"),
+        pytest.param(words.shown("a\x00b\nc"), "a\\x00b\\nc", id="what cannot be printed is escaped"),
+        pytest.param(words.short("abcdefghij", 5), "ab…ij", id="a long name is cut in the middle"),
+        pytest.param(escaped("<b>|`x`_"), "\\<b\\>\\|\\`x\\`\\_", id="a name makes no markup of Markdown"),
+    ],
+)
+def test_a_figure_reads(text: str, expected: str):
+    assert text == expected
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "period"),
+    [
+        pytest.param(None, None, Period(), id="everything there is"),
+        pytest.param("1970-01-02", None, Period(86_400_000), id="a date begins at midnight UTC"),
+        pytest.param(
+            "1970-01-01T01:00+01:00", "1970-01-01T00:01", Period(0, 60_000), id="times with and without offset"
+        ),
+    ],
+)
+def test_a_period_is_read(begin: str | None, end: str | None, period: Period):
+    assert period_of(begin, end) == period
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "sentence"),
+    [
+        pytest.param("yesterday", None, "--from 'yesterday' is no date", id="a word"),
+        pytest.param("2025-01-02", "2025-01-02", "is not before", id="no time at all"),
+    ],
+)
+def test_a_period_that_is_none_is_refused(begin: str | None, end: str | None, sentence: str):
+    with pytest.raises(BadInput, match=sentence):
+        period_of(begin, end)
+
+
+def test_forms_of_output_are_read_and_unknown_ones_refused():
+    assert _formats("html, md,html") == ("html", "md")
+    with pytest.raises(BadInput, match="'pdf'"):
+        _formats("md,pdf")
+
+
+def facts(**some: object) -> Facts:
+    empty = Facts(
+        from_ms=None,
+        to_ms=None,
+        coverage=(Coverage("c", 0, 0, 1, 3600.0, 0),),
+        costs=(),
+        pairs=(),
+        near=(),
+        warmups=(),
+        restores=(),
+        rebalances=(),
+        drifts=(),
+        outcomes=(),
+        errors=(),
+        standing=(),
+        problems=(),
+        looks=1,
+        left_out=(),
+        absent=(),
+    )
+    return empty._replace(**some)
+
+
+def proposal(reason: str = "set_client_rack", subject: str = "group/billing", **figures: float | None) -> Standing:
+    row = Standing("c", "p-1", "advise", reason, subject, *[None] * 11)
+    return row._replace(**figures)
+
+
+def cost(**figures: object) -> Cost:
+    return Cost("c", "1970-01-01", "consume", "billing", 2e9, 0.0, 0.04, 0.0, 0)._replace(**figures)
+
+
+NAMED = {"cross_bytes": 1.9e9, "avoidable_bytes": 1.9e9, "unknown_bytes": 0.0, "usd": 18.4 / 24}
+UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "member without rack", 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        pytest.param(
+            facts(standing=(proposal(**NAMED),)),
+            "Set client.rack for group billing: 1.9 GB/h cross racks, about $18.40 a day.",
+            id="what a group reads from elsewhere, and its bill",
+        ),
+        pytest.param(
+            facts(
+                standing=(proposal(**NAMED), proposal(subject="topic/x", reason="leaders_even", gain_usd_per_day=40.0))
+            ),
+            "Spread the preferred leaders of topic x evenly over the racks: "
+            "predicted to change the bill by \N{MINUS SIGN}$40.00 a day.",
+            id="a predicted gain that is larger than another subject's whole bill comes first",
+        ),
+        pytest.param(
+            facts(standing=(proposal(unknown_bytes=3e8),)),
+            "Set client.rack for group billing: of 300 MB/h nobody can tell whether they cross racks.",
+            id="readers of unknown rack",
+        ),
+        pytest.param(
+            facts(standing=(proposal(cross_bytes=1e9, avoidable_bytes=1e9),)),
+            "Set client.rack for group billing: 1.0 GB/h cross racks, without a known price.",
+            id="no price",
+        ),
+        pytest.param(
+            facts(standing=(proposal("mend_rack_spread", "topic/pay"),)),
+            "Move replicas of topic pay, so that no rack holds more copies than it must: its bytes are not known yet.",
+            id="nothing is known of the topic's bytes",
+        ),
+        pytest.param(
+            facts(standing=(proposal("from_a_newer_agent", "topic/pay"),)),
+            "Look at proposal p-1 about topic pay: its bytes are not known yet.",
+            id="a reason that only a newer agent knows",
+        ),
+        pytest.param(
+            facts(costs=(cost(),)),
+            "Nothing is proposed now; what group billing reads crosses racks most: 2.0 GB/h, about $0.96 a day.",
+            id="nothing stands, and something costs",
+        ),
+        pytest.param(
+            facts(costs=(cost(cross_bytes=0.0, usd=0.0),), pairs=(UNKNOWN_PAIR._replace(zone="SAME_ZONE"),)),
+            "Nothing to do: nothing that can be told crosses racks, and no proposal stands.",
+            id="all is well",
+        ),
+        pytest.param(
+            facts(pairs=(UNKNOWN_PAIR,)),
+            "Tell where clients and brokers stand first: of no byte is it known whether it crosses racks.",
+            id="nothing is known of racks",
+        ),
+        pytest.param(
+            facts(coverage=()),
+            "Nothing can be told yet: the tables hold no traffic of this period.",
+            id="no traffic at all",
+        ),
+    ],
+)
+def test_the_first_line_says_what_to_do_first(told: Facts, sentence: str):
+    assert first_line(told) == sentence
+
+
+def test_every_reason_of_a_proposal_has_words():
+    told = [todo(proposal(reason.name.lower())) for reason in ProposalReason]
+    assert [sentence for sentence in told if "billing" not in sentence or sentence.startswith("Look at")] == []
+
+
+def test_a_gap_of_hours_is_told_and_its_absence_too():
+    gap = Coverage("c", 0, 3 * HOUR_MS, 3, 9_000.0, 1)
+    assert notes(facts(coverage=(gap,)))[0] == (
+        "Gaps in cluster c: 1 hour without any look and 1 hour covered by less than nine tenths, out of 4; "
+        "nothing is made up for them."
+    )
+    assert notes(facts())[0].startswith("No gaps")
+
+
+def test_unknown_is_an_empty_field_of_csv_and_no_name_is_a_formula():
+    heads = (Head("group"), Head("bytes read", Unit.BYTES), Head("error of that", Unit.SHARE, sign=True))
+    text = to_csv(Grid(heads, (("=cmd()", None, -0.25), ('a "b", c', 3.0, None))))
+    assert text.splitlines() == [
+        "group,bytes_read_bytes,error_of_that_share",
+        "'=cmd(),,-0.25",
+        '"a ""b"", c",3,',
+    ]
