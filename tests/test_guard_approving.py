@@ -1,0 +1,181 @@
+"""Who approves: a person the exact plan, the default rule triggers, a rule what is within all its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.guard import Allow, Hold, HoldReason, guard
+from agent.guard.approving import DEFAULT_RULE
+from agent.journal.approvals import ApprovalState, by_rule, plan_hash, written
+from agent.journal.entry import Write
+from agent.limits_execute import ApprovalRule
+from agent.memory import Memory
+from agent.propose.proposal import Predicted
+from tests.guarded import (
+    HOUR,
+    MINUTE,
+    NOBODY,
+    SMALL,
+    approval,
+    held,
+    judged,
+    limits_of,
+    only,
+    promoted,
+)
+from tests.journals import journal
+from tests.snapshots import NOW_MS, Builder
+from tests.test_guard import shared, swapped
+
+
+@pytest.mark.parametrize("built", [swapped(), promoted()])
+def test_a_trigger_within_budget_is_approved_by_the_default_rule(built: Builder) -> None:
+    answer = judged(built, NOBODY)
+    assert isinstance(answer, Allow), answer
+    assert (answer.rule, answer.by) == (DEFAULT_RULE, f"rule {DEFAULT_RULE}")
+
+
+def test_a_trigger_needs_a_person_where_the_default_rule_is_off() -> None:
+    answer = held(swapped(), NOBODY, approve_triggers=False)
+    assert answer.reason is HoldReason.NEEDS_APPROVAL
+    assert isinstance(judged(swapped(), journal(approval(swapped()), at_ms=NOW_MS), approve_triggers=False), Allow)
+
+
+def test_a_reassignment_needs_a_person() -> None:
+    answer = held(shared(), NOBODY)
+    assert answer.reason is HoldReason.NEEDS_APPROVAL
+    assert answer.sentence == (
+        f"held: nobody has approved it; approve it with: rackwise proposals approve {answer.proposal_id}"
+    )
+
+
+def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
+    given = approval(shared(), reason="cheap now", throttle_bytes_per_s=5_000_000, max_moves=2)
+    answer = judged(shared(), journal(given, at_ms=NOW_MS))
+    assert isinstance(answer, Allow)
+    assert (answer.by, answer.rule, answer.reason) == ("ann@desk", None, "cheap now")
+    assert (answer.throttle_bytes_per_s, answer.max_moves) == (5_000_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        pytest.param(
+            approval(shared(), plan_hash="0" * 32), "ann@desk approved another plan under this id, which is void",
+            id="another plan was approved",
+        ),
+        pytest.param(
+            approval(shared(), age_ms=HOUR + 2 * MINUTE), "its approval by ann@desk expired 2 min ago",
+            id="the approval expired",
+        ),
+        pytest.param(
+            approval(shared(), state=ApprovalState.REQUESTED, by="bob@desk", age_ms=5 * MINUTE),
+            "bob@desk asked for it 5 min ago, and a second person has not", id="a second person is awaited",
+        ),
+        pytest.param(
+            approval(shared(), state=ApprovalState.VOID, sentence="void: cancelled by ann"),
+            "its approval is void (cancelled by ann)", id="it was cancelled",
+        ),
+        pytest.param(
+            written(by_rule(only(shared())[1], "gone", "1 move", now_ms=NOW_MS, valid_ms=HOUR)),
+            "nobody has approved it", id="a rule approved it that is not set any more",
+        ),
+        pytest.param(
+            Write(f"approval/{only(shared())[1].id}", "approved", {"nonsense": 1}), "nobody has approved it",
+            id="what was written cannot be read",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_no_approval_of_this_plan_approves_nothing(given: Write, says: str) -> None:
+    answer = held(shared(), journal(given, at_ms=NOW_MS))
+    assert answer.reason is HoldReason.NEEDS_APPROVAL
+    assert says in answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        pytest.param(SMALL, "1 of 1 moves, 1,000 of 1,000 bytes", id="within bytes and moves"),
+        pytest.param(replace(SMALL, keep_leaders=True), "no preferred leader changes", id="the leader stays"),
+        pytest.param(ApprovalRule(name="small", topics=("t*",)), "topic/t matches", id="its topic is named"),
+        pytest.param(
+            ApprovalRule(name="small", reasons=frozenset({"mend-rack-spread"})), "the reason is mend-rack-spread",
+            id="its reason is named",
+        ),
+    ],
+)  # fmt: skip
+def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(rule: ApprovalRule, why: str) -> None:
+    answer = judged(shared(), NOBODY, approval_rules=(rule,))
+    assert isinstance(answer, Allow), answer
+    assert answer.rule == "small"
+    assert why in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "predicted", "says"),
+    [
+        pytest.param(replace(SMALL, max_bytes=999), {}, "1,000 bytes are not surely within 999", id="too many bytes"),
+        pytest.param(
+            SMALL, {"bytes_to_move": None}, "an unknown number of bytes are not surely within 1,000",
+            id="bytes are unknown",
+        ),
+        pytest.param(SMALL, {"moves": 2}, "2 moves are more than 1", id="too many moves"),
+        pytest.param(replace(SMALL, kinds=frozenset({"leaders"})), {}, "it is not about a reassign", id="another kind"),
+        pytest.param(replace(SMALL, topics=("x*",)), {}, "it is not about topic/t", id="another topic"),
+        pytest.param(replace(SMALL, groups=("t",)), {}, "it is not about topic/t", id="a rule about groups"),
+        pytest.param(
+            replace(SMALL, reasons=frozenset({"leaders-even"})), {}, "it is not about mend-rack-spread",
+            id="another reason",
+        ),
+        pytest.param(
+            replace(SMALL, min_gain_usd_per_day=1.0), {},
+            "an unknown number of USD a day saved are not surely 1 or more", id="what it saves is unknown",
+        ),
+        pytest.param(
+            replace(SMALL, min_gain_bytes_per_s=100.0),
+            {"cross_rack_bytes_per_s_before": 90.0, "cross_rack_bytes_per_s_after": 0.0},
+            "90.00 bytes/s saved are not surely 100 or more", id="it saves too little",
+        ),
+    ],
+)  # fmt: skip
+def test_a_rule_approves_nothing_beyond_a_bound_and_the_bound_is_told(
+    rule: ApprovalRule, predicted: dict[str, object], says: str
+) -> None:
+    snapshot, proposal = only(shared())
+    changed = replace(proposal, predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
+    (answer,) = guard([changed], snapshot, Memory(), limits_of(approval_rules=(rule,)), NOBODY)
+    assert isinstance(answer, Hold)
+    assert f"rule small: {says}" in answer.sentence
+
+
+def test_a_change_of_leader_is_seen_by_a_rule_that_wants_them_kept() -> None:
+    _, proposal = only(shared())
+    row = proposal.after[0]
+    turned = replace(proposal, after=(row._replace(value=(*row.value[1:], row.value[0])),))
+    snapshot = shared().snapshot()
+    rule = replace(SMALL, keep_leaders=True)
+    fresh = replace(turned, snapshot_hash=proposal.snapshot_hash)
+    (answer,) = guard([fresh], snapshot, Memory(), limits_of(approval_rules=(rule,)), NOBODY)
+    assert not isinstance(answer, Allow)
+
+
+def test_the_hash_of_a_plan_is_that_of_what_is_done_and_not_of_its_size() -> None:
+    _, proposal = only(shared())
+    bigger = replace(
+        proposal,
+        moves=tuple(move._replace(bytes=7) for move in proposal.moves),
+        predicted=Predicted(moves=1, bytes_to_move=7),
+        created_ms=1,
+        expires_ms=2,
+    )
+    assert plan_hash(bigger) == plan_hash(proposal)
+    row = proposal.after[0]
+    for other in (
+        replace(proposal, after=(row._replace(value=(*row.value, 9)),)),
+        replace(proposal, before=()),
+        replace(proposal, moves=()),
+        replace(proposal, snapshot_hash="other"),
+    ):
+        assert plan_hash(other) != plan_hash(proposal)

@@ -1,0 +1,125 @@
+"""Whether it is worth doing: pay-back, least gain, what was tried, moved or asked for lately."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.execute.values import Plan, PlanState, Target
+from agent.guard import Allow, Hold, HoldReason, Verdict, guard
+from agent.journal import moves
+from agent.journal.entry import View
+from agent.journal.triggers import Effect, TriggerVerdict
+from agent.limits import Limits
+from agent.memory import Memory
+from tests.guarded import (
+    HOUR,
+    MINUTE,
+    NOBODY,
+    held,
+    judged,
+    limits_of,
+    only,
+    promoted,
+    triggered,
+    with_approval,
+)
+from tests.journals import journal
+from tests.plan.test_triggers import copy, warming
+from tests.snapshots import NOW_MS, tp
+from tests.test_guard import shared, swapped
+
+
+def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float | None) -> Verdict:
+    snapshot, proposal = only(swapped())
+    changed = replace(proposal, predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
+    (answer,) = guard([changed], snapshot, Memory(), limits or limits_of(), view)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("predicted", "says"),
+    [
+        pytest.param(
+            {"bytes_to_move": None}, "how many bytes it copies, or their price, is not known", id="bytes are unknown"
+        ),
+        pytest.param({"bytes_to_move": 10**9}, "what it saves a day is not known", id="what it saves is unknown"),
+        pytest.param(
+            {"bytes_to_move": 10**12, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5},
+            "costs up to 20.00 USD, saved at 0.50 USD a day: 40.0 days of 30", id="it pays too late",
+        ),
+        pytest.param(
+            {"bytes_to_move": 10**9, "usd_per_day_before": 1.0, "usd_per_day_after": 1.0}, "it saves 0.00 USD a day",
+            id="it never pays",
+        ),
+    ],
+)  # fmt: skip
+def test_what_would_not_pay_for_itself_is_held(predicted: dict[str, float | None], says: str) -> None:
+    answer = worth(NOBODY, None, **predicted)
+    assert isinstance(answer, Hold)
+    assert (answer.reason, says in answer.sentence) == (HoldReason.NO_PAYBACK, True), answer.sentence
+
+
+def test_what_pays_in_time_or_is_not_asked_to_is_allowed() -> None:
+    assert isinstance(worth(bytes_to_move=10**11, usd_per_day_before=1.0, usd_per_day_after=0.5), Allow)
+    assert isinstance(worth(bytes_to_move=None, limits=limits_of(payback_max_days=None)), Allow)
+    assert isinstance(judged(shared(), with_approval(shared())), Allow), "a repair is not asked to pay"
+
+
+def test_what_was_acted_upon_lately_must_gain_more() -> None:
+    strict = replace(limits_of(), min_gain_partitions=2)
+    assert isinstance(worth(limits=strict), Allow)
+    lately = journal(triggered("g", NOW_MS - 2 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
+    answer = worth(lately, limits=strict)
+    assert isinstance(answer, Hold)
+    assert answer.reason is HoldReason.TOO_LITTLE_GAIN
+    assert answer.sentence == (
+        "held: it brings 2 of 2 partitions home, at least 2.4 are asked for (20% more, as it was acted upon 2.0 h ago)"
+    )
+    long_ago = journal(triggered("g", NOW_MS - 25 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
+    assert isinstance(worth(long_ago, limits=strict), Allow)
+
+
+def test_least_bytes_that_cannot_be_told_are_not_reached() -> None:
+    strict = replace(limits_of(), min_gain_bytes_per_s=10.0)
+    answer = worth(limits=strict)
+    assert isinstance(answer, Hold)
+    assert answer.reason is HoldReason.TOO_LITTLE_GAIN
+    enough = worth(limits=strict, cross_rack_bytes_per_s_before=20.0, cross_rack_bytes_per_s_after=5.0)
+    assert isinstance(enough, Allow)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason"),
+    [
+        pytest.param(TriggerVerdict.NO_EFFECT, HoldReason.TRIED, id="it moved nothing"),
+        pytest.param(TriggerVerdict.NO_REBALANCE, HoldReason.TRIED, id="no rebalance was seen"),
+        pytest.param(TriggerVerdict.NOT_DONE, None, id="it was not done"),
+    ],
+)
+def test_the_same_trigger_about_the_same_assignment_is_not_tried_again(
+    verdict: TriggerVerdict, reason: HoldReason | None
+) -> None:
+    _, proposal = only(swapped())
+    done = triggered(
+        "g", NOW_MS - 2 * HOUR, proposal=proposal.id, verdict=verdict,
+        effect=Effect.NOT_SENT if reason is None else Effect.REBALANCING,
+    )  # fmt: skip
+    answer = judged(swapped(), journal(done, at_ms=NOW_MS))
+    assert (answer.reason if isinstance(answer, Hold) else None) is reason
+
+
+def test_a_topic_whose_replicas_were_moved_cools_down() -> None:
+    other = Plan("p-other", (Target(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
+    view = journal(moves.write(other), at_ms=NOW_MS - 4 * MINUTE, view=with_approval(shared()))
+    answer = held(shared(), view)
+    assert (answer.reason, answer.until_ms) == (HoldReason.COOLING_DOWN, NOW_MS + 6 * MINUTE)
+    assert isinstance(judged(shared(), view, move_cooldown_ms=MINUTE), Allow)
+
+
+def test_warm_ups_wait_where_their_application_is_about_to_ask_by_itself() -> None:
+    soon = warming(copy("p2", "0_1", caught_up=True), next_rebalance_ms=NOW_MS + 9_000)
+    answer = held(soon, NOBODY)
+    assert answer.reason is HoldReason.PROBING
+    assert isinstance(judged(promoted(), NOBODY), Allow)
