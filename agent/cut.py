@@ -61,6 +61,7 @@ def to_limits(settings: Settings) -> Limits:
         proposal_ttl_ms=settings.proposals.ttl_ms,
         trigger_cooldown_ms=settings.proposals.trigger_cooldown_ms,
         throttle_grace_ms=settings.detect.throttle_grace_ms,
+        weights_max_age_ms=settings.weights.max_age_ms,
         no_longer_shown_share=settings.detect.shrink_share,
         execute=to_execute_limits(settings),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.weights.kept import Told
 from assignors.problem import TaskId, TopicPartition
 
 
@@ -31,6 +32,7 @@ class Part(StrEnum):
     RIGHTS = "rights"
     APPLICATION_LAGS = "application lags"
     RACK_LOCATORS = "rack locators"
+    WEIGHTS = "weights"
 
 
 class GapCause(StrEnum):
@@ -280,6 +282,8 @@ class Observation:
     application_lags: tuple[RawApplicationLag, ...] = ()
     rack_tables: tuple[RawRackTable, ...] = ()
     """In the order of ``rack.locator.class``; one that never answered is missing here and named by a gap."""
+    weights: Told | None = None
+    """What the pipeline tells of traffic and restores; None when it was not asked for."""
     rights: Rights = field(default_factory=Rights)
     vanished_topics: tuple[str, ...] = ()
     """Topics of the look before that are gone: asked by name, a broker said that there is no such topic."""

@@ -142,6 +142,10 @@ class PriceSettings(BaseModel):
     """Price of a gigabyte (10**9 bytes), both directions together; none shows no money."""
     between: dict[Text, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """``from->to`` -> price per gigabyte where it differs, such as ``a->b: 0.01``."""
+    table: Annotated[Text | None, NoneWord] = None
+    """CSV file of dated prices for the pipeline: source_rack, target_rack, usd_per_gb, from_date (yyyy-mm-dd)."""
+    producers: Annotated[Text | None, NoneWord] = None
+    """CSV file that tells the pipeline where producers stand: topic (* for all others), rack, share (0 to 1)."""
 
     @field_validator("between")
     @classmethod
@@ -151,6 +155,19 @@ class PriceSettings(BaseModel):
             if not arrow or not source.strip() or not target.strip():
                 raise ValueError(f"{pair!r} names no pair of racks: write it as from->to")
         return prices
+
+
+class WeightsSettings(BaseModel):
+    """What the pipeline has learned of traffic and restores, as it comes back by its topic."""
+
+    model_config = _STRICT
+
+    enabled: bool = True
+    """Whether the weights topic is read, where there is one; plans then go by bytes instead of partitions."""
+    max_age_ms: Annotated[Millis, at_least("1m")] = Field(default=7_200_000, alias="max_age")
+    """Weights whose last look is older than this count for nothing."""
+    window_ms: Annotated[Millis, at_least("10m")] = Field(default=86_400_000, alias="window")
+    """How far back the pipeline averages when it works weights out; a day has the whole daily rhythm in it."""
 
 
 class ProposalSettings(BaseModel):
@@ -192,6 +209,15 @@ class StateTopicSettings(BaseModel):
     """Name of the topic; the prefix and the section's name when not given."""
 
 
+class WeightsTopicSettings(BaseModel):
+    """The topic by which the pipeline tells agents what it has learned."""
+
+    model_config = _STRICT
+
+    name: Annotated[TopicName | None, NoneWord] = None
+    """Name of the topic; the prefix and the section's name when not given."""
+
+
 class TopicsSettings(BaseModel):
     """rackwise's own topics."""
 
@@ -213,6 +239,8 @@ class TopicsSettings(BaseModel):
     """Whoever is assigned its one partition leads; it holds no records."""
     commands: StateTopicSettings = Field(default_factory=StateTopicSettings)
     """What operators ask of the agent that leads: whoever may write it may command."""
+    weights: WeightsTopicSettings = Field(default_factory=WeightsTopicSettings)
+    """What the pipeline has learned; it creates and writes the topic, the agent only reads it."""
 
 
 class RecordSettings(BaseModel):

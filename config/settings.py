@@ -34,6 +34,7 @@ from config.sections import (
     ScopeSettings,
     TopicSettings,
     TopicsSettings,
+    WeightsSettings,
 )
 from config.spark import SparkSettings
 from config.streams_names import GroupSettings, StreamsSettings
@@ -67,6 +68,7 @@ class Settings(StreamsSettings, BaseSettings):
     detect: DetectSettings = Field(default_factory=DetectSettings)
     gain: GainSettings = Field(default_factory=GainSettings)
     price: PriceSettings = Field(default_factory=PriceSettings)
+    weights: WeightsSettings = Field(default_factory=WeightsSettings)
     proposals: ProposalSettings = Field(default_factory=ProposalSettings)
     execute: ExecuteSettings = Field(default_factory=ExecuteSettings)
     trigger: TriggerSettings = Field(default_factory=TriggerSettings)
@@ -133,6 +135,11 @@ class Settings(StreamsSettings, BaseSettings):
         return self.topics.commands.name or f"{self.topics.prefix}.commands"
 
     @property
+    def weights_topic(self) -> str:
+        """Name of the topic for what the pipeline has learned."""
+        return self.topics.weights.name or f"{self.topics.prefix}.weights"
+
+    @property
     def executor_kafka(self) -> KafkaClientConfig:
         """The connection of whoever acts: the observer's with the executor's own put over it."""
         return self.kafka.under(self.execute.kafka) if self.execute.kafka.root else self.kafka
@@ -182,6 +189,7 @@ def _check_topics(settings: Settings) -> None:
         "journal": settings.journal_topic,
         "leader": settings.leader_topic,
         "commands": settings.commands_topic,
+        "weights": settings.weights_topic,
     }
     for section, name in names.items():
         if not name.startswith(topics.prefix):

@@ -25,7 +25,7 @@ def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limi
     groups = [group for group in groups if not limits.excludes_group(group.id)]
     predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
     open_ = [group for group in groups if group.id not in predictions]
-    with_a_gap = {name for name, one in detection.assessments.items() if one.gap > 0}
+    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
     wanted = [group for group in open_ if group.id in with_a_gap]
     wanted += [group for group in open_ if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
     predictions |= predict_groups(wanted, snapshot, limits, memo)

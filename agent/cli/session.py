@@ -23,9 +23,10 @@ def look(loaded: Loaded, *, planning: bool = True) -> Cycle:
     from agent.loop import Line, run_cycle
     from agent.memory import Memory
     from agent.observe import Clients, observe
+    from agent.start import weights_beside
 
-    with Clients.open(loaded.settings.kafka) as clients:
-        observation = observe(clients, system_clock, to_scope(loaded.settings))
+    with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
+        observation = beside(lambda: observe(clients, system_clock, to_scope(loaded.settings)))
     # The guard's second look is the first one again: a command decides nothing.
     return run_cycle(
         Line(to_limits(loaded.settings)),

@@ -20,15 +20,21 @@ from agent.detect.assess_tasks import assess_tasks
 from agent.detect.assessment import Assessment, NotAssessed
 from agent.detect.locality import Ground, RackBits, TopicMasks, rack_bits, topic_masks
 from agent.detect.traffic import Rates, topic_rates, with_bytes
+from agent.detect.weighted import rates_of, with_weights
 from agent.limits import GroupLimits, Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
+from agent.model.weighed import Column
 from agent.reuse import each
-from assignors.problem import BadProblem
+from assignors.problem import BadProblem, TopicPartition
 
 _ID = itemgetter(0)
 _Row = tuple[Group, GroupLimits, tuple[str, ...], tuple[TopicMasks | None, ...], RackBits]
 """A group, its settings, its topics, their masks, the racks as bits: all that its assessment depends on."""
+_BytesRow = tuple[
+    Assessment, _Row, Rates | None, tuple[Column | None, ...] | None, Mapping[TopicPartition, float] | None
+]
+"""An assessment, what it rests on, and own rates or weights: by topic, and of what the group reads otherwise."""
 
 
 def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapping[str, Assessment]:
@@ -150,19 +156,28 @@ def _assess(limits: Limits, row: _Row) -> Assessment:
 
 
 def _with_bytes(judged: Iterable[Assessment], rows: Iterable[_Row], snapshot: Snapshot, memo: Memo) -> list[Assessment]:
-    """The same assessments with bytes, where every rate of a group's topics is known."""
-    weighed = [
-        (assessment, row, topic_rates([snapshot.topics[name] for name in row[2] if name in snapshot.topics], snapshot))
-        for assessment, row in zip(judged, rows, strict=True)
-    ]
-    return each(memo, "assess bytes", weighed, lambda row: row[0].group_id, _weigh)
+    """The same assessments with bytes, where every rate of a group's topics is known: by weights, else by own rates."""
+    columns, reads = snapshot.weighed.topics.get, snapshot.weighed.groups.get
+    known: list[_BytesRow] = []
+    for assessment, row in zip(judged, rows, strict=True):
+        of = tuple(map(columns, row[2]))
+        if None not in of and not any(None in column for column in of if column is not None):
+            known.append((assessment, row, None, of, reads(assessment.group_id)))
+        else:
+            topics = [snapshot.topics[name] for name in row[2] if name in snapshot.topics]
+            known.append((assessment, row, topic_rates(topics, snapshot), None, None))
+    return each(memo, "assess bytes", known, lambda row: row[0].group_id, _weigh)
 
 
-def _weigh(row: tuple[Assessment, _Row, Rates | None]) -> Assessment:
-    assessment, (group, settings, topics, masks, bits), rates = row
-    if rates is None or assessment.why_not is not None or isinstance(group, OtherGroup):
+def _weigh(row: _BytesRow) -> Assessment:
+    assessment, (group, settings, topics, masks, bits), rates, columns, reads = row
+    if assessment.why_not is not None or isinstance(group, OtherGroup):
         return assessment
-    return with_bytes(assessment, group, dict(rates), _ground(bits, topics, masks), settings)
+    ground = _ground(bits, topics, masks)
+    if columns is not None:
+        of = {topic: column for topic, column in zip(topics, columns, strict=True) if column is not None}
+        return with_weights(assessment, group, rates_of(of, reads), ground, settings)
+    return assessment if rates is None else with_bytes(assessment, group, dict(rates), ground, settings)
 
 
 def _ground(bits: RackBits, topics: tuple[str, ...], masks: tuple[TopicMasks | None, ...]) -> Ground:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.detect.finding import Finding
-from assignors.problem import ConsumerResult, TaskResult
+from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 if TYPE_CHECKING:  # what it rests on is made of the model, which is made of the memory of findings
     from agent.detect.locality import Ground
@@ -38,6 +38,20 @@ class Locality(NamedTuple):
     total: float
     unknown: float
     """Part of ``total`` of which locality cannot be told (a rack is unknown)."""
+
+
+class Weighing(NamedTuple):
+    """A group against its optimum by bytes, where every partition has a fresh weight; bytes per second throughout."""
+
+    total: float
+    crossing: float
+    """Read across racks now, by Kafka's measure."""
+    optimal_crossing: float
+    lower_bound: float
+    gained: float
+    """What leaves "crossing" and arrives in "local" at the optimum; 0.0 below one byte per second."""
+    rates: Mapping[TopicPartition, float]
+    """What the group reads of each partition."""
 
 
 class NotAssessed(StrEnum):
@@ -72,13 +86,21 @@ class Assessment:
     """Partitions or tasks that the optimum moves away from their present owner."""
     result: ConsumerResult | TaskResult | None = None
     """The optimal assignment by Kafka's measure."""
+    weighing: Weighing | None = None
+    """Set where the optimum is the one by bytes: ``optimal``, ``optimal_crossing``, ``moved`` and ``result`` are then
+    its figures, and may cross more partitions than now, of less weight."""
     ground: Ground | None = field(default=None, repr=False, compare=False)
     """What all of it was judged on, for later stages; None where nothing was judged."""
 
     @property
     def gap(self) -> int:
-        """Crossing partitions that the optimum would bring home."""
+        """Crossing partitions that the optimum would bring home; by bytes it may be below 0."""
         return self.crossing - self.optimal_crossing
+
+    @property
+    def improvable(self) -> bool:
+        """Whether the optimum is better than the present: by bytes where weights are known, else by partitions."""
+        return self.gap > 0 if self.weighing is None else self.weighing.gained > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ def _kind_ignores(group: _Group, assessment: Assessment, view: View) -> Finding:
             ("members with a rack", sum(member.rack.told is not None for member in group.members)),
             ("gap", assessment.gap),
         ),
-        severity=Severity.WARNING if assessment.gap else Severity.INFO,
+        severity=Severity.WARNING if assessment.improvable else Severity.INFO,
         since_ms=view.snapshot.taken_ms,
     )
 
@@ -144,6 +144,6 @@ def _off(group: _Group, causes: Sequence[str], assessment: Assessment, view: Vie
         subject=Subject("group", group.id),
         sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(causes)}",
         evidence=(("because", tuple(causes)), ("assignor", group.assignor), ("gap", assessment.gap)),
-        severity=Severity.WARNING if assessment.gap else Severity.INFO,
+        severity=Severity.WARNING if assessment.improvable else Severity.INFO,
         since_ms=view.snapshot.taken_ms,
     )

@@ -26,6 +26,7 @@ from agent.detect.moves import move_findings
 from agent.detect.replicas import replica_findings
 from agent.detect.rights import rights_findings
 from agent.detect.streams import streams_findings
+from agent.detect.weights import weights_findings
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory.values import Memory
@@ -55,6 +56,7 @@ def find_all(
         *groups.findings,
         *streams_findings(view),
         *foretold_findings(view),
+        *weights_findings(view),
     ]
     aged = _aged(findings, memory, snapshot.taken_ms)
     return Detection(findings=_gravest_first(aged), assessments=assessments, topics=topics_by_group(snapshot, memo))

@@ -41,6 +41,7 @@ class FindingReason(StrEnum):
     COPIES_SHARE_RACK = "task copies share a rack or tag"
     RIGHTS_MISSING = "rights missing"
     PART_MISSING = "part of the cluster did not answer"
+    WEIGHTS_UNUSED = "weights of the pipeline unused"
 
 
 class Severity(StrEnum):

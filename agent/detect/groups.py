@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment, Measure
+from agent.detect.assessment import Assessment, Measure, Weighing
 from agent.detect.awareness import awareness_findings, is_rack_blind
 from agent.detect.facts import Reading, readings
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
@@ -51,7 +51,7 @@ def _of_one(
     findings = member_findings(group, racks, view)
     awareness = awareness_findings(group, racks, reading, assessment, view)
     findings += awareness
-    if assessment.gap > 0:
+    if assessment.improvable:
         findings.append(_worse(group, assessment, reading, view))
         if is_rack_blind(group, awareness):
             findings.append(_not_fixed(group, assessment, awareness, reading, view))
@@ -71,6 +71,8 @@ def _group_id(row: _Row) -> str:
 
 def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading: Reading, view: View) -> Finding:
     """How much more work could be local, in partitions and, where rates are known, in bytes."""
+    if assessment.weighing is not None:
+        return _heavier(group, assessment, assessment.weighing, reading, view)
     limits = view.limits
     total = max((of.total for of in assessment.current if of.measure is Measure.KAFKA), default=0.0)
     worth = assessment.gap >= limits.min_gain_partitions and assessment.gap >= limits.min_gain_share * total
@@ -95,6 +97,33 @@ def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading:
     )
 
 
+def _heavier(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, weighing: Weighing, reading: Reading, view: View
+) -> Finding:
+    """The same by weights of the pipeline."""
+    limits = view.limits
+    least = max(limits.min_gain_share * weighing.total, limits.min_gain_bytes_per_s)
+    return Finding(
+        reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
+        subject=Subject("group", group.id),
+        sentence=f"group {group.id} reads {weighing.crossing:,.0f} of {weighing.total:,.0f} bytes/s across racks, by "
+        f"Kafka's measure and weights of the pipeline, and could read {weighing.optimal_crossing:,.0f}",
+        evidence=(
+            ("crossing", assessment.crossing),
+            ("optimal crossing", assessment.optimal_crossing),
+            ("crossing bytes/s", weighing.crossing),
+            ("optimal crossing bytes/s", weighing.optimal_crossing),
+            ("lower bound bytes/s", weighing.lower_bound),
+            ("measure", str(Measure.KAFKA)),
+            ("bytes/s gained", _bytes_gained(assessment)),
+            ("moved by the optimum", assessment.moved),
+        ),
+        severity=Severity.WARNING if weighing.gained >= least else Severity.INFO,
+        since_ms=view.snapshot.taken_ms,
+        held=reading.unsteady,
+    )
+
+
 def _bytes_gained(assessment: Assessment) -> float | None:
     pairs = zip(assessment.current, assessment.optimal, strict=True)
     gains = [
@@ -111,10 +140,13 @@ def _not_fixed(
     view: View,
 ) -> Finding:
     why = next((finding.sentence for finding in awareness), "")
+    home = f"its {assessment.gap} partitions"
+    if assessment.weighing is not None:
+        home = f"the {assessment.weighing.gained:,.0f} bytes/s that could be local"
     return Finding(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
         subject=Subject("group", group.id),
-        sentence=f"a rebalance of group {group.id} would not bring its {assessment.gap} partitions home: {why}",
+        sentence=f"a rebalance of group {group.id} would not bring {home} home: {why}",
         evidence=(("assignor", group.assignor), ("kind", str(group.kind)), ("gap", assessment.gap)),
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,

@@ -32,6 +32,7 @@ _SILENT = {
     Part.RIGHTS: "it is unknown what else may be hidden",
     Part.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
     Part.RACK_LOCATORS: "racks that only they know are as they last told them, or unknown",
+    Part.WEIGHTS: "plans go by what rackwise sees itself",
 }
 _NEEDS = {
     Part.BROKERS: "DESCRIBE on the cluster",
@@ -47,6 +48,7 @@ _NEEDS = {
     Part.RIGHTS: "DESCRIBE on the cluster",
     Part.APPLICATION_LAGS: "access to the application's endpoint",
     Part.RACK_LOCATORS: "access to what rack.locator.properties names",
+    Part.WEIGHTS: "READ and DESCRIBE on the weights topic",
 }
 
 

@@ -1,8 +1,8 @@
 """Bytes per second that a group reads locally, now and at its optimum.
 
-Rates change in every cycle while the structure stays, so they are laid over an assessment afterwards. The optimum's
-bytes are those of the assignment that is optimal by partitions (what a rack-aware assignor would reach for), not of a
-second optimum by weight.
+The agent's own rates change in every cycle while the structure stays, so they are laid over an assessment afterwards.
+The optimum's bytes are then those of the assignment that is optimal by partitions (what a rack-aware assignor would
+reach for); the optimum by bytes, for which rates must hold still, is in `weighted`.
 
 Invariant: one unknown rate makes all bytes of the group unknown; a part is never passed off as the whole.
 """
@@ -68,8 +68,8 @@ def with_bytes(
         best.append(weigh(wanted, ground.masks, rates)[index])
     return replace(
         assessment,
-        current=assessment.current + _localities(*now),
-        optimal=assessment.optimal + _localities(*best),
+        current=assessment.current + byte_localities(*now),
+        optimal=assessment.optimal + byte_localities(*best),
     )
 
 
@@ -126,5 +126,6 @@ def _read_optimum(
     return optimal_tasks(task_problem(group, group.topology, ground, settings, Measure.READ_LOCAL))
 
 
-def _localities(kafka: Bytes, read: Bytes) -> tuple[Locality, Locality]:
+def byte_localities(kafka: Bytes, read: Bytes) -> tuple[Locality, Locality]:
+    """Bytes by both measures as others see them."""
     return Locality(Measure.KAFKA, "bytes_per_s", *kafka), Locality(Measure.READ_LOCAL, "bytes_per_s", *read)

@@ -11,6 +11,7 @@ from agent.guard.ground import Check, Ground
 from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import TriggerVerdict, acted_at, triggers
 from agent.limits import Limits
+from agent.model.weighed import Basis
 from agent.propose.flows import BYTES_PER_GB
 from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
 
@@ -30,9 +31,9 @@ def saved_usd_per_day(predicted: Predicted) -> float | None:
     return None if before is None or after is None else before - after
 
 
-def brought_home(predicted: Predicted) -> tuple[float, float] | None:
-    """(partitions that become local by Kafka's measure, all of them); None where that is not said."""
-    before, after = _partitions(predicted.before), _partitions(predicted.after)
+def brought_home(predicted: Predicted, unit: str = "partitions") -> tuple[float, float] | None:
+    """(what becomes local by Kafka's measure, all of it) in that unit; None where that is not said."""
+    before, after = _by_kafka(predicted.before, unit), _by_kafka(predicted.after, unit)
     return None if before is None or after is None else (after.local - before.local, before.total)
 
 
@@ -72,9 +73,17 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return None
     limits = ground.limits
     factor, lately = _margin(proposal, ground)
-    home = brought_home(proposal.predicted)
     told: list[str] = []
-    if home is not None:
+    unit = "bytes_per_s" if _weighed(proposal) and proposal.kind is ProposalKind.TRIGGER else "partitions"
+    home = brought_home(proposal.predicted, unit)
+    if home is not None and unit == "bytes_per_s":
+        least = limits.min_gain_share * home[1] * factor
+        told.append(
+            f"it brings {home[0]:,.0f} of {home[1]:,.0f} bytes/s home, at least {least:,.0f} are asked for{lately}"
+        )
+        if home[0] < least:
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+    elif home is not None:
         least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
         told.append(f"it brings {home[0]:g} of {home[1]:g} partitions home, at least {least:.1f} are asked for{lately}")
         if home[0] < least:
@@ -140,8 +149,12 @@ def _margin(proposal: Proposal, ground: Ground) -> tuple[float, str]:
     )
 
 
-def _partitions(rows: tuple[Locality, ...]) -> Locality | None:
-    return next((row for row in rows if row.measure is Measure.KAFKA and row.unit == "partitions"), None)
+def _weighed(proposal: Proposal) -> bool:
+    return dict(proposal.evidence).get("basis") == Basis.WEIGHTS.value
+
+
+def _by_kafka(rows: tuple[Locality, ...], unit: str) -> Locality | None:
+    return next((row for row in rows if row.measure is Measure.KAFKA and row.unit == unit), None)
 
 
 WORTH_CHECKS: tuple[Check, ...] = (_cooled_down, _tried, _gain, _payback)

@@ -38,6 +38,7 @@ from agent.model.snapshot import (
     TaskState,
 )
 from agent.observation import RawApplicationLag
+from agent.weights.values import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
 FRESH_MS = 30_000
@@ -81,6 +82,8 @@ class _View(NamedTuple):
     join: Join
     settings: GroupLimits
     clock: Clock
+    learned: tuple[RestoreWeight, ...]
+    """How fast the pipeline found it to restore."""
     backlog: Mapping[str, int | None]
     """Process -> records that all of its copies together had not restored at the last join; None when one is unknown.
 
@@ -97,6 +100,7 @@ def copies_of(
     memory: Memory,
     settings: GroupLimits,
     clock: Clock,
+    learned: tuple[RestoreWeight, ...] = (),
 ) -> tuple[TaskCopy, ...]:
     """Every copy of the group's tasks that have or may have state, sorted by task, role and process."""
     if group.topology is None or group.hidden or group.join is None:
@@ -110,7 +114,17 @@ def copies_of(
         join = join._replace(end_sums=ends)
     backlog = {process.id: _backlog(process, tasks, ends, facts) for process in group.processes}
     view = _View(
-        group, tasks, ends, facts, readings_by_copy(group.processes, tasks, told), known, join, settings, clock, backlog
+        group,
+        tasks,
+        ends,
+        facts,
+        readings_by_copy(group.processes, tasks, told),
+        known,
+        join,
+        settings,
+        clock,
+        learned,
+        backlog,
     )
     copies = [_copy(view, process, task, verdict) for process, task, verdict in _placed(view) if task in tasks]
     numbers = {task: number for number, task in enumerate(tasks)}
@@ -247,7 +261,7 @@ def _from_join(view: _View, process: str, task: TaskId, role: Role) -> _Reading 
 def _estimate(view: _View, process: str, end: int, told: int, age_ms: int | None) -> _Reading:
     if end < told:
         return _Reading(Range(0.0, float(end), float(end)), LagSource.LAST_JOIN, age_ms)
-    missing, backlog, measured = float(end - told), view.backlog[process], restore_rate(view.known.rates)
+    missing, backlog, measured = float(end - told), view.backlog[process], restore_rate(view.known.rates, view.learned)
     if measured is None or backlog is None:
         return _Reading(Range(0.0, missing, missing), LagSource.LAST_JOIN, age_ms)
     shortest_s = (view.clock.monotonic_ms - view.join.seen_ms) / 1000
@@ -269,7 +283,7 @@ def _rate(view: _View, process: str, task: TaskId, reading: _Reading | None) -> 
 
 
 def _modelled_rate(view: _View, process: str, task: TaskId) -> Range | None:
-    measured, backlog, end = restore_rate(view.known.rates), view.backlog[process], view.ends.get(task)
+    measured, backlog, end = restore_rate(view.known.rates, view.learned), view.backlog[process], view.ends.get(task)
     if measured is None or not backlog or end is None:
         return None
     appended = appended_per_s(view.join, task, end, view.clock.monotonic_ms)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agent.memory.values import Memory, RestoreRate
 from agent.model.snapshot import Range
+from agent.weights.values import RestoreWeight
 from assignors.problem import TopicPartition
 
 SHORTEST_BASE_MS = 5_000
@@ -42,15 +43,18 @@ class Measured(NamedTuple):
     """None when nothing bounds it from above."""
 
 
-def restore_rate(measured: Sequence[RestoreRate]) -> Measured | None:
+def restore_rate(measured: Sequence[RestoreRate], learned: Sequence[RestoreWeight] = ()) -> Measured | None:
     """How fast a process restores, as measured in earlier rounds; None when nothing was.
 
     Measurements that are bounded on both sides say most; one that is bounded from below only counts where there is
-    no other.
+    no other. What the pipeline learned over longer stands in for them while they are few, with its range doubled like
+    theirs: it was another time, and what one copy restores may be a part of what its process does.
     """
+    bounded = [(rate.low, rate.high) for rate in measured if rate.high is not None]
+    if len(bounded) < SURE_RATES and any(one.samples and one.high for one in learned):
+        return _with_learned(bounded, [one for one in learned if one.samples and one.high])
     if not measured:
         return None
-    bounded = [(rate.low, rate.high) for rate in measured if rate.high is not None]
     if not bounded:
         lows = [rate.low for rate in measured]
         return Measured(min(lows) / 2, max(lows), None)
@@ -61,6 +65,14 @@ def restore_rate(measured: Sequence[RestoreRate]) -> Measured | None:
         middles[len(middles) // 2],
         max(high for _, high in bounded) * spread,
     )
+
+
+def _with_learned(bounded: Sequence[tuple[float, float]], learned: Sequence[RestoreWeight]) -> Measured:
+    """Few measurements, or none, beside what the pipeline learned of the application's subtopologies."""
+    lows = [low for low, _ in bounded] + [one.low for one in learned]
+    highs = [high for _, high in bounded] + [one.high for one in learned]
+    middles = sorted([(low + high) / 2 for low, high in bounded] + [one.median for one in learned])
+    return Measured(min(lows) / 2, middles[len(middles) // 2], max(highs) * 2)
 
 
 def still_missing(missing: float, backlog: float, rate: Measured, shortest_s: float, longest_s: float | None) -> Range:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.model.weighed import NOT_WEIGHED, Weighed, WeightsState
 from agent.observation import Gap, Rights
 from assignors.problem import TaskId, TopicPartition
 
@@ -356,6 +357,10 @@ class Snapshot:
     """False when the sizes are those of an earlier look, because log dirs are asked less often."""
     bytes_per_s: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Inbound rate where it can be told (weights topic, or end offsets x bytes per record); missing is unknown."""
+    weighed: Weighed = NOT_WEIGHED
+    """Weights that are fresh."""
+    weights: WeightsState | None = None
+    """What became of the weights; None when they are not asked for."""
     rack_locators: tuple[LocatorState, ...] = ()
     """In the order in which they are asked; empty where the wire alone is believed."""
     rights: Rights = field(default_factory=Rights)

@@ -21,7 +21,9 @@ from agent.model.racks import brokers_of, selector_is_rack_aware
 from agent.model.rates import byte_rates
 from agent.model.snapshot import Reassignment, Snapshot, StreamsGroup, TaskCopy
 from agent.model.topics import sizes_of, topics_of
+from agent.model.weights import rates_with, weighed
 from agent.observation import Gap, GapCause, Observation, Part, RawApplicationLag
+from agent.weights.values import RestoreWeight
 from assignors.problem import TopicPartition
 
 _Value = TypeVar("_Value")
@@ -37,6 +39,7 @@ def take_snapshot(
     groups = groups_of(
         observation, decoded, topics.by_name, memory=memory, limits=limits, memo=memo, located=by_locators
     )
+    weights, weights_state = weighed(observation, limits, memo)
     brokers = _same("brokers", brokers_of(observation, topics.brokers, memory, by_locators), memo)
     return Snapshot(
         cluster_id=observation.cluster_id,
@@ -44,7 +47,7 @@ def take_snapshot(
         brokers=brokers,
         topics=topics.by_name,
         groups=groups.by_id,
-        copies=_copies(observation, groups, memory, limits),
+        copies=_copies(observation, groups, memory, limits, weights.restores),
         reassignments=_reassignments(observation, memory),
         broker_configs=observation.broker_configs,
         group_configs=observation.group_configs,
@@ -53,7 +56,9 @@ def take_snapshot(
         committed_offsets=observation.committed_offsets,
         size_bytes=sizes_of(observation, memo),
         sizes_fresh=Part.LOG_DIRS not in observation.ages_ms,
-        bytes_per_s=byte_rates(observation.end_offsets, memory, observation.monotonic_ms),
+        bytes_per_s=rates_with(weights, byte_rates(observation.end_offsets, memory, observation.monotonic_ms)),
+        weighed=weights,
+        weights=weights_state,
         rack_locators=locator_states(observation, limits.rack_locators),
         rights=observation.rights,
         vanished_topics=observation.vanished_topics,
@@ -70,7 +75,11 @@ def _same(name: str, value: _Value, memo: Memo) -> _Value:
 
 
 def _copies(
-    observation: Observation, groups: Groups, memory: Memory, limits: Limits
+    observation: Observation,
+    groups: Groups,
+    memory: Memory,
+    limits: Limits,
+    restores: Mapping[str, tuple[RestoreWeight, ...]],
 ) -> Mapping[str, tuple[TaskCopy, ...]]:
     told: dict[str, list[RawApplicationLag]] = {}
     for row in observation.application_lags:
@@ -84,7 +93,14 @@ def _copies(
             facts = groups.offsets.get(name, NO_OFFSETS)
             offsets = Offsets(observation.end_offsets, observation.committed_offsets.get(name))
             copies[name] = copies_of(
-                group, facts, offsets, told.get(name, none), memory=memory, settings=limits.group(name), clock=clock
+                group,
+                facts,
+                offsets,
+                told.get(name, none),
+                memory=memory,
+                settings=limits.group(name),
+                clock=clock,
+                learned=restores.get(name, ()),
             )
     return copies
 

@@ -12,7 +12,7 @@ from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Ro
 from agent.plan.found import Scene
 from agent.plan.owners import Advised
 from agent.plan.plan import AdvicePlan, Unplanned
-from agent.plan.worth import total_reads, worth
+from agent.plan.worth import optimum_worth, total_reads
 from agent.propose.proposal import ProposalReason
 
 COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
@@ -27,7 +27,7 @@ def change_assignors(scene: Scene) -> Advised:
         if group is None or isinstance(group, OtherGroup) or not _blind(group, scene):
             continue
         assessment = assessments(group_id)
-        if assessment is None or assessment.gap <= 0:
+        if assessment is None or not assessment.improvable:
             continue
         why_not = _why_not(group, assessment, scene, held=answers.held)
         if why_not is not None:
@@ -56,16 +56,26 @@ def _why_not(
         return Unplanned.EXCLUDED
     if any(copy.role is Role.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
         return Unplanned.UNSTABLE  # the gap is that of a scale-out which is still on its way
-    if not worth(assessment.gap, total_reads(assessment), scene.limits):
+    if not optimum_worth(assessment, scene.limits):
         return Unplanned.BELOW_THRESHOLD
     return None
 
 
-def _advice(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...]) -> AdvicePlan:
-    measured = (
-        f"{assessment.crossing} of its {total_reads(assessment):.0f} reads cross racks by Kafka's measure, "
-        f"and {assessment.optimal_crossing} would do at the same balance"
+def _measured(assessment: Assessment) -> str:
+    weighing = assessment.weighing
+    if weighing is None:
+        return (
+            f"{assessment.crossing} of its {total_reads(assessment):.0f} reads cross racks by Kafka's measure, "
+            f"and {assessment.optimal_crossing} would do at the same balance"
+        )
+    return (
+        f"{weighing.crossing:,.0f} of the {weighing.total:,.0f} bytes/s that it reads cross racks by Kafka's measure, "
+        f"and {weighing.optimal_crossing:,.0f} would do at the same balance"
     )
+
+
+def _advice(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...]) -> AdvicePlan:
+    measured = _measured(assessment)
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
     match group.kind:
         case GroupKind.CLASSIC_STREAMS:

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment
+from agent.detect.assessment import Assessment, Weighing
 from agent.detect.tally import Reads, Tally, gain, tally_reads
-from agent.detect.traffic import current_reads, optimal_reads, topic_rates, weigh
+from agent.detect.traffic import Bytes, current_reads, optimal_reads, weigh
+from agent.detect.weighted import gained as gained_bytes
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
-from agent.plan.worth import given_reads, judged_ground, total_reads, worth
+from agent.plan.worth import given_reads, group_rates, judged_ground, total_reads, worth, worth_bytes
 from agent.predict.prediction import Given, Prediction
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -48,6 +49,8 @@ class Columns:
     own: Column | None
     """In the end, after follow-up rebalances and warm-ups; None where nothing is predicted, see the prediction."""
     optimum: Column | None
+    own_bytes: float | None = None
+    """Bytes per second that cross with its own assignor, by Kafka's measure and weights; None without either."""
     worth: str
     """Why a rebalance is worth it, or why not, as one sentence."""
     prediction: Prediction | None
@@ -70,33 +73,36 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
             prediction=prediction,
         )  # fmt: skip
     ground = judged_ground(group, assessment, snapshot, memo if memo is not None else Memo())
-    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
-    rate_of = None if rates is None else dict(rates)
+    rate_of = group_rates(assessment, [snapshot.topics[name] for name in ground.masks], snapshot)
     given = prediction.settled if prediction is not None else None
     now = current_reads(group, ground)
 
-    def column(reads: Reads, moved: int) -> tuple[Column, Tally]:
+    def column(reads: Reads, moved: int) -> tuple[Column, Tally, Bytes | None]:
         tally, read = tally_reads(reads, ground.masks)
-        in_bytes = None
-        known = rate_of is not None and all(p in rate_of for _, partitions in reads for p in partitions)
-        if rate_of is not None and known and not read.unknown:
-            weighed = weigh(reads, ground.masks, rate_of)[1]
-            in_bytes = None if weighed.unknown else weighed.total - weighed.local
-        return Column(tally.crossing, tally.unknown, in_bytes, moved), tally
+        if rate_of is None or not all(p in rate_of for _, partitions in reads for p in partitions):
+            return Column(tally.crossing, tally.unknown, None, moved), tally, None
+        kafka, weighed = weigh(reads, ground.masks, rate_of)
+        in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
+        return Column(tally.crossing, tally.unknown, in_bytes, moved), tally, kafka
 
-    first, now_tally = column(now, 0)
-    own, gained = None, 0
+    first, now_tally, now_bytes = column(now, 0)
+    own, gained, saved, left = None, 0, None, None
     if given is not None:
-        own, own_tally = column(given_reads(group, ground, given), moved_by(group, given))
+        own, own_tally, own_bytes = column(given_reads(group, ground, given), moved_by(group, given))
         gained = min(now_tally.crossing - own_tally.crossing, gain(now_tally, own_tally))
+        if now_bytes is not None and own_bytes is not None:
+            saved, left = gained_bytes(now_bytes, own_bytes), own_bytes.total - own_bytes.local - own_bytes.unknown
     best = now if assessment.result is None else optimal_reads(group, ground, assessment.result)
     return Columns(
         group_id=group.id,
         kind=group.kind,
         now=first,
         own=own,
+        own_bytes=None if assessment.weighing is None else left,
         optimum=column(best, assessment.moved)[0],
-        worth=_worth(assessment, prediction, gained, limits),
+        worth=_worth(assessment, prediction, gained, limits)
+        if assessment.weighing is None
+        else _worth_in_bytes(assessment.weighing, prediction, saved, limits),
         prediction=prediction,
     )
 
@@ -145,6 +151,20 @@ def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> d
         process: tuple([source for task in tasks for source in sources.get(task, ())])
         for process, tasks in active.items()
     }
+
+
+def _worth_in_bytes(weighing: Weighing, prediction: Prediction | None, saved: float | None, limits: Limits) -> str:
+    """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
+    total, best = f"{weighing.total:,.0f} bytes/s", f"the optimum would bring {weighing.gained:,.0f}"
+    if not weighing.gained:
+        return "Nothing can be gained: by weights it is at its optimum."
+    if prediction is None or prediction.settled is None or saved is None:
+        why = "it was not asked for" if prediction is None or prediction.why_not is None else prediction.why_not.value
+        home = f"The optimum brings {weighing.gained:,.0f} of {total} home"
+        return f"{home}; what its own assignor gives cannot be told: {why}."
+    enough = worth_bytes(saved, weighing.total, limits)
+    verdict = "Worth a rebalance by the thresholds" if enough else "Not worth a rebalance"
+    return f"{verdict}: its own assignor would bring {saved:,.0f} of {total} home, {best}."
 
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:

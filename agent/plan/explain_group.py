@@ -5,14 +5,14 @@ from __future__ import annotations
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.locality import UNKNOWN
-from agent.detect.tally import gain, racks_by_partition
+from agent.detect.tally import racks_by_partition
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
 from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.plan import Plan
 from agent.plan.triggers import COOPERATIVE, own_answer
-from agent.plan.worth import change, group_ground, total_reads, worth
+from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
 from agent.predict.prediction import Prediction
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
@@ -57,7 +57,14 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
         f"{assessment.crossing} reads cross now, {assessment.optimal_crossing} at the optimum ({proven}), "
         f"which moves {assessment.moved}"
     )
-    return [*rows, Explained(about, "at its optimum", yes_or_no(assessment.gap == 0), sentence)]
+    weighing = assessment.weighing
+    if weighing is not None:
+        proven = "proven" if weighing.optimal_crossing <= weighing.lower_bound else "not proven"
+        sentence = (
+            f"{weighing.crossing:,.0f} bytes/s cross now, {weighing.optimal_crossing:,.0f} at the optimum ({proven}), "
+            f"by weights of the pipeline, which moves {assessment.moved}"
+        )
+    return [*rows, Explained(about, "at its optimum", yes_or_no(not assessment.improvable), sentence)]
 
 
 def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
@@ -151,29 +158,34 @@ def _racks_known(about: str, group: ReaderGroup) -> Explained:
 
 def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Explained]:
     limits, total = scene.limits, total_reads(assessment)
-    enough = worth(assessment.gap, total, limits)
+    enough = optimum_worth(assessment, limits)
     sentence = (
         f"{assessment.gap} of {total:g} reads by Kafka's measure; wanted are at least {limits.min_gain_partitions} and "
         f"{limits.min_gain_share:.0%}"
     )
+    unit = "reads"
+    if assessment.weighing is not None:
+        total, unit = assessment.weighing.total, "bytes/s"
+        sentence = (
+            f"{assessment.weighing.gained:,.0f} of {total:,.0f} bytes/s by Kafka's measure and weights of the pipeline;"
+            f" wanted are at least {limits.min_gain_bytes_per_s:,.0f} and {limits.min_gain_share:.0%}"
+        )
     rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
     given = own_answer(scene.predictions.get(group.id))
     ground = group_ground(group, scene.snapshot, scene.memo)
     does = change(group, assessment, ground, given)
     if given is not None and does is not None:
-        own = gain(*does.kafka)
-        sentence = f"its own assignor is predicted to bring {own} of {total:g} reads home by Kafka's measure"
-        rows.append(
-            Explained(about, "its own assignor brings the gain", yes_or_no(worth(own, total, limits)), sentence)
-        )
+        own = yes_or_no(brings_worth(does.kafka, assessment, limits))
+        brought = f"{does.kafka.brings():,.0f} of {total:,.0f} {unit}"
+        sentence = f"its own assignor is predicted to bring {brought} home by Kafka's measure"
+        rows.append(Explained(about, "its own assignor brings the gain", own, sentence))
     if does is not None:
         read = does.read
-        gained = read.after.local - read.before.local
         rows.append(
             Explained(
                 about,
                 "reads really get nearer",
-                yes_or_no(worth(gained, read.after.total, limits)),
+                yes_or_no(more_local_worth(read, limits)),
                 f"read-local {read.before.local} -> {read.after.local} of {read.after.total}",
             )
         )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from agent.detect.assess import topics_of
 from agent.detect.finding import FindingReason
+from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import (
     ConsumerGroup,
@@ -27,15 +28,18 @@ from agent.model.snapshot import (
     StreamsGroup,
     TopicState,
 )
+from agent.model.weighed import Column
 from agent.plan.found import Scene, answered
 from agent.plan.placements import Skipped, left_out
 from agent.plan.plan import PlacementPlan, Unplanned
 from agent.plan.seats import Seats, led_by
-from agent.plan.worth import worth
+from agent.plan.worth import worth, worth_bytes
 from agent.propose.proposal import PlacementChange, ProposalReason
 from assignors.problem import TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
+_Wanted = tuple[int, PartitionState, list[int]]
+"""(Certain gain in readers, partition, in-sync replicas in the best rack)."""
 
 
 class Readers(NamedTuple):
@@ -70,11 +74,11 @@ def follow_readers(scene: Scene, seats: Seats, taken: set[TopicPartition]) -> tu
         if topic is None or left_out(topic, scene.limits):
             continue
         readers = scene.memo.of(("readers", name), (topic, *groups), partial(readers_of, topic, groups))
-        wanted = _wanted(topic, readers, seats, taken)
+        column = scene.snapshot.weighed.topics.get(name, ())
+        wanted = _wanted(topic, readers, seats, taken, column)
         if not wanted:
             continue
-        total = sum(of.total + of.unknown for of in readers.values())
-        if not worth(sum(gain for gain, _, _ in wanted), total, scene.limits):
+        if not _is_worth(wanted, readers, column, scene.limits):
             skipped.append((f"topic/{name}", Unplanned.BELOW_THRESHOLD))
             continue
         changes = _within_limits(wanted, seats)
@@ -130,11 +134,31 @@ def _reads(group: ReaderGroup) -> Iterable[tuple[Rack, Iterable[TopicPartition]]
     ]
 
 
+def _is_worth(
+    wanted: Iterable[_Wanted], readers: Mapping[TopicPartition, Readers], column: Column, limits: Limits
+) -> bool:
+    """Whether the gain passes the thresholds: in bytes per second where every partition that is read has a weight."""
+    rates = {partition: _rate(column, partition) for partition in readers}
+    known = [(readers[partition], rate) for partition, rate in rates.items() if rate is not None]
+    if len(known) < len(rates):
+        return worth(sum(gain for gain, _, _ in wanted), sum(of.total + of.unknown for of in readers.values()), limits)
+    gained = sum(gain * (rates[state.id] or 0.0) for gain, state, _ in wanted)
+    return worth_bytes(gained, sum((of.total + of.unknown) * rate for of, rate in known), limits)
+
+
+def _rate(column: Column, partition: TopicPartition) -> float | None:
+    return column[partition.partition] if 0 <= partition.partition < len(column) else None
+
+
 def _wanted(
-    topic: TopicState, readers: Mapping[TopicPartition, Readers], seats: Seats, taken: set[TopicPartition]
-) -> list[tuple[int, PartitionState, list[int]]]:
-    """(certain gain in readers, partition, in-sync replicas in the best rack), greatest gain first."""
-    wanted: list[tuple[int, PartitionState, list[int]]] = []
+    topic: TopicState,
+    readers: Mapping[TopicPartition, Readers],
+    seats: Seats,
+    taken: set[TopicPartition],
+    column: Column,
+) -> list[_Wanted]:
+    """What would be nearer to its readers, greatest gain first: in bytes where weights tell, else in readers."""
+    wanted: list[_Wanted] = []
     for state in topic.partitions:
         of = readers.get(state.id)
         if of is None or state.id in taken or not state.replicas:
@@ -144,10 +168,13 @@ def _wanted(
         gain = best - of.near(seats.rack_of.get(state.replicas[0])) - of.unknown
         if gain > 0:
             wanted.append((gain, state, [b for b in candidates if of.near(seats.rack_of[b]) == best]))
-    return sorted(wanted, key=lambda row: (-row[0], row[1].id))
+    known = bool(column) and all(_rate(column, state.id) is not None for _, state, _ in wanted)
+    # Evenness stops the row somewhere: what counts most comes first.
+    weight = {state.id: (_rate(column, state.id) or 0.0) if known else 1.0 for _, state, _ in wanted}
+    return sorted(wanted, key=lambda row: (-row[0] * weight[row[1].id], row[1].id))
 
 
-def _within_limits(wanted: list[tuple[int, PartitionState, list[int]]], seats: Seats) -> list[PlacementChange]:
+def _within_limits(wanted: list[_Wanted], seats: Seats) -> list[PlacementChange]:
     """The changes that keep leaders even enough, counted as they are made."""
     changes: list[PlacementChange] = []
     for _, state, near in wanted:

@@ -7,8 +7,9 @@ its data (KIP-881, KIP-925). Standbys that fall behind for ever are a reason whe
 Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eager groups (a rebalance stops every
 member) and for static members (who asked for the opposite) unless the settings allow it, for groups that are
 rebalancing, rolling or warming up, for a gain that rests on an unknown rack or selector, or for one below the
-thresholds. What counts is the gain that the group's own assignor is predicted to bring. Only where that cannot be told
-the optimum stands in for it, and the sentence says so.
+thresholds: in bytes per second where the group has fresh weights, else in partitions. What counts is the gain that the
+group's own assignor is predicted to bring. Only where that cannot be told the optimum stands in for it, and the
+sentence says so.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
-from agent.detect.tally import gain
 from agent.limits import Limits
 from agent.model.snapshot import (
     ConsumerGroup,
@@ -38,7 +38,7 @@ from agent.plan.columns import Moves, best_moves, own_moves
 from agent.plan.found import Answered, Scene, answered
 from agent.plan.placements import Skipped
 from agent.plan.plan import TriggerPlan, Unplanned
-from agent.plan.worth import change, crossing_bytes, judged_ground, total_reads, worth
+from agent.plan.worth import brings_worth, change, crossing_bytes, judged_ground, more_local_worth, optimum_worth
 from agent.predict.prediction import Given, Prediction
 from agent.propose.proposal import ProposalReason
 from agent.reuse import each
@@ -93,14 +93,14 @@ def worth_predicting(scene: Scene) -> list[Group]:
 def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, str]) -> bool:
     """Whether what its own assignor would give decides anything about a group."""
     group, assessment, held, name = row
-    if group is None or assessment is None or assessment.gap <= 0 or limits.excludes_group(name):
+    if group is None or assessment is None or not assessment.improvable or limits.excludes_group(name):
         return False
     if isinstance(group, StreamsGroup):
         return True
     if not isinstance(group, ConsumerGroup) or group.kind not in CLASSIC or held:
         return False
     possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE
-    return possible and worth(assessment.gap, total_reads(assessment), limits)
+    return possible and optimum_worth(assessment, limits)
 
 
 # --- warm-ups ---------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
     rows: list[_Row] = []
     for group_id, answers in scene.improvable.items():
         group, assessment = groups(group_id), assessments(group_id)
-        if assessment is None or assessment.gap <= 0:
+        if assessment is None or not assessment.improvable:
             continue
         # The owners of groups that brokers assign can be advised, but nobody can trigger them.
         if isinstance(group, ReaderGroup) and group.kind in CLASSIC:
@@ -204,7 +204,7 @@ def judge(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned
 
 
 def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unplanned | None:
-    if not worth(assessment.gap, total_reads(assessment), scene.limits):
+    if not optimum_worth(assessment, scene.limits):
         return Unplanned.BELOW_THRESHOLD
     # Its assignor would decide by what it is told: a rack that only a locator knows, or under another name, is none.
     if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
@@ -213,10 +213,10 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
     given = own_answer(scene.predictions.get(group.id))
     does = change(group, assessment, ground, given)
     if does is not None:
-        if given is not None and not worth(gain(*does.kafka), total_reads(assessment), scene.limits):
+        if given is not None and not brings_worth(does.kafka, assessment, scene.limits):
             return Unplanned.OWN_ASSIGNOR
         # What Kafka's measure calls local saves nothing unless somebody near really serves the read.
-        if worth(does.read.after.local - does.read.before.local, does.read.after.total, scene.limits):
+        if more_local_worth(does.read, scene.limits):
             return None
     unsure = scene.snapshot.selector_is_rack_aware is None
     return Unplanned.UNKNOWN_SELECTOR if unsure else Unplanned.BELOW_THRESHOLD

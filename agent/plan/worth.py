@@ -1,18 +1,24 @@
-"""Is a gain worth a change? Below the thresholds the answer is "nothing worth doing"."""
+"""Is a gain worth a change? Below the thresholds the answer is "nothing worth doing".
+
+Gains are bytes per second where the group has fresh weights of the pipeline, and partitions everywhere else.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.detect.assess import bits_for, ground_of, topics_of
 from agent.detect.assessment import Assessment, Measure
 from agent.detect.locality import Ground
-from agent.detect.tally import Reads, Tally, tally_reads
-from agent.detect.traffic import current_reads, optimal_reads, topic_rates, weigh
+from agent.detect.tally import Reads, Tally, gain, tally_reads
+from agent.detect.traffic import Bytes, current_reads, optimal_reads, topic_rates, weigh
+from agent.detect.weighted import LEAST_GAIN, gained
 from agent.limits import Limits
 from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
 from agent.predict.prediction import Given
+from assignors.problem import TopicPartition
 
 
 class Reading(NamedTuple):
@@ -20,6 +26,21 @@ class Reading(NamedTuple):
 
     before: Tally
     after: Tally
+    bytes_before: Bytes | None = None
+    """By weights; None where partitions are counted."""
+    bytes_after: Bytes | None = None
+
+    def brings(self) -> float:
+        """What leaves "crossing" and arrives in "local": bytes per second by weights, else partitions."""
+        if self.bytes_before is None or self.bytes_after is None:
+            return gain(self.before, self.after)
+        return gained(self.bytes_before, self.bytes_after)
+
+    def more_local(self) -> float:
+        """What is local afterwards and was not, in the same unit."""
+        if self.bytes_before is None or self.bytes_after is None:
+            return self.after.local - self.before.local
+        return self.bytes_after.local - self.bytes_before.local
 
 
 class Change(NamedTuple):
@@ -35,6 +56,33 @@ def worth(gained: float, total: float, limits: Limits, bytes_per_s: float | None
     if gained < max(1, limits.min_gain_partitions) or gained < limits.min_gain_share * total:
         return False
     return bytes_per_s is None or bytes_per_s >= limits.min_gain_bytes_per_s
+
+
+def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:
+    """The same for a gain in bytes per second; ``min_gain_share`` is then a share of the bytes."""
+    return bytes_per_s >= max(LEAST_GAIN, limits.min_gain_share * total, limits.min_gain_bytes_per_s)
+
+
+def optimum_worth(assessment: Assessment, limits: Limits) -> bool:
+    """True when the optimum's gain passes the thresholds."""
+    weighing = assessment.weighing
+    if weighing is None:
+        return worth(assessment.gap, total_reads(assessment), limits)
+    return worth_bytes(weighing.gained, weighing.total, limits)
+
+
+def brings_worth(reading: Reading, assessment: Assessment, limits: Limits) -> bool:
+    """True when what leaves "crossing" passes them."""
+    if reading.bytes_before is None:
+        return worth(reading.brings(), total_reads(assessment), limits)
+    return worth_bytes(reading.brings(), reading.bytes_before.total, limits)
+
+
+def more_local_worth(reading: Reading, limits: Limits) -> bool:
+    """True when what becomes local passes them."""
+    if reading.bytes_before is None:
+        return worth(reading.more_local(), reading.after.total, limits)
+    return worth_bytes(reading.more_local(), reading.bytes_before.total, limits)
 
 
 def group_ground(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot, memo: Memo) -> Ground:
@@ -76,8 +124,24 @@ def change(
     then = wanted_reads(group, assessment, ground, given)
     if then is None:
         return None
-    before, after = tally_reads(current_reads(group, ground), ground.masks), tally_reads(then, ground.masks)
-    return Change(Reading(before[0], after[0]), Reading(before[1], after[1]))
+    now = current_reads(group, ground)
+    before, after = tally_reads(now, ground.masks), tally_reads(then, ground.masks)
+    rates = assessment.weighing.rates if assessment.weighing is not None else None
+    if rates is None or not _covered(rates, now, then):
+        return Change(Reading(before[0], after[0]), Reading(before[1], after[1]))
+    bytes_before, bytes_after = weigh(now, ground.masks, rates), weigh(then, ground.masks, rates)
+    kafka, read = zip(before, after, bytes_before, bytes_after, strict=True)
+    return Change(Reading(*kafka), Reading(*read))
+
+
+def group_rates(
+    assessment: Assessment | None, topics: Iterable[TopicState], snapshot: Snapshot
+) -> Mapping[TopicPartition, float] | None:
+    """What the group reads of each partition: by weights, else what each takes in; None when a rate is unknown."""
+    if assessment is not None and assessment.weighing is not None:
+        return assessment.weighing.rates
+    rates = topic_rates(topics, snapshot)
+    return None if rates is None else dict(rates)
 
 
 def crossing_bytes(
@@ -88,16 +152,20 @@ def crossing_bytes(
     given: Given | None = None,
 ) -> tuple[float, float] | None:
     """Bytes per second really read across racks before and after either; None when a rate or rack is unknown."""
-    rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
+    rates = group_rates(assessment, [snapshot.topics[name] for name in ground.masks], snapshot)
     then = wanted_reads(group, assessment, ground, given)
     if rates is None or then is None:
         return None
     now = current_reads(group, ground)
-    rate_of = dict(rates)
-    if any(partition not in rate_of for _, partitions in (*now, *then) for partition in partitions):
+    if not _covered(rates, now, then):
         return None
-    before, after = weigh(now, ground.masks, rate_of)[1], weigh(then, ground.masks, rate_of)[1]
+    before, after = weigh(now, ground.masks, rates)[1], weigh(then, ground.masks, rates)[1]
     return None if before.unknown or after.unknown else (before.total - before.local, after.total - after.local)
+
+
+def _covered(rates: Mapping[TopicPartition, float], *reads: Reads) -> bool:
+    """Whether the rate of everything read is known."""
+    return all(partition in rates for of in reads for _, partitions in of for partition in partitions)
 
 
 def total_reads(assessment: Assessment) -> float:

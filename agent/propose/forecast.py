@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.detect.assessment import Locality
 from agent.detect.locality import Ground
 from agent.detect.tally import Reads
-from agent.detect.traffic import Rates, current_reads, topic_rates
+from agent.detect.traffic import current_reads
 from agent.model.snapshot import ConsumerGroup, StreamsGroup, TopicState
-from agent.plan.worth import judged_ground
+from agent.plan.worth import group_rates, judged_ground
 from agent.propose.flows import Flows, Reader, bytes_per_s, read_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Predicted
 from agent.propose.scene import Scene
+from assignors.problem import TopicPartition
 
 
 class Work(NamedTuple):
@@ -22,7 +24,7 @@ class Work(NamedTuple):
     group: ConsumerGroup | StreamsGroup
     ground: Ground
     topics: tuple[TopicState, ...]
-    rates: Rates | None
+    rates: Mapping[TopicPartition, float] | None
     """None when the rate of one of its partitions is unknown."""
     now: Reads
     """Who reads what now."""
@@ -32,7 +34,8 @@ def work_of(group: ConsumerGroup | StreamsGroup, scene: Scene) -> Work:
     """What is known of a group's work."""
     ground = judged_ground(group, scene.detection.assessments.get(group.id), scene.snapshot, scene.memo)
     topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
-    return Work(group, ground, topics, topic_rates(topics, scene.snapshot), current_reads(group, ground))
+    rates = group_rates(scene.detection.assessments.get(group.id), topics, scene.snapshot)
+    return Work(group, ground, topics, rates, current_reads(group, ground))
 
 
 def forecast(work: Work, then: Reads, *, moves: int, bytes_to_move: int | None, scene: Scene) -> Predicted:
@@ -51,7 +54,7 @@ def forecast(work: Work, then: Reads, *, moves: int, bytes_to_move: int | None, 
 
 
 def _state(work: Work, reads: Reads, scene: Scene) -> tuple[tuple[Locality, ...], Flows | None]:
-    rates = dict(work.rates or ())
+    rates = work.rates or {}
     covered = all(p.topic in work.ground.masks for _, partitions in reads for p in partitions)
     shares = measured(reads, work.ground.masks, rates) if covered else ()
     if work.rates is None:

@@ -13,14 +13,16 @@ from operator import itemgetter
 from typing import TypeVar
 
 from agent.detect.assess import topics_of
-from agent.detect.assessment import Assessment
+from agent.detect.assessment import Assessment, Weighing
 from agent.detect.finding import Evidence, Subject
-from agent.detect.traffic import Rates, current_reads, topic_rates
+from agent.detect.traffic import current_reads
+from agent.detect.weighted import LEAST_GAIN
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, StreamsGroup, TaskCopy, TopicState
 from agent.plan.columns import Columns, columns_of
 from agent.plan.plan import TriggerPlan
-from agent.plan.worth import judged_ground, wanted_reads
+from agent.plan.worth import group_rates, judged_ground, wanted_reads
 from agent.predict.prediction import Certainty, Given, Prediction, WarmUps
+from agent.propose.basis import basis_of_group
 from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Rested, Scene, dated, rested
@@ -31,7 +33,14 @@ from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 _ID = itemgetter(0)
 _Held = TypeVar("_Held", TopicPartition, TaskId)
-_Row = tuple[TriggerPlan, Group, Assessment | None, tuple[TaskCopy, ...], tuple[TopicState, ...], Rates | None]
+_Row = tuple[
+    TriggerPlan,
+    Group,
+    Assessment | None,
+    tuple[TaskCopy, ...],
+    tuple[TopicState, ...],
+    Mapping[TopicPartition, float] | None,
+]
 """All that a proposal depends on beside brokers and settings."""
 
 
@@ -47,7 +56,7 @@ def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
         )
         assessment = scene.detection.assessments.get(plan.group_id)
         copies = snapshot.copies.get(plan.group_id, ())
-        rows.append((plan, group, assessment, copies, topics, topic_rates(topics, snapshot)))
+        rows.append((plan, group, assessment, copies, topics, group_rates(assessment, topics, snapshot)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits)
     made = each(scene.memo, "rebalances", rows, _row_id, partial(_draft, scene), context=context)
     return [dated(one, snapshot, scene.limits) for one in made]
@@ -63,6 +72,7 @@ def _draft(scene: Scene, row: _Row) -> Rested:
         draft = promotion(plan, group, work, scene)
     else:
         draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
+    draft = draft._replace(basis=basis_of_group(assessment))
     return rested(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
 
 
@@ -76,13 +86,14 @@ def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: S
     before, after = _rows(group, assessment, given)
     then = wanted_reads(group, assessment, work.ground, given) or work.now
     columns = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
-    crossing = assessment.optimal_crossing if columns.own is None else columns.own.crossing
+    bound, optimal = _bound(assessment, columns)
     stateful = isinstance(group, StreamsGroup)
     return Draft(
         kind=ProposalKind.TRIGGER,
         reason=plan.reason,
         subject=Subject("group", group.id),
-        sentence=_sentence(columns, assessment, sum(len(partitions) for _, partitions in work.now)),
+        sentence=_sentence_in_bytes(columns, assessment.weighing)
+        or _sentence(columns, assessment, sum(len(partitions) for _, partitions in work.now)),
         before=before,
         after=after,
         # What a consumer reads is not copied; what a task has to restore is not known from outside.
@@ -97,19 +108,55 @@ def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: S
             ("assignor", group.assignor),
             ("members", len(group.members)),
             *_shown(columns),
-            ("lower_bound", assessment.lower_bound),
+            ("lower_bound", assessment.lower_bound if assessment.weighing is None else bound),
             ("measure", "kafka: any replica in the member's rack"),
             ("prediction", _certainty(prediction)),
         ),
         findings=plan.findings,
-        lower_bound=float(assessment.lower_bound),
-        optimal=crossing == assessment.lower_bound,
+        lower_bound=bound,
+        optimal=optimal,
     )
+
+
+def _bound(assessment: Assessment, columns: Columns) -> tuple[float, bool]:
+    """(No rebalance can leave less crossing, whether this one leaves as little): bytes by weights, else partitions."""
+    if assessment.weighing is None:
+        crossing = assessment.optimal_crossing if columns.own is None else columns.own.crossing
+        return float(assessment.lower_bound), crossing == assessment.lower_bound
+    left = assessment.weighing.optimal_crossing if columns.own_bytes is None else columns.own_bytes
+    return round(assessment.weighing.lower_bound, 3), left < assessment.weighing.lower_bound + LEAST_GAIN
+
+
+def _sentence_in_bytes(columns: Columns, weighing: Weighing | None) -> str | None:
+    """The same by weights of the pipeline; None where partitions are counted."""
+    if weighing is None:
+        return None
+    now, total, what = weighing.crossing, f"{weighing.total:,.0f} bytes/s", _moved_in(columns)
+    if columns.own is None or columns.own_bytes is None or columns.prediction is None:
+        why = columns.prediction.why_not if columns.prediction is not None else None
+        moved = 0 if columns.optimum is None else columns.optimum.moved
+        return (
+            f"Rebalance {columns.group_id} once: at best its own assignor brings {weighing.gained:,.0f} of {total} home"
+            f" by Kafka's measure (crossing {now:,.0f} -> {weighing.optimal_crossing:,.0f} bytes/s), moving "
+            f"{counted(moved, what)}; what it really gives cannot be told: "
+            f"{why.value if why is not None else 'it was not asked'}"
+        )
+    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", which may differ in who reads what"
+    return (
+        f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, which counts partitions, "
+        f"brings {now - columns.own_bytes:,.0f} of {total} home by Kafka's measure (crossing {now:,.0f} -> "
+        f"{columns.own_bytes:,.0f} bytes/s, at best {weighing.optimal_crossing:,.0f}), moving "
+        f"{counted(columns.own.moved, what)}{literally}{_warming(columns.prediction.warmups)}"
+    )
+
+
+def _moved_in(columns: Columns) -> str:
+    return "task" if columns.kind is GroupKind.CLASSIC_STREAMS else "partition"
 
 
 def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
     """What one rebalance brings: by the group's own assignor where that can be told, else at best."""
-    stateful = columns.kind is GroupKind.CLASSIC_STREAMS
+    what = _moved_in(columns)
     own, now = columns.own, assessment.crossing
     reads = counted(total, "read")
     if own is None or columns.prediction is None:
@@ -117,14 +164,14 @@ def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
         return (
             f"Rebalance {columns.group_id} once: at best its own assignor brings {assessment.gap} of {reads} home by "
             f"Kafka's measure (crossing {now} -> {assessment.optimal_crossing}), moving "
-            f"{counted(assessment.moved, 'task' if stateful else 'partition')}; what it really gives cannot be told: "
+            f"{counted(assessment.moved, what)}; what it really gives cannot be told: "
             f"{why.value if why is not None else 'it was not asked'}"
         )
     literally = "" if columns.prediction.certainty is Certainty.EXACT else ", which may differ in who reads what"
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, brings "
         f"{now - own.crossing} of {reads} home by Kafka's measure (crossing {now} -> {own.crossing}, at best "
-        f"{assessment.optimal_crossing}), moving {counted(own.moved, 'task' if stateful else 'partition')}"
+        f"{assessment.optimal_crossing}), moving {counted(own.moved, what)}"
         f"{literally}{_warming(columns.prediction.warmups)}"
     )
 

@@ -18,6 +18,7 @@ from agent.detect.tally import Reads
 from agent.model.snapshot import PartitionState, TopicState
 from agent.plan.plan import PlacementPlan
 from agent.plan.readers import Readers, readers_of
+from agent.propose.basis import basis_of_topic
 from agent.propose.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
@@ -56,6 +57,7 @@ def placement(plan: PlacementPlan, scene: Scene) -> Proposal:
         findings=plan.findings,
         lower_bound=float(plan.lower_bound),
         optimal=plan.optimal,
+        basis=basis_of_topic(topic, scene.snapshot),
     )
     return finished(draft, scene.rests.hash(plan.reason, subject, before, after), scene.snapshot, scene.limits)
 

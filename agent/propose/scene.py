@@ -10,6 +10,8 @@ from agent.detect.finding import Evidence, Subject
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import RackState, Snapshot
+from agent.model.weighed import Basis
+from agent.propose.basis import told_basis
 from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.rests import Rests, proposal_id
 
@@ -42,6 +44,8 @@ class Draft(NamedTuple):
     lower_bound: float | None = None
     optimal: bool | None = None
     line: str | None = None
+    basis: Basis | None = None
+    """On what its figures rest; None where nothing is claimed in reads or bytes."""
 
 
 def proposing(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Scene:
@@ -68,7 +72,12 @@ def dated(made: Rested, snapshot: Snapshot, limits: Limits) -> Proposal:
     """The proposal of one cycle."""
     created_ms = snapshot.taken_ms
     draft = made.draft
-    kind, reason, subject, sentence, before, after, moves, predicted, evidence, findings, bound, optimal, line = draft
+    kind, reason, subject, sentence, before, after, moves, predicted, evidence, findings, bound, optimal, line, _ = (
+        draft
+    )
+    if draft.basis is not None:  # its age grows while the draft stays
+        ending, rows = told_basis(draft.basis, snapshot)
+        sentence, evidence = sentence + ending, (*evidence, *rows)
     return Proposal(
         id=made.id,
         kind=kind,

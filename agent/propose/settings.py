@@ -10,6 +10,7 @@ from agent.detect.finding import Subject
 from agent.detect.traffic import optimal_reads
 from agent.model.snapshot import ConsumerGroup, StreamsGroup
 from agent.plan.plan import AdvicePlan
+from agent.propose.basis import basis_of_group
 from agent.propose.forecast import forecast, work_of
 from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Scene, finished
@@ -17,6 +18,10 @@ from agent.propose.words import counted
 
 SHOWN = 50
 """Clients or brokers that are named one by one; all are counted."""
+
+
+_NEARER = frozenset((ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY))
+"""Advice that promises nearer reads."""
 
 
 def advice(plan: AdvicePlan, scene: Scene) -> Proposal:
@@ -57,6 +62,7 @@ def _draft(plan: AdvicePlan, scene: Scene) -> tuple[Draft, str]:
         ),
         findings=plan.findings,
         line=plan.line,
+        basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if plan.reason in _NEARER else None,
     )
     return draft, scene.rests.hash(plan.reason, subject, before, after)
 
@@ -80,7 +86,7 @@ def _sentence(plan: AdvicePlan) -> str:
 
 def _predicted(plan: AdvicePlan, scene: Scene) -> Predicted:
     match plan.reason:
-        case ProposalReason.CHANGE_ASSIGNOR | ProposalReason.SET_STRATEGY:
+        case reason if reason in _NEARER:
             return _nearer(plan, scene)
         case ProposalReason.SET_SELECTOR:
             return _with_selector(scene)

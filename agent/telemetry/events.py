@@ -28,6 +28,7 @@ from agent.observation import (
     Rights,
 )
 from agent.typed_json import UnreadableError
+from agent.weights.kept import Told
 
 VERSION = 1
 MAX_RECORD_CHARS = 900_000
@@ -52,6 +53,7 @@ class Kind(StrEnum):
     REASSIGNMENTS = "reassignments"
     APPLICATION_LAGS = "application_lags"
     RACK_TABLE = "rack_table"
+    WEIGHTS = "weights"
     LIMITS = "limits"
     MEMORY = "memory"
     REPORT = "report"
@@ -207,6 +209,7 @@ INPUT_SHAPES: Mapping[Kind, type] = {
     Kind.REASSIGNMENTS: ReassignmentsData,
     Kind.APPLICATION_LAGS: ApplicationLagsData,
     Kind.RACK_TABLE: RawRackTable,
+    Kind.WEIGHTS: Told,
     Kind.LIMITS: LimitsData,
     Kind.MEMORY: MemoryData,
 }

@@ -141,6 +141,8 @@ def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
     yield _Row(Kind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
     yield _Row(Kind.APPLICATION_LAGS, cluster, ApplicationLagsData(seen.application_lags))
     yield _Row(Kind.LISTED_GROUPS, cluster, ListedGroupsData(seen.listed_groups))
+    if seen.weights is not None:
+        yield _Row(Kind.WEIGHTS, cluster, seen.weights)
     yield from (_Row(Kind.RACK_TABLE, f"locator/{table.locator}", table) for table in seen.rack_tables)
     yield from (_Row(Kind.BROKER, f"broker/{broker.id}", broker) for broker in seen.brokers)
     for broker, configs in seen.broker_configs.items():
@@ -207,6 +209,7 @@ def _observation(cluster_id: str, head: LookData, data: Mapping[Kind, list[Any]]
         cordoned=head.cordoned,
         application_lags=_only(data, Kind.APPLICATION_LAGS).lags,
         rack_tables=tuple(data[Kind.RACK_TABLE]),
+        weights=_only(data, Kind.WEIGHTS) if data.get(Kind.WEIGHTS) else None,
         rights=head.rights,
         vanished_topics=head.vanished_topics,
         vanished_groups=head.vanished_groups,

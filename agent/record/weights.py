@@ -1,0 +1,246 @@
+"""Reads the weights topic beside the looks: a thread of its own follows it, and a look takes what is known by then.
+
+Invariants: a look waits for it once, at the start and no longer than `FIRST_WAIT_MS`; nothing that stands in the topic
+raises, and no more than `MOST_BYTES` of it are kept, whatever that is; it joins no group, commits nothing and creates
+nothing. A record that cannot be read counts as one, with a sentence, until its key is written anew; a topic that is
+gone takes its weights with it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from agent.observation import Gap, GapCause, Observation, Part
+from agent.weights.codec import UnreadableWeightsError, weights_of
+from agent.weights.kept import GroupRates, Told, TopicRates, group_rates, topic_rates
+from agent.weights.values import TopicWeights
+
+FIRST_WAIT_MS = 3_000
+"""How long the first look waits until the topic was read to its end once."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of values that are kept; 100,000 partitions and as many reads are 20 MB."""
+MOST_KEYS = 200_000
+MOST_PARTITIONS = 64
+_CHECK_S = 30.0
+_POLL_S = 0.5
+_BATCH = 100
+_CALL_S = 10.0
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+_DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
+
+
+class _Kept(NamedTuple):
+    """What one key says."""
+
+    cluster: str
+    size: int
+    rates: TopicRates | GroupRates | None
+    problem: str | None
+    """Why it could not be read; None when it could."""
+
+
+class KeptWeights:
+    """The newest record of each key, within bounds. Not safe for several threads by itself."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._kept: dict[bytes, _Kept] = {}
+        self._bytes = 0
+        self._left_out = 0
+        self._told: dict[str, Told] = {}
+
+    def put(self, key: bytes, kept: _Kept | None) -> None:
+        """What one record says; None forgets its key."""
+        before = self._kept.pop(key, None)
+        self._told.clear()
+        if before is not None:
+            self._bytes -= before.size
+        if kept is None:
+            return
+        if self._bytes + kept.size > MOST_BYTES or len(self._kept) >= MOST_KEYS:
+            self._left_out += 1
+            return
+        self._kept[key] = kept
+        self._bytes += kept.size
+
+    def clear(self) -> None:
+        """The topic is gone, or another one has its name."""
+        self._kept.clear()
+        self._told.clear()
+        self._bytes = self._left_out = 0
+
+    def told(self, cluster: str) -> Told:
+        """What is known of that cluster; the same object for as long as no record comes."""
+        known = self._told.get(cluster)
+        if known is None:
+            known = self._told[cluster] = self._tell(cluster)
+        return known
+
+    def _tell(self, cluster: str) -> Told:
+        here = [kept for _, kept in sorted(self._kept.items()) if kept.cluster == cluster or kept.problem is not None]
+        problems = [kept.problem for kept in here if kept.problem is not None]
+        if self._left_out:
+            problems.append(f"{self._left_out} more than the {MOST_BYTES // 2**20} MiB that are kept")
+        return Told(
+            topic=self._topic,
+            topics=tuple([kept.rates for kept in here if isinstance(kept.rates, TopicRates)]),
+            groups=tuple([kept.rates for kept in here if isinstance(kept.rates, GroupRates)]),
+            others=len(self._kept) - len(here),
+            unreadable=len(problems) + max(0, self._left_out - 1),
+            example=problems[0] if problems else None,
+        )
+
+
+class WeightsReader:
+    """Follows the topic in a thread. Make it with `config` of a Kafka client, and close it."""
+
+    def __init__(self, config: Mapping[str, str | int], topic: str, *, prefix: str) -> None:
+        self._config = config
+        self._topic = topic
+        self._prefix = prefix
+        self._lock = threading.Lock()
+        self._kept = KeptWeights(topic)
+        self._missing: str | None = f"{topic} has not been read yet"
+        self._gap: Gap | None = None
+        self._first = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def beside(self, look: Callable[[], Observation]) -> Observation:
+        """The look's answer with what is known of weights by then."""
+        self._start()
+        observation = look()
+        self._first.wait(FIRST_WAIT_MS / 1_000)
+        self._first.set()  # it is waited for once
+        with self._lock:
+            gap = self._gap
+            told = self._kept.told(observation.cluster_id)
+            if self._missing is not None:
+                told = Told(self._topic, missing=self._missing)
+        gaps = observation.gaps if gap is None else (*observation.gaps, gap)
+        return replace(observation, weights=told, gaps=gaps)
+
+    def close(self) -> None:
+        """End the thread, within seconds."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(_POLL_S * 4)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="weights", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        """Until the end: read; what fails is told as a gap and tried anew."""
+        while not self._stop.is_set():
+            try:
+                self._read_once()
+            except KafkaException as error:
+                self._failed(error.args[0].str(), denied=error.args[0].code() in _DENIED)
+            except Exception as error:  # noqa: BLE001 what goes wrong beside the looks must not end quietly
+                self._failed(f"a fault in rackwise itself: {error!r}", denied=False)
+            self._stop.wait(_CHECK_S if self._first.is_set() else _POLL_S)
+
+    def _read_once(self) -> None:
+        consumer = Consumer(_consumer_config(self._config, self._prefix))
+        try:
+            self._follow(consumer)
+        finally:
+            consumer.close()
+
+    def _follow(self, consumer: Consumer) -> None:
+        """Read all of it, and then what comes, as long as the topic stays. Raises KafkaException."""
+        partitions = self._partitions(consumer)
+        if not partitions:
+            return
+        consumer.assign([TopicPartition(self._topic, number, 0) for number in partitions])
+        unread, kept = set(partitions), KeptWeights(self._topic)
+        check = time.monotonic() + _CHECK_S
+        while not self._stop.is_set():
+            read = [_of_message(message, unread) for message in consumer.consume(_BATCH, timeout=_POLL_S)]
+            with self._lock:
+                for pair in read:
+                    if pair is not None:
+                        kept.put(*pair)
+                if not unread:  # read to the end once: from now on it is what there is
+                    self._kept, self._missing, self._gap = kept, None, None
+            if not unread:
+                self._first.set()
+            if time.monotonic() >= check:
+                check = time.monotonic() + _CHECK_S
+                if self._partitions(consumer) != partitions:
+                    return
+
+    def _partitions(self, consumer: Consumer) -> tuple[int, ...]:
+        """The topic's partitions; none where it is missing, which is remembered. Raises KafkaException."""
+        topic = consumer.list_topics(self._topic, timeout=_CALL_S).topics[self._topic]
+        if topic.error is None:
+            return tuple(sorted(topic.partitions)[:MOST_PARTITIONS])
+        if topic.error.code() not in _MISSING:
+            raise KafkaException(topic.error)
+        with self._lock:
+            self._kept.clear()
+            self._missing, self._gap = f"there is no topic {self._topic}", None
+        self._first.set()
+        return ()
+
+    def _failed(self, why: str, *, denied: bool) -> None:
+        """What was read stays, and ages; where nothing was, that is a gap."""
+        cause = GapCause.NOT_ALLOWED if denied else GapCause.UNREACHABLE
+        with self._lock:
+            if self._missing is not None:
+                self._missing = f"{self._topic} could not be read ({why})"
+                self._gap = Gap(Part.WEIGHTS, cause, "", self._missing)
+        self._first.set()
+
+
+def read_record(key: bytes, value: bytes) -> _Kept:
+    """What a record says, or why it cannot be read. Raises nothing."""
+    name = key.decode("utf-8", "replace")
+    size = len(key) + len(value)
+    try:
+        weights = weights_of(name, value)
+    except UnreadableWeightsError as error:
+        return _Kept(name.partition("/")[0][:64], size, None, str(error)[:300])
+    rates = topic_rates(weights) if isinstance(weights, TopicWeights) else group_rates(weights)
+    return _Kept(weights.cluster, size, rates, None)
+
+
+def _of_message(message: Message, unread: set[int]) -> tuple[bytes, _Kept | None] | None:
+    """(Key, what it says); None for the end of a partition, which is then read. Raises KafkaException."""
+    error = message.error()
+    if error is None:
+        key, value = _bytes(message.key()) or b"", _bytes(message.value())
+        return key, None if value is None else read_record(key, value)
+    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
+        raise KafkaException(error)
+    unread.discard(message.partition() or 0)
+    return None
+
+
+def _bytes(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _consumer_config(config: Mapping[str, str | int], prefix: str) -> dict[str, str | int | bool]:
+    return {
+        **config,
+        "log_level": 0,
+        "group.id": f"{prefix}-reader",  # the library wants one; without subscription and commits none is made
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "allow.auto.create.topics": False,
+        "isolation.level": "read_committed",
+        "queued.max.messages.kbytes": 8_192,
+        "fetch.message.max.bytes": 1_048_576,
+        "fetch.wait.max.ms": 1_000,
+    }

@@ -1,0 +1,142 @@
+"""Which rates a snapshot has: fresh weights first, then what the agent saw itself, then none; and why not weights."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent.decode import decode_members
+from agent.limits import Limits
+from agent.memo import Memo
+from agent.memory import Memory
+from agent.memory.values import RateBase, RestoreRate
+from agent.model import take_snapshot
+from agent.model.rates import Measured, restore_rate
+from agent.model.snapshot import Snapshot
+from agent.weights.kept import Told
+from agent.weights.values import RestoreWeight
+from tests.builders import MONOTONIC_MS, Answers, an_observation
+from tests.snapshots import tp
+from tests.weights.told import TOPIC, group_told, told, topic_told
+
+OWN = Memory(
+    rate_bases=(RateBase(MONOTONIC_MS - 10_000, {tp("orders-0"): 900, tp("orders-1"): 1_000, tp("orders-2"): 1_000}),),
+    bytes_per_record={"orders": 50.0},
+)
+"""500 bytes/s for orders-0 and nothing for the other two."""
+
+
+def orders() -> Answers:
+    return an_observation().topic("orders", (1,), (2,), (3,))
+
+
+def taken(weights: Told | None, memory: Memory = OWN, memo: Memo | None = None) -> Snapshot:
+    answers = orders()
+    answers.extra["weights"] = weights
+    observation = answers.at(0)
+    return take_snapshot(observation, decode_members(observation), memory, Limits(), memo)
+
+
+@pytest.mark.parametrize(
+    ("weights", "rates"),
+    [
+        pytest.param(None, (500.0, 0.0, 0.0), id="not asked for: own rates"),
+        pytest.param(Told(TOPIC, missing="there is no topic"), (500.0, 0.0, 0.0), id="missing: own rates"),
+        pytest.param(told({"orders": (7.0, 8.0, 9.0)}), (7.0, 8.0, 9.0), id="fresh: weights alone"),
+        pytest.param(told({"orders": (7.0, None, 9.0)}), (7.0, 0.0, 9.0), id="a partition without one: its own rate"),
+        pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=-7_200), (7.0, 8.0, 9.0), id="as old as allowed"),
+        pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=-7_201), (500.0, 0.0, 0.0), id="a second too old"),
+        pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=7_201), (500.0, 0.0, 0.0), id="from a time to come"),
+        pytest.param(
+            told({"orders": (7.0, 8.0, 9.0, 10.0), "gone": (1.0,)}), (7.0, 8.0, 9.0), id="of what is not shown: nothing"
+        ),
+        pytest.param(
+            Told(TOPIC, (topic_told("orders", (7.0, 8.0)), topic_told("orders", (None, None, 9.0)))),
+            (7.0, 8.0, 9.0),
+            id="a topic in two records",
+        ),
+    ],
+)
+def test_rates_by_precedence(weights: Told | None, rates: tuple[float, ...]) -> None:
+    assert taken(weights).bytes_per_s == {tp(f"orders-{number}"): rate for number, rate in enumerate(rates)}
+
+
+def test_without_either_nothing_is_known() -> None:
+    assert taken(Told(TOPIC, missing="there is no topic"), Memory()).bytes_per_s == {}
+
+
+@pytest.mark.parametrize(
+    ("weights", "why", "silent"),
+    [
+        pytest.param(told({"orders": (1.0,)}), None, False, id="fresh"),
+        pytest.param(Told(TOPIC, missing="there is no topic"), "there is no topic", True, id="missing"),
+        pytest.param(Told(TOPIC), "rackwise.weights holds none", True, id="empty"),
+        pytest.param(Told(TOPIC, others=3), "holds those of other clusters only", True, id="of another cluster"),
+        pytest.param(
+            told({"orders": (1.0,)}, until_s=-9_000), "they are 150 min old, 30 min more than", False, id="stale"
+        ),
+        pytest.param(
+            told({"orders": (1.0,)}, until_s=9_000), "150 min after this look, so one of", False, id="ahead"
+        ),
+        pytest.param(
+            Told(TOPIC, unreadable=2, example="'C/x' is no JSON"), "none of the 2 .* 'C/x' is no JSON", False,
+            id="unreadable",
+        ),
+        pytest.param(told({}, group_told("g", {"orders": (1.0,)})), "of groups alone", False, id="groups alone"),
+    ],
+)  # fmt: skip
+def test_why_weights_are_not_used(weights: Told, why: str | None, *, silent: bool) -> None:
+    state = taken(weights).weights
+    assert state is not None
+    assert state.silent is silent
+    if why is None:
+        assert state.why_not is None
+        assert state.to_ms is not None
+    else:
+        assert state.why_not is not None
+        assert re.search(why, state.why_not)
+        assert state.to_ms is None
+
+
+def test_what_a_group_reads_is_kept_only_where_it_differs() -> None:
+    weights = told({"orders": (7.0, 8.0, 9.0)}, group_told("g", {"orders": (7.0, 4.0), "elsewhere": (1.0,)}))
+    assert taken(weights).weighed.groups == {"g": {tp("orders-1"): 4.0}}
+
+
+def test_the_same_fresh_weights_are_the_same_object() -> None:
+    memo = Memo()
+    first = taken(told({"orders": (7.0,)}), memo=memo).weighed
+    memo.turn()
+    assert taken(told({"orders": (7.0,)}), memo=memo).weighed is first
+    memo.turn()
+    assert taken(told({"orders": (8.0,)}), memo=memo).weighed is not first
+
+
+LEARNED = (RestoreWeight(0, 100.0, 200.0, 300.0, 9, 0.0), RestoreWeight(1, 80.0, 250.0, 400.0, 5, None))
+
+
+@pytest.mark.parametrize(
+    ("measured", "learned", "rate"),
+    [
+        pytest.param((), (), None, id="nothing is known"),
+        pytest.param((), LEARNED, Measured(40.0, 250.0, 800.0), id="none measured: what the pipeline learned, doubled"),
+        pytest.param(
+            (RestoreRate(30.0, 50.0),), LEARNED, Measured(15.0, 200.0, 800.0), id="one measured: beside the learned"
+        ),
+        pytest.param(
+            (RestoreRate(30.0, 50.0),) * 3, LEARNED, Measured(30.0, 40.0, 50.0), id="three measured: these alone"
+        ),
+        pytest.param(
+            (RestoreRate(30.0, None),), LEARNED, Measured(40.0, 250.0, 800.0), id="bounded from below only: learned"
+        ),
+        pytest.param(
+            (RestoreRate(30.0, None),), (RestoreWeight(0, 0.0, 0.0, 0.0, 0, None),), Measured(15.0, 30.0, None),
+            id="learned from nothing: left aside",
+        ),
+    ],
+)  # fmt: skip
+def test_restore_rates_by_precedence(
+    measured: tuple[RestoreRate, ...], learned: tuple[RestoreWeight, ...], rate: Measured | None
+) -> None:
+    assert restore_rate(measured, learned) == rate
