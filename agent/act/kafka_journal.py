@@ -73,7 +73,7 @@ class KafkaJournal:
             bounds = reader.bounds(until)
             reader.check_kept(until)
             # Who is to be fenced may have left a transaction open: only what is decided can be read before.
-            check(plan, bounds, reader.read(bounds.decided, until), least_epoch)
+            check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), least_epoch)
         finally:
             reader.close()
         journal = cls(plan, Producer({**client_settings(plan), **writer_settings(plan)}), clock)
@@ -106,7 +106,7 @@ class KafkaJournal:
             self._settle()
             changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
             if changes:
-                self._write(changes)
+                self._write(changes, _until(self._plan))
 
     def close(self) -> None:
         """Write no more. What another opens afterwards ends a transaction that is still open."""
@@ -128,15 +128,15 @@ class KafkaJournal:
         # The first writer ever waits until brokers have made the topic of their transactions.
         fenced_until = _patient_until(plan)
         self._calls(lambda: self._retrying(self._producer.init_transactions, fenced_until))
-        until = _patient_until(plan)
-        bounds = self._reader.bounds(until)
-        told = self._reader.read(bounds.end, until)
+        bounds = self._reader.bounds(_patient_until(plan))
+        told = self._reader.read(bounds.end, _patient_until(plan))
         check(plan, bounds, told, least_epoch)
         self._topic_id, self._view, self._end = bounds.topic_id, told.view, told.end
         self._epoch = max(told.newest_epoch, least_epoch) + 1
         now_ms = self._clock().wall_ms
         leader = plan.leader._replace(since_ms=now_ms)
-        self._write(numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0))
+        first = numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0)
+        self._write(first, _patient_until(plan))  # the writer has still to find the topic's leader
         # Up to the own record everything is seen now, whichever replica answered before.
         self._reread()
         if leader_in(self._view) != leader or self._view[LEADER].epoch != self._epoch:
@@ -144,9 +144,8 @@ class KafkaJournal:
                 f"The journal {plan.topic} changed while it was opened", why="somebody else wrote the same epoch"
             )
 
-    def _write(self, changes: Sequence[Numbered]) -> None:
+    def _write(self, changes: Sequence[Numbered], until: float) -> None:
         """Write them all or nothing; the view has them afterwards."""
-        until = _until(self._plan)
         sent: list[int | KafkaError] = []
         self._seq = changes[-1].seq + 1
 
@@ -244,15 +243,14 @@ class KafkaJournal:
             self._doubtful = False
 
     def _reread(self) -> None:
-        until = _patient_until(self._plan)
         try:
-            bounds = self._reader.bounds(until)
+            bounds = self._reader.bounds(_patient_until(self._plan))
         except ConfigError as error:
             raise _gone(self._plan.topic) from error
         if bounds.topic_id != self._topic_id or bounds.end < self._end:
             self._ended = forgot(self._plan.topic, "it is another topic than it was when this agent began to lead")
             raise self._ended
-        told = self._reader.read(bounds.end, until)
+        told = self._reader.read(bounds.end, _patient_until(self._plan))
         if told.newest_epoch > self._epoch:
             self._ended = fenced_out(self._plan.topic, f"epoch {told.newest_epoch} has begun")
             raise self._ended

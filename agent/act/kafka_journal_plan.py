@@ -68,7 +68,7 @@ def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Log
         "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
         "transactional.id": plan.transactional_id,
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
-        "message.timeout.ms": min(_TRANSACTION_TIMEOUT_MS, plan.deadline_ms),
+        "message.timeout.ms": _TRANSACTION_TIMEOUT_MS,  # an append that takes too long is aborted, which ends it sooner
         "linger.ms": 0,
         "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
         "compression.type": "lz4",

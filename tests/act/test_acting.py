@@ -1,0 +1,147 @@
+"""Mode execute around the line, with a leadership and an inbox that do what a test wants.
+
+The mover is the real one; its brokers are not there, so it looks in vain and moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import structlog
+
+from agent.act.acting import Acting
+from agent.act.inbox import Command as Waiting
+from agent.act.inbox import Inbox
+from agent.act.journal import Journal
+from agent.clock import system_clock
+from agent.errors import Fatal, JournalUnavailable
+from agent.execute.values import Plan, PlanState, Target
+from agent.journal import moves
+from agent.journal.commands import Command, Verb, answer_to, command_to_json
+from agent.journal.entry import View, Write
+from agent.limits import Limits, Mode
+from agent.limits_execute import ExecuteLimits
+from agent.observation import Observation
+from assignors.problem import TopicPartition
+from tests.act.triggers import MemoryJournal
+from tests.observe.live import wait_for
+
+PLAN = Plan("p-1", (Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
+LIMITS = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
+
+
+@dataclass
+class Box:
+    """An inbox with what a test puts in."""
+
+    waiting: list[Waiting] = field(default_factory=list)
+    trouble: str | None = None
+
+    def read(self, view: View) -> tuple[Waiting, ...]:
+        return tuple(one for one in self.waiting if answer_to(view, one.id) is None)
+
+    def problem(self) -> str | None:
+        return self.trouble
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Leading:
+    """Leads, from the start."""
+
+    own: Journal
+    box: Inbox
+    fails: Exception | None = None
+
+    def start(self) -> None:
+        pass
+
+    def observed(self, observation: Observation) -> None:
+        pass
+
+    def journal(self) -> Journal | None:
+        if self.fails is not None:
+            raise self.fails
+        return self.own
+
+    def inbox(self) -> Inbox | None:
+        return self.box
+
+    def may_act(self) -> bool:
+        return True
+
+    def leads_for_s(self) -> float:
+        return inf
+
+    def problem(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def acting(leading: Leading, **more: Any) -> Iterator[Acting]:
+    one = Acting(
+        leadership=leading,
+        arguments={"bootstrap_servers": ["127.0.0.1:1"]},
+        limits=LIMITS,
+        clock=system_clock,
+        **more,
+    )
+    one._standing = ()  # as after the first planning
+    one.start()
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def asked(verb: Verb) -> Waiting:
+    wish = Command("c-1", verb, "ann@desk", system_clock().wall_ms, PLAN.proposal_id)
+    return Waiting(wish.id, command_to_json(wish), Write("command-position", "offset", {"next": 1}))
+
+
+class Doubtful(MemoryJournal):
+    """The answer to a command is written, and that it is does not come back."""
+
+    def append(self, *writes: Write) -> None:
+        super().append(*writes)
+        if any(write.key == "command/c-1" for write in writes):
+            raise JournalUnavailable("No answer in time")
+
+
+def test_a_word_whose_answer_was_written_in_doubt_reaches_the_mover_all_the_same() -> None:
+    journal = Doubtful()
+    journal.append(moves.write(PLAN))
+    with acting(Leading(journal, Box([asked(Verb.CANCEL)]))):
+        wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
+        wait_for(lambda: moves.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
+
+
+def test_a_pause_of_one_plan_that_a_former_leader_promised_is_kept_by_the_next() -> None:
+    journal = Doubtful()
+    journal.append(moves.write(PLAN))
+    with acting(Leading(journal, Box([asked(Verb.PAUSE)]))):
+        wait_for(lambda: moves.plans(journal.view())[0].paused, "it is paused", 20)
+
+
+def test_commands_that_cannot_be_read_are_told_of() -> None:
+    sentence = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
+    with structlog.testing.capture_logs() as told, acting(Leading(MemoryJournal(), Box(trouble=sentence))):
+        wait_for(lambda: any(row.get("sentence") == sentence for row in told), "it is told", 20)
+
+
+def test_a_fault_in_the_acting_thread_ends_the_agent_with_a_sentence() -> None:
+    ended: list[Fatal] = []
+    leading = Leading(MemoryJournal(), Box(), fails=ZeroDivisionError("not what anybody expected"))
+    with acting(leading, on_fatal=ended.append):
+        wait_for(lambda: bool(ended), "it ended", 20)
+        leading.fails = None
+    assert "a fault in rackwise itself: ZeroDivisionError('not what anybody expected')" in str(ended[0])
