@@ -128,7 +128,11 @@ class Life:
 
     def _limits(self, look: Look) -> Limits:
         limits = self._memos["limits"].of(("limits",), (look.limits,), lambda: limits_under(self.strategy, look.limits))
-        return limits if look.whole else self._memos["limits"].of(("by group",), (limits,), lambda: _by_group(limits))
+        return (
+            limits
+            if look.whole
+            else self._memos["limits"].of(("by group",), (limits,), lambda: without_cluster_bounds(limits))
+        )
 
     def _seen(self, look: Look, limits: Limits) -> Snapshot:
         if look.recorded is None:
@@ -205,7 +209,7 @@ def _entry(proposal: Proposal, journal: View, at_ms: int) -> Entry:
     return Entry(write.key, write.kind, write.value or {}, at_ms, 1, len(journal) + 1)
 
 
-def _by_group(limits: Limits) -> Limits:
+def without_cluster_bounds(limits: Limits) -> Limits:
     """The budgets of a cluster as a whole cannot be kept by its parts; those of each group hold."""
     execute = replace(
         limits.execute,

@@ -1,0 +1,149 @@
+"""Which strategy did best? One row each: what it cost, what it moved, what it broke, what was for nothing.
+
+Money decides where bytes are known, reads across racks where they are not; then broken rules, then triggers that
+brought nothing, then moves. What rests on unknown bytes is said beside the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from pipeline.backtest.score import Scores, summed
+
+BASES = ("as-recorded", "no-action")
+"""Strategies that show what was without any, the first that there is."""
+_DAY_S = 86_400.0
+ASSUMED = (
+    "Assumed: a rebalance gives what the group's own assignor is predicted to give (else the optimum), until the "
+    "group's next recorded rebalance; moved replicas are in sync once they can have been copied; nobody's traffic "
+    "changes; every approval is given at once; each stretch begins with what was recorded."
+)
+
+
+class Ranked(NamedTuple):
+    """One strategy."""
+
+    rank: int
+    strategy: str
+    scores: Scores
+    usd_per_day: float | None
+    """Reads, copies and changed replication; None where no byte is known."""
+    saved_usd_per_day: float | None
+    """Against history; None where that was not lived through, or bytes are not known."""
+    crossing: float
+    """Reads across racks at a time, on average."""
+    balance_s: float | None
+    """Median of the times to balance, those that were not over by the end among them; None where none was needed."""
+
+
+def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[Ranked, ...]:
+    """The strategies by how well they did. ``units`` are rows of backtest.units."""
+    by_strategy: dict[str, list[Mapping[str, Any]]] = {}
+    for row in units:
+        by_strategy.setdefault(row["strategy"], []).append(row)
+    scores = {name: _together(rows) for name, rows in sorted(by_strategy.items())}
+    costs = {name: _usd_per_day(of) for name, of in scores.items()}
+    base = next((costs[name] for name in BASES if name in costs), None)
+    rows = [
+        Ranked(
+            rank=0,
+            strategy=name,
+            scores=of,
+            usd_per_day=costs[name],
+            saved_usd_per_day=_difference(base, costs[name]),
+            crossing=of.read_partition_s / of.seconds if of.seconds else 0.0,
+            balance_s=median((*of.balanced_s, *of.unbalanced_s)) if of.balanced_s or of.unbalanced_s else None,
+        )
+        for name, of in scores.items()
+    ]
+    rows.sort(key=_order)
+    return tuple(row._replace(rank=place) for place, row in enumerate(rows, 1))
+
+
+def scores_of(row: Mapping[str, Any]) -> Scores:
+    """The scores of a row of backtest.units."""
+    given = {name: row["snapshots" if name == "groups" else name] for name in Scores._fields}
+    return Scores(**given | {name: tuple(given[name] or ()) for name in ("balanced_s", "unbalanced_s")})
+
+
+def markdown(rows: Sequence[Ranked], about: Mapping[str, str]) -> str:
+    """The ranked table with what the strategies are, and what was assumed."""
+    head = (
+        "| rank | strategy | USD/day | saved USD/day | GB across racks | reads across racks | moves | triggers "
+        "| for nothing | broken rule minutes | time to balance |\n|---|---|---|---|---|---|---|---|---|---|---|"
+    )
+    lines = [
+        f"| {row.rank} | {row.strategy} | {_number(row.usd_per_day)} | {_number(row.saved_usd_per_day)} "
+        f"| {(row.scores.read_bytes + row.scores.copied_bytes + row.scores.replication_bytes) / 1e9:,.2f} "
+        f"| {row.crossing:,.1f} | {row.scores.moves:,} | {row.scores.triggers:,} | {_false(row)} "
+        f"| {row.scores.violation_minutes:,.0f} | {_time(row.balance_s)} |"
+        for row in rows
+    ]
+    told = [f"- **{row.strategy}**: {about.get(row.strategy, '')}" for row in rows]
+    return "\n".join((head, *lines, "", *told, "", *_grounds(rows))) + "\n"
+
+
+def _grounds(rows: Sequence[Ranked]) -> list[str]:
+    """How much was seen, what was not, and what is assumed."""
+    if not rows:
+        return []
+    one = rows[0].scores
+    share = 100 * one.unseen_s / (one.seconds + one.unseen_s) if one.seconds + one.unseen_s else 0.0
+    seen = (
+        f"{one.groups:,} group snapshots in {one.looks:,} looks stand for {one.seconds / 3600:,.1f} hours; for "
+        f"{one.unseen_s / 3600:,.1f} hours ({share:.0f} %) there is no look, and nothing is scored."
+    )
+    lines = [seen, ASSUMED]
+    if any(row.scores.dark_group_s for row in rows):
+        hours = max(row.scores.dark_group_s for row in rows) / 3600
+        lines.append(f"The bytes of groups are not known in full for {hours:,.1f} group hours; no money is in them.")
+    if any(row.scores.unjudged_triggers for row in rows):
+        lines.append("Triggers of which no later look shows what came count as neither good nor for nothing.")
+    return lines
+
+
+def _together(units: Sequence[Mapping[str, Any]]) -> Scores:
+    """The sums; parts of one stretch share its time and its looks, which count once."""
+    looks: dict[tuple[str, int], int] = {}
+    seen: dict[int, float] = {}
+    unseen: dict[int, float] = {}
+    for row in units:
+        at, of = row["stretch_ms"], (row["cluster"], row["stretch_ms"])
+        looks[of] = max(looks.get(of, 0), row["looks"])
+        seen[at] = max(seen.get(at, 0.0), row["seconds"])
+        unseen[at] = max(unseen.get(at, 0.0), row["unseen_s"])
+    total = summed(map(scores_of, units))
+    return total._replace(looks=sum(looks.values()), seconds=sum(seen.values()), unseen_s=sum(unseen.values()))
+
+
+def _order(row: Ranked) -> tuple[Any, ...]:
+    scores = row.scores
+    cost = scores.read_partition_s if row.usd_per_day is None else row.usd_per_day
+    return (round(cost, 6), scores.violation_minutes, scores.false_triggers, scores.moves, row.strategy)
+
+
+def _usd_per_day(scores: Scores) -> float | None:
+    if not scores.seconds or not (scores.read_bytes or scores.copied_bytes):
+        return None
+    return (scores.read_usd + scores.copied_usd + scores.replication_usd) / scores.seconds * _DAY_S
+
+
+def _difference(base: float | None, own: float | None) -> float | None:
+    return None if base is None or own is None else base - own
+
+
+def _false(row: Ranked) -> str:
+    unjudged = f" (+{row.scores.unjudged_triggers} unknown)" if row.scores.unjudged_triggers else ""
+    return f"{row.scores.false_triggers:,}{unjudged}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.2f}"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"

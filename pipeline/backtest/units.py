@@ -1,0 +1,212 @@
+"""Units of work: one part of a cluster over one stretch of history, lived through by some strategies.
+
+A unit is named by the digest of everything that it depends on, so that what was worked out once is never worked out
+again and a run that was killed goes on. Batches of rows come in sorted by unit and time and are read once; a unit's
+rows are its own, so units may be spread over processes as one likes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent.collector import no_walks
+from agent.memo import Memo
+from agent.propose.codec import proposal_to_bytes
+from pipeline.backtest.events import EventRow, looks_of
+from pipeline.backtest.look import Look, Unusable, whole_look
+from pipeline.backtest.replaying import LONGEST_MS, Result, replay
+from pipeline.backtest.score import Act
+from pipeline.backtest.slices import Cutter, Rebuilt, Torn
+from pipeline.backtest.strategies import Strategy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EDITION = 1
+"""Grows when equal input would give another result."""
+WHOLE = -1
+"""The bucket of whole looks."""
+SHOWN_PROBLEMS = 5
+_SLICE_COLUMNS = (
+    "bucket",
+    "taken_ms",
+    "look",
+    "kind",
+    "subject",
+    "group_digest",
+    "topics_digest",
+    "group_body",
+    "topics_body",
+    "moving",
+    "rates",
+)
+_PART = ("cluster", "stretch_ms", "bucket")
+Batches = Iterable["pa.RecordBatch"]
+Row = dict[str, Any]
+
+
+class Part(NamedTuple):
+    """What is lived through together."""
+
+    cluster: str
+    stretch_ms: int
+    bucket: int
+
+
+class Settings(NamedTuple):
+    """What holds for all units."""
+
+    longest_ms: int = LONGEST_MS
+    """Looks further apart than this do not stand for the time between them."""
+
+
+def unit_id(strategy: Strategy, part: Part, content: str, settings: Settings) -> str:
+    """The name of a unit's result; ``content`` is the digest of its rows."""
+    text = json.dumps([EDITION, strategy.digest, part, content, settings])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class LiveLooks:
+    """Batches of bronze's events in, results out: whole looks. Columns: those of `EventRow` after those of `Part`."""
+
+    def __init__(self, todo: Mapping[Part, Sequence[tuple[Strategy, str]]], settings: Settings, schema: Any) -> None:
+        self._todo, self._settings, self._schema = todo, settings, schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """One batch of results per unit."""
+        columns = ("stretch_ms", "bucket", *EventRow._fields)
+        for part, rows in _parts(batches, columns, lambda row: Part(row[2], row[0], row[1])):
+            yield _lived(part, _whole(EventRow(*row[2:]) for row in rows), self._todo, self._settings, self._schema)
+
+
+class LiveGroups:
+    """Batches of slices in, results out: groups apart."""
+
+    def __init__(self, todo: Mapping[Part, Sequence[tuple[Strategy, str]]], settings: Settings, schema: Any) -> None:
+        self._todo, self._settings, self._schema = todo, settings, schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """One batch of results per unit."""
+        columns = ("cluster", "stretch_ms", *_SLICE_COLUMNS)
+        for part, rows in _parts(batches, columns, lambda row: Part(row[0], row[1], row[2])):
+            yield _lived(part, _rebuilt(part, rows), self._todo, self._settings, self._schema)
+
+
+class Cut:
+    """Batches of bronze's events in, slices out."""
+
+    def __init__(
+        self, buckets: int, content: Mapping[tuple[str, int], str], schema: Any, rows_each: int = 2_000
+    ) -> None:
+        self._buckets, self._content, self._schema, self._rows_each = buckets, content, schema, rows_each
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The slices of every look, those left out that cannot be used. What comes in as buckets are runs of looks."""
+        columns = ("stretch_ms", "bucket", *EventRow._fields)
+        for part, rows in _parts(batches, columns, lambda row: Part(row[2], row[0], row[1])):
+            cutter, ready = Cutter(self._buckets), list[Row]()
+            for look in _whole(EventRow(*row[2:]) for row in rows):
+                if isinstance(look, Unusable):
+                    continue
+                for one in cutter.rows(look):
+                    cells = dict(zip(_SLICE_COLUMNS, one, strict=True))
+                    ready.append({**part._asdict(), **cells, "input": self._content[part[:2]]})
+                    if len(ready) >= self._rows_each:
+                        yield _batch(ready, self._schema)
+                        ready = []
+            if ready:
+                yield _batch(ready, self._schema)
+
+
+def _parts(
+    batches: Batches, columns: Sequence[str], part_of: Callable[[Sequence[Any]], Part]
+) -> Iterator[tuple[Part, Iterator[Sequence[Any]]]]:
+    rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True))
+    yield from groupby(rows, key=part_of)
+
+
+def _whole(rows: Iterable[EventRow]) -> Iterator[Look | Unusable]:
+    decode, model = Memo(), Memo()
+    for found in looks_of(rows):
+        if isinstance(found, Unusable):
+            yield found
+            continue
+        look = whole_look(found, decode, model)
+        decode.turn()
+        model.turn()
+        yield look
+
+
+def _rebuilt(part: Part, rows: Iterable[Sequence[Any]]) -> Iterator[Look | Unusable]:
+    rebuilt = Rebuilt(part.cluster)
+    for (taken_ms, name), of_look in groupby(rows, key=itemgetter(3, 4)):
+        try:
+            yield rebuilt.look([row[2:] for row in of_look])
+        except Torn as error:
+            yield Unusable(name=name, taken_ms=taken_ms, why=str(error))
+
+
+def _lived(
+    part: Part,
+    looks: Iterable[Look | Unusable],
+    todo: Mapping[Part, Sequence[tuple[Strategy, str]]],
+    settings: Settings,
+    schema: Any,
+) -> pa.RecordBatch:
+    wanted = todo.get(part, ())
+    with no_walks():  # values without cycles, which live until the stretch is through
+        results = replay(looks, [strategy for strategy, _ in wanted], longest_ms=settings.longest_ms)
+    rows = [_row(part, strategy, unit, result) for (strategy, unit), result in zip(wanted, results, strict=True)]
+    return _batch(rows, schema)
+
+
+def _row(part: Part, strategy: Strategy, unit: str, result: Result) -> Row:
+    scores = result.scores._asdict()
+    return {
+        "unit": unit,
+        "strategy": strategy.name,
+        "settings": strategy.digest,
+        "by": "looks" if part.bucket == WHOLE else "groups",
+        **part._asdict(),
+        "snapshots": scores.pop("groups"),
+        "fresh": result.fresh,
+        "unusable": len(result.unusable),
+        "problems": [f"{one.name}: {one.why}" for one in result.unusable[:SHOWN_PROBLEMS]],
+        **scores,
+        "acts": [_act(act) for act in result.acts],
+        "said": [
+            {"look": look, "at_ms": at_ms, "slot": slot, "proposal": name, "document": document.decode()}
+            for look, at_ms, slot, name, document in result.said
+        ],
+    }
+
+
+def _act(act: Act) -> Row:
+    proposal = act.proposal
+    return {
+        "look": act.look,
+        "at_ms": act.at_ms,
+        "proposal": proposal.id,
+        "kind": proposal.kind.value,
+        "reason": proposal.reason.name.lower(),
+        "subject": str(proposal.subject),
+        "moves": len(proposal.moves),
+        "ended": act.ended.value,
+        "ended_ms": act.ended_ms,
+        "saved_partition_s": act.saved_partition_s,
+        "saved_bytes": act.saved_bytes,
+        "saved_usd": act.saved_usd,
+        "false_trigger": act.false,
+        "document": proposal_to_bytes(proposal).decode(),
+    }
+
+
+def _batch(rows: list[Row], schema: Any) -> pa.RecordBatch:
+    import pyarrow as pa  # noqa: PLC0415 an optional extra; this module is read without it
+
+    return pa.RecordBatch.from_pylist(rows, schema=schema)

@@ -1,0 +1,136 @@
+"""``rackwise spark backtest``: what other settings would have cost, saved and moved over a recorded stretch."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from agent.errors import BadInput
+from pipeline import options
+from pipeline.options import say
+
+if TYPE_CHECKING:
+    from pipeline.backtest.ranking import Ranked
+    from pipeline.jobs.backtest import Done
+
+_STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
+_HOUR_MS = 3_600_000
+
+
+def command(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("backtest")(backtest)
+
+
+def backtest(
+    strategies: Annotated[
+        str, typer.Option(help="Names, comma-separated; --list shows them.", show_default=True)
+    ] = _STRATEGIES,
+    from_: Annotated[str | None, typer.Option("--from", help="First moment, such as 2026-11-02T14:00.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="First moment that is left out.")] = None,
+    by: Annotated[
+        str, typer.Option(help="looks: exactly as the agent; groups: apart, for large clusters and long stretches.")
+    ] = "looks",
+    groups: Annotated[str | None, typer.Option(help="Groups whose names match this pattern; with --by groups.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option(help="NAME:LIMIT=VALUE changes a strategy or makes one; repeatable.")
+    ] = None,
+    described: Annotated[Path | None, typer.Option(help="YAML file with more strategies.")] = None,
+    stretch_hours: Annotated[float, typer.Option(help="Length of the pieces of history.", min=0.1)] = 24.0,
+    longest_gap_s: Annotated[float, typer.Option(help="Looks further apart leave a gap.", min=1)] = 900.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for ranking.md, ranking.json and ranking.svg.")] = None,
+    output: Annotated[str, typer.Option(help="table or json.")] = "table",
+    listing: Annotated[bool, typer.Option("--list", help="Say which strategies there are, and end.")] = False,
+    master: options.Master = None,
+    conf: options.Conf = None,
+    tables: options.Root = None,
+    format: options.TableFormat = None,
+    config: options.Config = None,
+    assign: options.Assign = None,
+) -> None:
+    """Live through recorded history under other settings: a ranked table of what each would have come to."""
+    from pipeline.backtest.strategies import BUILT_IN, chosen
+
+    if listing:
+        typer.echo("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
+        return
+    wanted = chosen(strategies, changes=change or (), described=_text(described))
+    loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
+    with options.job("backtest", loaded) as job:
+        from pipeline.jobs.backtest import Wanted, run_backtest
+
+        done = run_backtest(
+            job.tables,
+            Wanted(
+                strategies=wanted,
+                from_ms=_moment(from_),
+                to_ms=_moment(to),
+                by=_by(by),
+                groups=groups,
+                cluster=cluster,
+                stretch_ms=round(stretch_hours * _HOUR_MS),
+                longest_ms=round(longest_gap_s * 1000),
+            ),
+            say,
+        )
+    _tell(done, {one.name: one.about for one in wanted}, out, output)
+
+
+def _tell(done: Done, about: dict[str, str], out: Path | None, output: str) -> None:
+    from pipeline.backtest.plot import draw
+    from pipeline.backtest.ranking import markdown, ranked
+
+    for line in done.messages:
+        say(line)
+    say(f"{done.shared:.1%} of the group snapshots were as in the look before and were not worked out again")
+    rows = ranked(done.rows)
+    text = markdown(rows, about)
+    document = json.dumps([_plain(row) for row in rows], indent=2)
+    typer.echo(document if output == "json" else text)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "ranking.md").write_text(text)
+        (out / "ranking.json").write_text(document + "\n")
+        draw(rows, out / "ranking.svg")
+        say(f"ranking.md, ranking.json and ranking.svg are in {out}")
+
+
+def _plain(row: Ranked) -> dict[str, object]:
+    return {**row._asdict(), "scores": row.scores._asdict()}
+
+
+def _by(word: str) -> Literal["looks", "groups"]:
+    if word == "looks":
+        return "looks"
+    if word == "groups":
+        return "groups"
+    raise BadInput(f"--by {word!r} is neither looks nor groups")
+
+
+def _moment(text: str | None) -> int | None:
+    """Epoch milliseconds; without a zone it is UTC."""
+    if text is None:
+        return None
+    if text.isdecimal():
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadInput(
+            f"{text!r} is no moment", why=str(error), todo="Write 2026-11-02, 2026-11-02T14:00 or epoch milliseconds."
+        ) from None
+    return round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _text(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read", why=str(error)) from error

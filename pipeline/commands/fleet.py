@@ -1,0 +1,97 @@
+"""``rackwise spark fleet``: plans for many clusters and all their groups in one job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.errors import BadInput
+from pipeline import options
+from pipeline.options import say
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+    from pipeline.tables import Tables
+
+
+def command(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("fleet")(fleet)
+
+
+def fleet(
+    problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; looks are not read.")] = False,
+    cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Write the proposals to the topic of the cluster that is connected.")
+    ] = False,
+    publish_to: Annotated[
+        list[str] | None,
+        typer.Option(help="CLUSTER=FILE: write to the topic of that cluster, by its settings file; repeatable."),
+    ] = None,
+    master: options.Master = None,
+    conf: options.Conf = None,
+    tables: options.Root = None,
+    format: options.TableFormat = None,
+    bootstrap: options.Bootstrap = None,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+) -> None:
+    """Plan every group of every cluster exactly, from the newest whole looks; nothing is written but a table."""
+    targets = dict(map(_target, publish_to or ()))
+    loaded = options.settings(
+        master=master,
+        conf=conf,
+        tables=tables,
+        format=format,
+        config=config,
+        properties=properties,
+        assign=assign,
+        bootstrap=bootstrap,
+    )
+    others = {name: options.settings(config=[path]).settings for name, path in targets.items()}
+    with options.job("fleet", loaded) as job:
+        from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
+
+        run = run_id()
+        plan = plan_problems if problems else plan_looks
+        done = plan(job.tables, run=run, cluster=cluster)
+        for line in done.messages:
+            say(line)
+        typer.echo(f"{done.sentence} (run {run})")
+        if publish:
+            _publish(job.tables, run, _connected(job.settings), job.settings)
+        for name, settings in others.items():
+            _publish(job.tables, run, name, settings)
+
+
+def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None:
+    from pipeline.jobs.fleet import publish
+    from pipeline.kafka import Brokers, missing_topic, source_options
+
+    topic = f"{settings.topics.prefix}.proposals"
+    if Brokers(settings.kafka).topic(topic, cluster) is None:
+        raise missing_topic(topic)
+    count = publish(tables, run=run, cluster=cluster, topic=topic, options=source_options(settings.kafka))
+    say(f"{count} proposals are written to {topic} of cluster {cluster}")
+
+
+def _connected(settings: Settings) -> str:
+    """The cluster that the settings connect to."""
+    from pipeline.kafka import Brokers, missing_topic
+
+    topic = f"{settings.topics.prefix}.proposals"
+    found = Brokers(settings.kafka).topic(topic)
+    if found is None:
+        raise missing_topic(topic)
+    return found.cluster
+
+
+def _target(text: str) -> tuple[str, Path]:
+    name, sign, path = text.partition("=")
+    if not (sign and name and path):
+        raise BadInput(f"--publish-to {text!r} names no cluster", todo="Write CLUSTER=FILE.")
+    return name, Path(path)

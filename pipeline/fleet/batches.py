@@ -1,0 +1,173 @@
+"""Batches of rows in, plans out: what the executors of a fleet job do."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent.collector import no_walks
+from agent.memo import Memo
+from agent.propose.codec import proposal_to_bytes
+from agent.typed_json import UnreadableError
+from pipeline.backtest.events import EventRow, looks_of
+from pipeline.backtest.look import Unusable, whole_look
+from pipeline.backtest.slices import GROUP, WORLD, Cutter
+from pipeline.fleet.compact import read
+from pipeline.fleet.looks import Answer, chunks, groups_of, replicas_of, weight_of
+from pipeline.fleet.solving import Planned, planned
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_EACH = 500
+GROUPS_EACH = 250
+"""Groups that go through the stages together; a larger one goes alone."""
+Row = dict[str, Any]
+Batches = Iterable["pa.RecordBatch"]
+PIECE = (
+    "cluster", "look", "taken_ms", "kind", "subject", "weight",
+    "group_digest", "topics_digest", "group_body", "topics_body", "moving", "rates",
+)  # fmt: skip
+"""Columns between the two halves of a job over looks. Kinds are those of slices, and `ANSWER`."""
+ANSWER = 2
+"""A plan that was made where the whole cluster was seen; its document stands in ``group_body``."""
+
+
+class Run(NamedTuple):
+    """What all rows of a run have in common."""
+
+    id: str
+
+
+class SolveProblems:
+    """Rows of fleet.problems in, rows of fleet.plans out."""
+
+    def __init__(self, run: Run, schema: Any) -> None:
+        self._run, self._schema = run, schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """A row for each problem, also for one that cannot be read."""
+        yield from _batched((self._row(row) for batch in batches for row in batch.to_pylist()), self._schema)
+
+    def _row(self, row: Row) -> Row:
+        cluster, subject, kind = row["cluster"], row["subject"], row["kind"]
+        began = time.process_time()
+        try:
+            with no_walks():
+                found = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
+        except UnreadableError as error:
+            found = Planned(size=row["size"], why_not=str(error))
+        took = time.process_time() - began
+        return _plan_row(self._run, cluster, Answer(subject, kind, found), None, row["made_ms"], took)
+
+
+class CutNewest:
+    """Events of the newest looks in, pieces out: the world, each group, and what is planned for replicas."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """The pieces of every look that can be used."""
+        rows = (
+            EventRow(*cells)
+            for batch in batches
+            for cells in zip(*(batch.column(name).to_pylist() for name in EventRow._fields), strict=True)
+        )
+        yield from _batched(self._pieces(rows), self._schema)
+
+    def _pieces(self, rows: Iterable[EventRow]) -> Iterator[Row]:
+        for cluster, of_cluster in groupby(rows, key=itemgetter(0)):
+            for found in looks_of(of_cluster):
+                if isinstance(found, Unusable):
+                    continue
+                with no_walks():
+                    look = whole_look(found, Memo(), Memo())
+                    for answer in replicas_of(look):
+                        yield _answer_piece(cluster, look.name, look.snapshot.taken_ms, answer)
+                    for one in Cutter(1).rows(look):
+                        group = look.snapshot.groups.get(one.subject) if one.kind == GROUP else None
+                        weight = 0.0 if group is None else weight_of(group)
+                        cells = (*one[5:],)
+                        yield dict(
+                            zip(PIECE, (cluster, one.look, one.taken_ms, one.kind, one.subject, weight, *cells),
+                                strict=True)
+                        )  # fmt: skip
+
+
+class PlanGroups:
+    """Pieces in, rows of fleet.plans out. ``worlds`` are the rows about the world, by cluster."""
+
+    def __init__(self, run: Run, worlds: Mapping[str, bytes], schema: Any) -> None:
+        self._run, self._worlds, self._schema = run, worlds, schema
+
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        """A row for each group; what was planned before is handed on."""
+        rows = (
+            row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in PIECE), strict=True)
+        )
+        yield from _batched(self._rows(rows), self._schema)
+
+    def _rows(self, rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
+        for (cluster, look, taken_ms), of_look in groupby(rows, key=itemgetter(0, 1, 2)):
+            for piece in chunks(of_look, GROUPS_EACH):
+                yield from self._planned(cluster, look, taken_ms, piece)
+
+    def _planned(self, cluster: str, look: str, taken_ms: int, rows: Sequence[Sequence[Any]]) -> Iterator[Row]:
+        world = (0, taken_ms, look, WORLD, "", 0, 0, self._worlds[cluster], None, None, None)
+        slices = [(0, taken_ms, look, GROUP, row[4], *row[6:]) for row in rows]
+        began = time.process_time()
+        with no_walks():
+            answers = list(groups_of(cluster, [world, *slices]))
+        each = (time.process_time() - began) / max(1, len(answers))
+        for answer in answers:
+            yield _plan_row(self._run, cluster, answer, look, taken_ms, each)
+
+
+def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
+    """The row of fleet.plans that an `ANSWER` piece stands for."""
+    told = json.loads(piece["group_body"])
+    return {
+        "run": run.id,
+        "cluster": cluster,
+        "subject": piece["subject"],
+        "look": piece["look"],
+        "made_ms": piece["taken_ms"],
+        **told,
+    }
+
+
+def _answer_piece(cluster: str, look: str, taken_ms: int, answer: Answer) -> Row:
+    row = _plan_row(Run(""), cluster, answer, look, taken_ms, None)
+    told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
+    cells = (cluster, look, taken_ms, ANSWER, answer.subject, 0.0, 0, 0, json.dumps(told).encode(), None, None, None)
+    return dict(zip(PIECE, cells, strict=True))
+
+
+def _plan_row(  # noqa: PLR0917 the columns of a plan
+    run: Run, cluster: str, answer: Answer, look: str | None, made_ms: int, cpu_s: float | None
+) -> Row:
+    figures = answer.planned._asdict()
+    proposals = figures.pop("proposals")
+    return {
+        "run": run.id,
+        "cluster": cluster,
+        "subject": answer.subject,
+        "kind": answer.kind,
+        "look": look,
+        "made_ms": made_ms,
+        **figures,
+        "cpu_s": cpu_s,
+        "proposals": [proposal_to_bytes(one).decode() for one in proposals],
+    }
+
+
+def _batched(rows: Iterable[Row], schema: Any) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa  # noqa: PLC0415 an optional extra
+
+    for some in chunks(rows, ROWS_EACH):
+        yield pa.RecordBatch.from_pylist(some, schema=schema)

@@ -1,0 +1,309 @@
+"""One problem, solved exactly, as the proposal that carries out its answer.
+
+Consumer groups and applications become one rebalance, replicas of a cluster one reassignment for each topic; nothing
+is proposed where the answer is what runs already. Bytes and money are not part of a problem, so what is predicted
+speaks of reads, moves and copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple, TypeVar
+
+from agent.detect.assessment import Locality, Measure
+from agent.detect.finding import Evidence, Subject
+from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.propose.rests import proposal_id
+from agent.propose.words import counted
+from assignors.measure import measure_consumer, measure_tasks, sole_owners
+from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
+from assignors.problem import BadProblem, ConsumerProblem, ReplicaProblem, TaskId, TaskProblem, TopicPartition
+from pipeline.fleet.compact import Problem, size_of, written
+
+TTL_MS = 900_000
+_Held = TypeVar("_Held", TopicPartition, TaskId)
+
+
+class Planned(NamedTuple):
+    """What is planned for one problem."""
+
+    size: int
+    """Partitions, tasks or replicas."""
+    readers: int = 0
+    """Members, processes or brokers."""
+    crossing: int | None = None
+    """What crosses racks now, partitions or reads of tasks; None for replicas, or where it cannot be solved."""
+    optimal_crossing: int | None = None
+    lower_bound: int | None = None
+    """No answer has a smaller cost: crossings and, of tasks, moves; of replicas bytes that must be copied."""
+    moved: int | None = None
+    optimal: bool = False
+    """Whether the bound is proven to be met."""
+    why_not: str | None = None
+    """Why there is no answer."""
+    proposals: tuple[Proposal, ...] = ()
+
+
+def planned(cluster: str, subject: str, problem: Problem, made_ms: int) -> Planned:
+    """The exact answer. A problem that contradicts itself is answered with the reason."""
+    try:
+        match problem:
+            case ConsumerProblem():
+                return _consumer(cluster, subject, problem, made_ms)
+            case TaskProblem():
+                return _tasks(cluster, subject, problem, made_ms)
+            case ReplicaProblem():
+                return _replicas(cluster, problem, made_ms)
+    except BadProblem as error:
+        return Planned(size=size_of(problem), why_not=str(error))
+
+
+# --- groups -----------------------------------------------------------------------------------------------------
+
+
+def _consumer(cluster: str, group: str, problem: ConsumerProblem, made_ms: int) -> Planned:
+    result = optimal_consumer(problem)
+    now = {member.id: tuple(sorted(member.owned)) for member in problem.members}
+    before = measure_consumer(problem, now).crossing_partitions
+    then = measure_consumer(problem, result.assignment).crossing_partitions
+    proposals: tuple[Proposal, ...] = ()
+    if then < before:
+        figures = _Figures(before, then, result.lower_bound, result.optimal, size_of(problem), "partition")
+        proposals = (_rebalance(cluster, group, problem, made_ms, now, result.assignment, figures),)
+    return Planned(
+        size_of(problem),
+        len(problem.members),
+        before,
+        then,
+        result.lower_bound,
+        result.moved,
+        result.optimal,
+        None,
+        proposals,
+    )
+
+
+def _tasks(cluster: str, group: str, problem: TaskProblem, made_ms: int) -> Planned:
+    result = optimal_tasks(problem)
+    now = {process.id: tuple(sorted(process.active, key=repr)) for process in problem.processes}
+    then = {process: tuple(sorted(tasks, key=repr)) for process, tasks in result.active.items()}
+    before, best = measure_tasks(problem, now).crossing, measure_tasks(problem, then).crossing
+    reads = sum(len(task.sources) for task in problem.tasks)
+    proposals: tuple[Proposal, ...] = ()
+    if best < before:
+        figures = _Figures(before, best, result.lower_bound, result.optimal, reads, "task")
+        proposals = (_rebalance(cluster, group, problem, made_ms, now, then, figures),)
+    return Planned(
+        len(problem.tasks),
+        len(problem.processes),
+        before,
+        best,
+        result.lower_bound,
+        result.moved,
+        result.optimal,
+        None,
+        proposals,
+    )
+
+
+class _Figures(NamedTuple):
+    before: int
+    then: int
+    bound: int
+    optimal: bool
+    reads: int
+    what: str
+
+
+def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
+    cluster: str,
+    group: str,
+    problem: ConsumerProblem | TaskProblem,
+    made_ms: int,
+    now: Mapping[str, tuple[_Held, ...]],
+    then: Mapping[str, Sequence[_Held]],
+    figures: _Figures,
+) -> Proposal:
+    before, after, moves = _changed(now, then, figures.what)
+    sentence = (
+        f"Rebalance {group} once: at best {figures.before - figures.then} of {counted(figures.reads, 'read')} "
+        f"come home (crossing {figures.before} -> {figures.then}), moving {counted(len(moves), figures.what)}"
+    )
+    consumers = isinstance(problem, ConsumerProblem)
+    predicted = Predicted(
+        before=(_share(figures.reads, figures.before),),
+        after=(_share(figures.reads, figures.then),),
+        moves=len(moves),
+        bytes_to_move=0 if consumers else None,
+    )
+    evidence: Evidence = (
+        ("cluster", cluster),
+        ("members" if consumers else "processes", len(now)),
+        ("crossing_now", figures.before),
+        ("crossing_at_best", figures.then),
+        ("measure", "kafka: any replica in the member's rack"),
+        ("prediction", "the exact optimum at equal balance, not the assignor's own answer"),
+    )
+    return _proposal(
+        ProposalKind.TRIGGER,
+        ProposalReason.REBALANCE_IMPROVES,
+        Subject("group", group),
+        sentence,
+        _Change(before, after, moves, predicted, evidence),
+        _Proof(float(figures.then), figures.optimal),
+        _digest(cluster, problem),
+        made_ms,
+    )
+
+
+def _changed(
+    now: Mapping[str, tuple[_Held, ...]], then: Mapping[str, Sequence[_Held]], what: str
+) -> tuple[tuple[Row, ...], tuple[Row, ...], tuple[Move, ...]]:
+    """Rows of those that have something else then, and who takes what over from whom."""
+    rows = [name for name in sorted(now) if now[name] != tuple(then.get(name, ()))]
+    owner, taker = sole_owners(now.items()), sole_owners(then.items())
+    # What a consumer reads is not copied; what a task has to restore is not known from outside.
+    size = 0 if what == "partition" else None
+    moves = [
+        Move(what, str(item), owner.get(item), taker[item], size)
+        for item in sorted(taker, key=str)
+        if owner.get(item) != taker[item]
+    ]
+    return (
+        tuple([Row(name, tuple(map(str, now[name]))) for name in rows]),
+        tuple([Row(name, tuple(map(str, then.get(name, ())))) for name in rows]),
+        tuple(moves),
+    )
+
+
+def _share(reads: int, crossing: int) -> Locality:
+    return Locality(Measure.KAFKA, "partitions", float(reads - crossing), float(reads), 0.0)
+
+
+# --- replicas ---------------------------------------------------------------------------------------------------
+
+
+def _replicas(cluster: str, problem: ReplicaProblem, made_ms: int) -> Planned:
+    result = optimal_replicas(problem)
+    sets = {one.id: one for one in problem.partitions}
+    topics: dict[str, list[TopicPartition]] = {}
+    for partition in sorted(result.replicas):
+        topics.setdefault(partition.topic, []).append(partition)
+    why = "; ".join(f"{one.id}: {one.why}" for one in result.infeasible[:3]) or None
+    rests = _digest(cluster, problem)
+    proposals = tuple(
+        _reassignment(topic, of, sets, result.replicas, rests, optimal=result.optimal, made_ms=made_ms)
+        for topic, of in topics.items()
+    )
+    return Planned(
+        size_of(problem),
+        len(problem.brokers),
+        None,
+        None,
+        result.lower_bound,
+        result.moved_replicas,
+        result.optimal,
+        why,
+        proposals,
+    )
+
+
+def _reassignment(
+    topic: str,
+    partitions: Iterable[TopicPartition],
+    sets: Mapping[TopicPartition, object],
+    after: Mapping[TopicPartition, tuple[int, ...]],
+    rests: str,
+    *,
+    optimal: bool,
+    made_ms: int,
+) -> Proposal:
+    moves: list[Move] = []
+    rows_before: list[Row] = []
+    rows_after: list[Row] = []
+    for partition in partitions:
+        known = sets[partition]
+        before: tuple[int, ...] = known.replicas  # type: ignore[attr-defined]  # a ReplicaSet of the problem
+        size: int | None = known.size_bytes  # type: ignore[attr-defined]  # as above
+        gone = [broker for broker in before if broker not in after[partition]]
+        new = [broker for broker in after[partition] if broker not in before]
+        moves += [
+            Move("replica", str(partition), str(source), str(target), size)
+            for source, target in zip(gone, new, strict=True)
+        ]
+        rows_before.append(Row(str(partition), before))
+        rows_after.append(Row(str(partition), after[partition]))
+    sizes = [move.bytes for move in moves]
+    copied = None if None in sizes else sum(size for size in sizes if size is not None)
+    sentence = (
+        f"Move {counted(len(moves), 'replica')} of {topic}, so that no rack holds more copies of a partition than it "
+        "must; " + ("how many bytes that copies is unknown" if copied is None else f"{copied:,} bytes are copied")
+    )
+    return _proposal(
+        ProposalKind.REASSIGN,
+        ProposalReason.MEND_RACK_SPREAD,
+        Subject("topic", topic),
+        sentence,
+        _Change(
+            tuple(rows_before),
+            tuple(rows_after),
+            tuple(moves),
+            Predicted(moves=len(moves), bytes_to_move=copied),
+            (("partitions_changed", len(rows_after)),),
+        ),
+        _Proof(None, optimal),
+        rests,
+        made_ms,
+    )
+
+
+# --- proposals --------------------------------------------------------------------------------------------------
+
+
+class _Change(NamedTuple):
+    before: tuple[Row, ...]
+    after: tuple[Row, ...]
+    moves: tuple[Move, ...]
+    predicted: Predicted
+    evidence: Evidence
+
+
+class _Proof(NamedTuple):
+    lower_bound: float | None
+    optimal: bool
+
+
+def _proposal(  # noqa: PLR0917 as a proposal is told
+    kind: ProposalKind,
+    reason: ProposalReason,
+    subject: Subject,
+    sentence: str,
+    change: _Change,
+    proof: _Proof,
+    rests: str,
+    made_ms: int,
+) -> Proposal:
+    return Proposal(
+        id=proposal_id(kind.value, subject, change.after, rests),
+        kind=kind,
+        reason=reason,
+        subject=subject,
+        sentence=sentence,
+        before=change.before,
+        after=change.after,
+        moves=change.moves,
+        predicted=change.predicted,
+        lower_bound=proof.lower_bound,
+        optimal=proof.optimal,
+        evidence=change.evidence,
+        findings=(),
+        snapshot_hash=rests,
+        created_ms=made_ms,
+        expires_ms=made_ms + TTL_MS,
+    )
+
+
+def _digest(cluster: str, problem: Problem) -> str:
+    """What the proposal rests on: the whole problem."""
+    return blake2b(cluster.encode() + b"\0" + written(problem), digest_size=8).hexdigest()

@@ -1,0 +1,308 @@
+"""Lives through recorded history under several strategies: bronze in, backtest.units out, one row per finished unit.
+
+Invariants: a unit that is finished is not worked out again, also by a run that comes after a kill; the result depends
+on the rows and the settings alone, not on how many tasks there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import translate
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from uuid import uuid4
+
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from agent.errors import BadInput
+from pipeline.backtest.events import KINDS, EventRow
+from pipeline.backtest.replaying import LONGEST_MS
+from pipeline.backtest.strategies import Strategy
+from pipeline.backtest.units import WHOLE, Cut, LiveGroups, LiveLooks, Part, Settings, unit_id
+from pipeline.places import places
+from pipeline.schemas.backtest import SLICES, UNITS
+from pipeline.schemas.bronze import TELEMETRY
+from pipeline.tables import Batch, Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+DAY_MS = 86_400_000
+GROUPS_PER_BUCKET = 500
+_TASKS_PER_CORE = 3
+_PARTS_PER_TASK = 8
+_SLICE_ORDER = ("cluster", "stretch_ms", "bucket", "taken_ms", "look", "kind", "subject")
+_EVENT_ORDER = ("cluster", "stretch_ms", "bucket", "taken_ms", "look", "n")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to live through."""
+
+    strategies: tuple[Strategy, ...]
+    from_ms: int | None = None
+    """First moment; None: as far back as there is anything."""
+    to_ms: int | None = None
+    """First moment that is left out; None: to the end."""
+    by: Literal["looks", "groups"] = "looks"
+    groups: str | None = None
+    """Shell-style pattern; None: all."""
+    cluster: str | None = None
+    stretch_ms: int = DAY_MS
+    """Every stretch begins with what the agent knew then; effects of acts end with it."""
+    buckets: int | None = None
+    """Parts of a cluster's groups; None: one for each 500."""
+    longest_ms: int = LONGEST_MS
+    tasks: int | None = None
+    """At a time; None: some per core."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a run came to."""
+
+    rows: tuple[Mapping[str, Any], ...]
+    """The units of all strategies, without acts and proposals."""
+    worked_out: int
+    """Units of this run."""
+    found: int
+    """Units of earlier runs."""
+    messages: tuple[str, ...] = field(default=())
+
+    @property
+    def shared(self) -> float:
+        """Part of the group snapshots that were as in the look before, and were not worked out again."""
+        once = {(row["cluster"], row["stretch_ms"], row["bucket"]): row for row in self.rows}.values()
+        total = sum(row["snapshots"] for row in once)
+        return 1 - sum(row["fresh"] for row in once) / total if total else 0.0
+
+
+class _Todo(NamedTuple):
+    part: Part
+    content: str
+    weight: int
+
+
+def run_backtest(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
+    """Every unit of the stretch, from the table or worked out now. Raises BadInput where there is nothing to live."""
+    _check(wanted)
+    if wanted.by == "groups":
+        cut(tables, wanted, say)
+    return live(tables, wanted, say)
+
+
+def live(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
+    """The same, of slices that are cut already."""
+    spark = tables.spark
+    rows = _slices(tables, wanted) if wanted.by == "groups" else _events(tables, wanted)
+    parts = _parts(rows)
+    if not parts:
+        raise BadInput("There is no look to live through", why=_why_empty(tables, wanted), todo="See --from and --to.")
+    settings = Settings(wanted.longest_ms)
+    ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in wanted.strategies}
+    known = _finished(tables, ids.values())
+    todo = {
+        one: missing
+        for one in parts
+        if (missing := [(s, ids[one.part, s]) for s in wanted.strategies if ids[one.part, s] not in known])
+    }
+    tasks = wanted.tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    writer, finished = f"backtest {uuid4().hex}", 0
+    for number, wave in enumerate(_waves(list(todo), tasks * _PARTS_PER_TASK)):
+        work = {one.part: todo[one] for one in wave}
+        results = _results(rows, wave, work, settings, min(tasks, len(wave)))
+        with _small_batches(spark, wanted.by):
+            tables.append(UNITS, results, Batch(writer, number))
+        finished += sum(len(of) for of in work.values())
+        say(f"{finished} of {sum(map(len, todo.values()))} units are worked out, {len(known)} were there")
+    return _done(tables, ids.values(), finished, len(known))
+
+
+def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> int:
+    """Cut the looks of every stretch that was not cut yet, or of which more events came since; how many it cut."""
+    events = _events(tables, wanted)
+    parts = _parts(events)
+    known = {
+        (row.cluster, row.stretch_ms, row.input)
+        for row in tables.read(SLICES).select("cluster", "stretch_ms", "input").distinct().collect()
+    }
+    todo = [one for one in parts if (one.part.cluster, one.part.stretch_ms, one.content) not in known]
+    for number, one in enumerate(todo, 1):
+        _cut_one(tables, events, one, wanted)
+        say(f"{number} of {len(todo)} stretches are cut by group")
+    return len(todo)
+
+
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+def _events(tables: Tables, wanted: Wanted) -> DataFrame:
+    rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
+    for name in EventRow._fields:
+        rows = rows.where(F.col(name).isNotNull())
+    rows = _between(rows, wanted)
+    return rows.select(
+        _stretch(wanted).alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields
+    )
+
+
+def _slices(tables: Tables, wanted: Wanted) -> DataFrame:
+    rows = _between(tables.read(SLICES), wanted)
+    if wanted.groups is not None:
+        rows = rows.where((F.col("kind") == 0) | F.col("subject").rlike(_java(wanted.groups)))
+    return rows
+
+
+def _between(rows: DataFrame, wanted: Wanted) -> DataFrame:
+    if wanted.from_ms is not None:
+        rows = rows.where(F.col("taken_ms") >= wanted.from_ms)
+    if wanted.to_ms is not None:
+        rows = rows.where(F.col("taken_ms") < wanted.to_ms)
+    return rows if wanted.cluster is None else rows.where(F.col("cluster") == wanted.cluster)
+
+
+def _stretch(wanted: Wanted) -> Any:
+    return (F.floor(F.col("taken_ms") / F.lit(wanted.stretch_ms)) * F.lit(wanted.stretch_ms)).cast("long")
+
+
+def _parts(rows: DataFrame) -> list[_Todo]:
+    """The parts with the digests of their rows, in order. A sum of hashes does not mind the order of rows."""
+    told = (
+        ("look", "kind", "subject", "group_digest", "topics_digest", "moving", "rates")
+        if "group_digest" in rows.columns
+        else ("event_id", "v", "taken_ms", "data")
+    )
+    grouped = rows.groupBy("cluster", "stretch_ms", "bucket").agg(
+        F.count(F.lit(1)).alias("rows"), F.sum(F.xxhash64(*told).cast("decimal(38,0)")).alias("content")
+    )
+    found = [
+        _Todo(Part(row.cluster, row.stretch_ms, row.bucket), f"{row.rows}/{row.content}", row.rows)
+        for row in grouped.collect()
+    ]
+    return sorted(found)
+
+
+def _why_empty(tables: Tables, wanted: Wanted) -> str:
+    """What there is instead."""
+    everything = Wanted(strategies=wanted.strategies, by=wanted.by)
+    rows = _slices(tables, everything) if wanted.by == "groups" else _events(tables, everything)
+    one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]
+    if one["first"] is None:
+        return f"{TELEMETRY.name} tells no look in full; looks are written with record.full_every and each planning"
+    clusters = ", ".join(sorted(row.cluster for row in rows.select("cluster").distinct().collect()))
+    return f"looks in full go from {_when(one['first'])} to {_when(one['last'])}, of {clusters}"
+
+
+def _when(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+# --- work -------------------------------------------------------------------------------------------------------
+
+
+def _results(
+    rows: DataFrame,
+    wave: Sequence[_Todo],
+    work: Mapping[Part, Sequence[tuple[Strategy, str]]],
+    settings: Settings,
+    tasks: int,
+) -> DataFrame:
+    groups = "group_digest" in rows.columns
+    placed = _placed(rows, {one.part: one.weight for one in wave}, tasks)
+    schema = to_arrow_schema(UNITS.schema)
+    live_through = (LiveGroups if groups else LiveLooks)(work, settings, schema)
+    ordered = placed.sortWithinPartitions(*(_SLICE_ORDER if groups else _EVENT_ORDER))
+    return ordered.mapInArrow(live_through, UNITS.schema)
+
+
+def _placed(rows: DataFrame, weights: Mapping[Part, int], tasks: int) -> DataFrame:
+    """The rows of these parts, each part in one task, the heaviest tasks first."""
+    where = [(*part, place) for part, place in places(weights, tasks).items()]
+    schema = "cluster string, stretch_ms long, bucket int, place int"
+    to = rows.sparkSession.createDataFrame(where, schema)
+    return rows.join(F.broadcast(to), ["cluster", "stretch_ms", "bucket"], how="inner").repartitionById(tasks, "place")
+
+
+def _cut_one(tables: Tables, events: DataFrame, one: _Todo, wanted: Wanted) -> None:
+    """Cut one stretch; its looks go to tasks in runs, each of which writes its own bodies."""
+    spark = tables.spark
+    cluster, stretch_ms, _ = one.part
+    rows = events.where((F.col("cluster") == cluster) & (F.col("stretch_ms") == stretch_ms))
+    looks = sorted((row.taken_ms, row.look) for row in rows.select("taken_ms", "look").distinct().collect())
+    runs = min(len(looks), spark.sparkContext.defaultParallelism)
+    groups = rows.where(F.col("kind").isin("group", "consumer_group", "streams_group"))
+    buckets = wanted.buckets or -(-groups.select("subject").distinct().count() // GROUPS_PER_BUCKET) or 1
+    run_of = spark.createDataFrame(
+        [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)], "look string, bucket int"
+    )
+    placed = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
+    cutting = Cut(buckets, {(cluster, stretch_ms): one.content}, to_arrow_schema(SLICES.schema))
+    slices = placed.sortWithinPartitions(*_EVENT_ORDER).mapInArrow(cutting, SLICES.schema)
+    with _small_batches(spark, "looks"):
+        tables.replace_where(SLICES, slices, {"cluster": [cluster], "stretch_ms": [stretch_ms]})
+
+
+def _waves(parts: Sequence[_Todo], most: int) -> Iterator[Sequence[_Todo]]:
+    """Parts that are written together, stretch after stretch, so that a killed run has finished the first ones."""
+    ordered = sorted(parts, key=lambda one: (one.part.stretch_ms, one.part.cluster, one.part.bucket))
+    for at in range(0, len(ordered), most):
+        yield ordered[at : at + most]
+
+
+@contextmanager
+def _small_batches(spark: SparkSession, by: str) -> Iterator[None]:
+    """Events are up to a megabyte each: few of them at a time."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name) or "10000"
+    spark.conf.set(name, "10000" if by == "groups" else "500")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def _finished(tables: Tables, ids: Any) -> set[str]:
+    found = tables.read(UNITS).select("unit").distinct().collect()
+    return {row.unit for row in found} & set(ids)
+
+
+def _done(tables: Tables, ids: Any, worked_out: int, found: int) -> Done:
+    wanted = tables.spark.createDataFrame([(one,) for one in ids], "unit string")
+    units = tables.read(UNITS).drop("acts", "said").join(F.broadcast(wanted), "unit", how="inner")
+    rows = {row.unit: row.asDict() for row in units.collect()}  # a unit that two runs worked out at once is one
+    ordered = [rows[one] for one in sorted(rows)]
+    problems = sorted({problem for row in ordered for problem in row["problems"]})
+    left_out = {(row["cluster"], row["stretch_ms"], row["bucket"]): row["unusable"] for row in ordered}
+    messages = tuple(problems)
+    if total := sum(left_out.values()):
+        messages = (f"{total} looks could not be lived through and were left out", *messages)
+    return Done(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
+
+
+def _check(wanted: Wanted) -> None:
+    if wanted.from_ms is not None and wanted.to_ms is not None and wanted.from_ms >= wanted.to_ms:
+        raise BadInput("The stretch is empty", why="--from is not before --to", todo="Give a later --to.")
+    if wanted.by == "looks" and wanted.groups is not None:
+        raise BadInput(
+            "Whole looks cannot be lived through for some groups only",
+            why="readers of one topic decide together about its replicas",
+            todo="Say --by groups with --groups, or leave --groups out.",
+        )
+    reading = [strategy.name for strategy in wanted.strategies if strategy.reads_otherwise]
+    if wanted.by == "groups" and reading:
+        raise BadInput(
+            f"Strategy {reading[0]} changes what a look shows",
+            why="groups apart are cut from looks that were read once",
+            todo="Say --by looks.",
+        )
+
+
+def _java(pattern: str) -> str:
+    """A shell-style pattern as Spark's expressions are written."""
+    return translate(pattern).replace("(?s:", "(?:(?s)", 1).replace(r"\Z", r"\z")

@@ -1,0 +1,270 @@
+"""Plans for many clusters in one job: the newest whole look of each, or a table of problems; fleet.plans out.
+
+Work is shared out by what it will take, the heaviest first, so that one huge group is begun at once and has a core for
+itself while the others share the rest. What is planned can be published to each cluster's proposals topic.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from agent.errors import BadInput
+from agent.propose.codec import proposal_from_json
+from agent.propose.published import created_headers, slot
+from pipeline.backtest.events import KINDS, EventRow
+from pipeline.fleet.batches import ANSWER, CutNewest, PlanGroups, Run, SolveProblems, told_plan
+from pipeline.places import places
+from pipeline.schemas.bronze import TELEMETRY
+from pipeline.schemas.fleet import PLANS, PROBLEMS
+from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
+from pipeline.tables import Batch, Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TASKS_PER_CORE = 8
+_KEEP = ("cluster", "subject", "kind", "look", "made_ms", "size", "readers", "crossing", "optimal_crossing", "moved")
+_PIECES = columns(
+    column("cluster", STRING, "Cluster id.", required=True),
+    column("look", STRING, "Id of the look.", required=True),
+    column("taken_ms", LONG, "When it was taken.", required=True),
+    column("kind", INT, "As slices have it, or 2 for a plan.", required=True),
+    column("subject", STRING, "Group or topic.", required=True),
+    column("weight", DOUBLE, "What planning it will take, roughly.", required=True),
+    column("group_digest", LONG, "As slices have it.", required=True),
+    column("topics_digest", LONG, "As slices have it.", required=True),
+    column("group_body", BINARY, "As slices have it; of a plan its row."),
+    column("topics_body", BINARY, "As slices have it."),
+    column("moving", BINARY, "As slices have it."),
+    column("rates", BINARY, "As slices have it."),
+)
+_HEADERS = t.ArrayType(
+    t.StructType([t.StructField("key", STRING, nullable=False), t.StructField("value", BINARY, nullable=False)])
+)
+_RECORDS = t.StructType(
+    [
+        t.StructField("key", STRING, nullable=False),
+        t.StructField("value", STRING, nullable=False),
+        t.StructField("headers", _HEADERS, nullable=False),
+    ]
+)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """What a run came to."""
+
+    run: str
+    clusters: int = 0
+    subjects: int = 0
+    size: int = 0
+    """Partitions, tasks and replicas."""
+    improvable: int = 0
+    """Groups that could cross racks less."""
+    proposals: int = 0
+    unplanned: int = 0
+    unproven: int = 0
+    """Plans of which it is not proven that none is better."""
+    messages: tuple[str, ...] = field(default=())
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        return (
+            f"planned {self.subjects:,} groups and topics of {self.clusters} clusters ({self.size:,} partitions, tasks "
+            f"and replicas): {self.improvable:,} can be improved, {self.proposals:,} proposals; {self.unplanned:,} "
+            f"could not be planned, {self.unproven:,} plans are not proven to be the best"
+        )
+
+
+class _Newest(NamedTuple):
+    cluster: str
+    look: str
+    taken_ms: int
+
+
+def plan_looks(tables: Tables, *, run: str, cluster: str | None = None, tasks: int | None = None) -> Planning:
+    """Plan every cluster from its newest whole look. Raises BadInput where there is none."""
+    newest, messages = _newest(tables, cluster)
+    if not newest:
+        raise BadInput(
+            "There is no whole look to plan from",
+            why="; ".join(messages) or f"{TELEMETRY.name} tells none",
+            todo="Ingest telemetry first: rackwise spark ingest.",
+        )
+    spark = tables.spark
+    wanted = spark.createDataFrame(newest, "cluster string, look string, taken_ms long").select("cluster", "look")
+    events = _events(tables).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
+    at = places({one.cluster: 1.0 for one in newest}, spark.sparkContext.defaultParallelism)
+    placed = _placed(events.select(*EventRow._fields), ["cluster"], {(name,): to for name, to in at.items()})
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name) or "10000"
+    spark.conf.set(name, "500")  # events are up to a megabyte each
+    try:
+        cutting = CutNewest(to_arrow_schema(_PIECES))
+        pieces = placed.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
+        pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
+        told = pieces.where(F.col("kind") != 1).collect()
+    finally:
+        spark.conf.set(name, before)
+    try:
+        worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
+        done = [told_plan(Run(run), row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
+        groups = pieces.where(F.col("kind") == 1)
+        weights: dict[tuple[Any, ...], float] = {
+            (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
+        }
+        shared = _placed(groups, ["cluster", "subject"], _shared_out(tables, weights, tasks))
+        # The heaviest of a task first; those of one cluster together, as they stand on the same ground.
+        ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
+        schema = to_arrow_schema(PLANS.schema)
+        plans = ordered.mapInArrow(PlanGroups(Run(run), worlds, schema), PLANS.schema)
+        if done:
+            plans = plans.unionByName(spark.createDataFrame(done, PLANS.schema))
+        tables.append(PLANS, plans, Batch(f"fleet {run}", 0))
+    finally:
+        pieces.unpersist()
+    return _planning(tables, run, messages)
+
+
+def plan_problems(tables: Tables, *, run: str, cluster: str | None = None, tasks: int | None = None) -> Planning:
+    """Solve every problem of fleet.problems. Raises BadInput where there is none."""
+    problems = tables.read(PROBLEMS)
+    if cluster is not None:
+        problems = problems.where(F.col("cluster") == cluster)
+    key = ["cluster", "subject", "kind"]
+    weights: dict[tuple[Any, ...], float] = {
+        (row.cluster, row.subject, row.kind): 50.0 + row.size * (1 + row.size / 50_000)
+        for row in problems.select(*key, "size").collect()
+    }
+    if not weights:
+        raise BadInput(
+            "There is no problem to solve", why=f"{PROBLEMS.name} has none", todo="Write some, or plan looks."
+        )
+    shared = _placed(problems.select(*PROBLEMS.schema.names), key, _shared_out(tables, weights, tasks))
+    solving = SolveProblems(Run(run), to_arrow_schema(PLANS.schema))
+    plans = shared.sortWithinPartitions(F.desc("size"), *key).mapInArrow(solving, PLANS.schema)
+    tables.append(PLANS, plans, Batch(f"fleet {run}", 0))
+    return _planning(tables, run, ())
+
+
+def records(tables: Tables, *, run: str, cluster: str) -> DataFrame:
+    """The proposals of a run about one cluster as records: key, value and CloudEvents headers."""
+    rows = tables.read(PLANS).where((F.col("run") == run) & (F.col("cluster") == cluster))
+    documents = rows.select(F.explode("proposals").alias("document"))
+    source = source_of(cluster)
+    return documents.mapInPandas(lambda frames: _as_records(frames, source), _RECORDS)
+
+
+def publish(tables: Tables, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
+    """Write them to the cluster's proposals topic; how many. ``options`` are those of Spark's Kafka sink."""
+    found = records(tables, run=run, cluster=cluster)
+    count: int = found.count()
+    if count:
+        sink = found.write.format("kafka").options(**dict(options)).option("topic", topic)
+        sink.option("includeHeaders", "true").save()
+    return count
+
+
+def source_of(cluster: str) -> str:
+    """The CloudEvents source that names the fleet job; no agent takes its proposals for its own."""
+    return f"/clusters/{quote(cluster, safe='')}/jobs/fleet"
+
+
+def run_id() -> str:
+    """A name for a run; later ones sort behind."""
+    return f"{time.time_ns() // 1_000_000:013d}"
+
+
+# --- input ------------------------------------------------------------------------------------------------------
+
+
+def _events(tables: Tables) -> DataFrame:
+    rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
+    for name in EventRow._fields:
+        rows = rows.where(F.col(name).isNotNull())
+    return rows
+
+
+def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:
+    """The newest whole look of each cluster, and what newer ones lack."""
+    events = _events(tables)
+    if cluster is not None:
+        events = events.where(F.col("cluster") == cluster)
+    told = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
+    looks = (
+        events.groupBy("cluster", "look")
+        .agg(F.max("taken_ms").alias("taken_ms"), F.countDistinct("n").alias("there"), F.max(told).alias("told"))
+        .collect()
+    )
+    newest: dict[str, _Newest] = {}
+    for row in looks:
+        if row.told is not None and row.there >= row.told:
+            one = _Newest(row.cluster, row.look, row.taken_ms)
+            newest[one.cluster] = max(newest.get(one.cluster, one), one, key=lambda of: (of.taken_ms, of.look))
+    messages = [
+        f"look {row.look} of cluster {row.cluster} is newer, but lacks "
+        + ("its last event" if row.told is None else f"{row.told - row.there} of its {row.told} events")
+        for row in looks
+        if (row.told is None or row.there < row.told)
+        and (row.cluster not in newest or row.taken_ms > newest[row.cluster].taken_ms)
+    ]
+    return sorted(newest.values()), tuple(sorted(messages))
+
+
+# --- sharing out ------------------------------------------------------------------------------------------------
+
+
+def _shared_out(
+    tables: Tables, weights: Mapping[tuple[Any, ...], float], tasks: int | None
+) -> dict[tuple[Any, ...], int]:
+    most = tasks or _TASKS_PER_CORE * tables.spark.sparkContext.defaultParallelism
+    return places(weights, most)
+
+
+def _placed(rows: DataFrame, key: list[str], to: Mapping[tuple[Any, ...], int]) -> DataFrame:
+    schema = ", ".join(f"{name} string" if rows.schema[name].dataType == STRING else f"{name} int" for name in key)
+    where = rows.sparkSession.createDataFrame([(*of, place) for of, place in to.items()], f"{schema}, place int")
+    tasks = max(to.values(), default=0) + 1
+    joined = rows.join(F.broadcast(where), key, how="inner").repartitionById(tasks, "place")
+    return joined.drop("place")
+
+
+# --- results ----------------------------------------------------------------------------------------------------
+
+
+def _planning(tables: Tables, run: str, messages: Iterable[str]) -> Planning:
+    rows = tables.read(PLANS).where(F.col("run") == run)
+    total = rows.agg(
+        F.countDistinct("cluster").alias("clusters"),
+        F.count(F.lit(1)).alias("subjects"),
+        F.sum("size").alias("size"),
+        F.sum((F.col("optimal_crossing") < F.col("crossing")).cast("int")).alias("improvable"),
+        F.sum(F.size("proposals")).alias("proposals"),
+        F.sum(F.col("why_not").isNotNull().cast("int")).alias("unplanned"),
+        F.sum((~F.col("optimal") & F.col("why_not").isNull()).cast("int")).alias("unproven"),
+    ).collect()[0]
+    figures = {name: value or 0 for name, value in total.asDict().items()}
+    return Planning(run=run, messages=tuple(messages), **figures)
+
+
+def _as_records(frames: Iterator[Any], source: str) -> Iterator[Any]:
+    import pandas as pd  # noqa: PLC0415 an optional extra
+
+    for frame in frames:
+        rows = []
+        for document in frame["document"]:
+            proposal = proposal_from_json(document)
+            headers = [{"key": name, "value": value} for name, value in created_headers(proposal, source)]
+            rows.append((slot(proposal), document, headers))
+        yield pd.DataFrame(rows, columns=_RECORDS.names)
