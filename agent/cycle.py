@@ -17,6 +17,7 @@ from agent.guard import Allow, Verdict
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import OtherGroup, Snapshot
+from agent.model.weighed import Basis
 from agent.observation import Gap, GapCause, Observation
 from agent.plan.plan import Plan
 from agent.propose.proposal import Proposal
@@ -103,6 +104,15 @@ def changes(before: Memory, detection: Detection) -> Changes:
 def is_partial(snapshot: Snapshot) -> bool:
     """Whether something that was asked for, and that these brokers offer, did not answer."""
     return any(gap.cause not in _NOT_MISSED for gap in snapshot.gaps)
+
+
+def basis(snapshot: Snapshot) -> tuple[Basis, str | None]:
+    """(On what optima and bytes rest, why not on weights of the pipeline where they were asked for)."""
+    state = snapshot.weights
+    if state is not None and state.why_not is None:
+        return Basis.WEIGHTS, None
+    found = Basis.OWN_RATES if snapshot.bytes_per_s else Basis.COUNTS
+    return found, None if state is None else state.why_not
 
 
 def sentence(cycle: Cycle) -> str:

@@ -20,7 +20,7 @@ import structlog
 
 from agent.act.acting import Acting
 from agent.clock import Clock, system_clock
-from agent.cycle import Cycle, sentence, world
+from agent.cycle import Cycle, basis, sentence, world
 from agent.errors import Fatal, RackwiseError
 from agent.loop import Line, Look, run_cycle
 from agent.memory import Memory
@@ -261,6 +261,7 @@ class Agent:
 
     def _tell(self, cycle: Cycle, recording: Recording) -> None:
         """The one wide event of a cycle."""
+        rests_on, why_not_weights = basis(cycle.snapshot)
         self._log.info(
             "cycle",
             sentence=sentence(cycle),
@@ -277,6 +278,8 @@ class Agent:
             ended_findings=list(cycle.changes.ended),
             proposals=[proposal.id for proposal in cycle.proposals],
             gaps=[f"{gap.part.value} {gap.subject}: {gap.cause.value}" for gap in cycle.snapshot.gaps],
+            basis=rests_on.value,
+            why_not_weights=why_not_weights,
             recorded_in_full=recording.full,
             records_written=recording.counts.written,
             records_failed=recording.counts.failed,

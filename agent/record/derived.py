@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agent.cycle import Cycle, sentence, world
+from agent.cycle import Cycle, basis, sentence, world
 from agent.detect.assessment import Assessment
 from agent.detect.finding import Finding
 from agent.telemetry.derived import DERIVED_SHAPES, AssessmentData, FindingData, ReportData, TaskCopiesData
@@ -63,6 +63,7 @@ def _assessment(found: Assessment) -> AssessmentData:
 
 def _report(cycle: Cycle, *, full: bool) -> ReportData:
     plan = cycle.plan
+    rests_on, why_not = basis(cycle.snapshot)
     return ReportData(
         cycle.number,
         cycle.limits.mode.value,
@@ -79,6 +80,8 @@ def _report(cycle: Cycle, *, full: bool) -> ReportData:
         _counted(proposal.kind.value for proposal in cycle.proposals),
         _counted(reason.name for _, reason in plan.unplanned) if plan else {},
         limits_digest(cycle.limits),
+        rests_on.value,
+        why_not,
     )
 
 

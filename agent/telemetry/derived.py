@@ -38,6 +38,10 @@ class ReportData(NamedTuple):
     unplanned: Mapping[str, int]
     """Why nothing is planned for a finding -> how often."""
     limits_digest: str
+    basis: str | None = None
+    """On what optima and bytes rest: weights of the pipeline, own rates, or counts."""
+    why_not_weights: str | None = None
+    """Why weights are not used; None where they are, and where they are not asked for."""
 
 
 class FindingData(NamedTuple):

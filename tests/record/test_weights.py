@@ -1,0 +1,102 @@
+"""What is kept of the weights topic, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import agent.record.weights as reading
+from agent.record.weights import KeptWeights, read_record
+from agent.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights, to_records
+from agent.weights.kept import GroupRates, ReadRates, Told, TopicRates
+
+TOPIC = "rackwise.weights"
+RESTORE = RestoreWeight(0, 1.0, 2.0, 3.0, 4, None)
+
+
+def of_topic(name: str, cluster: str = "C1", *rates: float | None) -> TopicWeights:
+    rows = tuple(PartitionWeight(number, rate, 1.0, None, "measured") for number, rate in enumerate(rates or (5.0,)))
+    return TopicWeights(cluster, name, 30, 10, 20, rows)
+
+
+GROUP = GroupWeights("C1", "g", 30, 10, 20, (ReadWeight("b", 1, 2.0), ReadWeight("a", 0, 1.0)), (RESTORE,))
+
+
+def put(kept: KeptWeights, *all_weights: Weights) -> None:
+    for weights in all_weights:
+        for key, value in to_records(weights):
+            kept.put(key.encode(), read_record(key.encode(), value))
+
+
+def test_rates_are_kept_by_cluster_as_columns_without_what_is_unknown() -> None:
+    kept = KeptWeights(TOPIC)
+    put(kept, of_topic("t", "C1", 5.0, None, 7.0), GROUP, of_topic("u", "C2"))
+    assert kept.told("C1") == Told(
+        TOPIC,
+        (TopicRates("t", 10, 20, (0, 2), (5.0, 7.0)),),
+        (GroupRates("g", 10, 20, (ReadRates("a", (0,), (1.0,)), ReadRates("b", (1,), (2.0,))), (RESTORE,)),),
+        others=1,
+    )
+    assert kept.told("C3") == Told(TOPIC, others=3)
+
+
+def test_the_newest_record_of_a_key_counts_and_one_without_value_deletes() -> None:
+    kept = KeptWeights(TOPIC)
+    put(kept, of_topic("t", "C1", 5.0), of_topic("u"))
+    first = kept.told("C1")
+    assert kept.told("C1") is first
+    put(kept, of_topic("t", "C1", 6.0))
+    kept.put(b"C1/topic/u", None)
+    assert kept.told("C1").topics == (TopicRates("t", 10, 20, (0,), (6.0,)),)
+    kept.put(b"C1/topic/never", None)
+    kept.clear()
+    assert kept.told("C1") == Told(TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param(b"", b"", id="nothing"),
+        pytest.param(b"\xff\xfe", b"\x00" * 100, id="no text"),
+        pytest.param(b"C1/topic/t", b"[" * 50_000, id="nested without end"),
+        pytest.param(b"C1/topic/t", json.dumps({"v": 1, "kind": "topic"}).encode(), id="half a record"),
+        pytest.param(b"C1/topic/t", b'{"v":1,"kind":"topic","partitions":' + b"9" * 5_000 + b"}", id="a long number"),
+    ],
+)
+def test_a_foreign_record_is_counted_with_a_sentence_and_harms_no_other(key: bytes, value: bytes) -> None:
+    kept = KeptWeights(TOPIC)
+    put(kept, of_topic("u"))
+    kept.put(key, read_record(key, value))
+    told = kept.told("C1")
+    assert [one.topic for one in told.topics] == ["u"]
+    assert told.unreadable == 1
+    assert told.example is not None
+    assert len(told.example) <= 300
+    put(kept, of_topic("t"))
+    kept.put(key, None)
+    assert kept.told("C1").unreadable == 0
+
+
+def test_no_more_is_kept_than_the_bound_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_BYTES", 2_000)
+    kept = KeptWeights(TOPIC)
+    for number in range(100):
+        put(kept, of_topic(f"t{number}"))
+    told = kept.told("C1")
+    assert 1 <= len(told.topics) <= 12
+    assert told.unreadable == 100 - len(told.topics)
+    assert told.example is not None
+    assert "more than the" in told.example
+    kept.put(b"C1/topic/t0", None)
+    put(kept, of_topic("late"))
+    assert "late" in [one.topic for one in kept.told("C1").topics]
+
+
+def test_keys_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_KEYS", 3)
+    kept = KeptWeights(TOPIC)
+    put(kept, *(of_topic(f"t{number}") for number in range(5)))
+    assert len(kept.told("C1").topics) == 3
+    put(kept, of_topic("t0", "C1", 9.0))
+    assert kept.told("C1").topics[0].bytes_per_s == (9.0,)
