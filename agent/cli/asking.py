@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.output import say
-from agent.errors import BadInput, GaveUp, GuardRefused
+from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 
 if TYPE_CHECKING:
     from agent.act.leadership import LeadershipPlan
@@ -59,14 +59,18 @@ def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
     led = _leader(plan)
     _send(plan, wish, led)
     until = time.monotonic() + wait_s
+    silence = f"{led.agent} on {led.host} led last, and no agent seems to lead now"
     while time.monotonic() < until:
-        found = answer_to(journal(plan), wish.id)
+        try:
+            found = answer_to(journal(plan), wish.id)
+        except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
+            found, silence = None, f"the journal, in which the answer will stand, cannot be read: {error.why}"
         if found is not None:
             return _told(found.answer)
         time.sleep(POLL_S)
     raise GaveUp(
         f"Nobody answered within {wait_s:.0f} s",
-        why=f"{led.agent} on {led.host} led last, and no agent seems to lead now; the command waits for the next one",
+        why=f"{silence}; the command waits for whoever leads",
         todo="Look whether an agent runs in mode execute; then see: rackwise proposals history",
     )
 

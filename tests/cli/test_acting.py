@@ -14,14 +14,17 @@ import pytest
 
 from agent.act.commands_spool import SpoolInbox
 from agent.act.file_journal import FileJournal, read_file
+from agent.act.leadership import LeadershipPlan
 from agent.cli import asking, following
 from agent.cli.records import head_row, plan_rows
 from agent.clock import system_clock
+from agent.errors import JournalUnavailable
 from agent.execute.obey import obey
 from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
 from agent.journal import moves
 from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in
+from agent.journal.entry import View
 from agent.journal.leader import Leader
 from agent.limits_execute import ExecuteLimits
 from tests.builders import an_observation
@@ -221,6 +224,27 @@ def test_where_nobody_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
     assert done.exit_code == 1
     assert done.stderr.startswith("rackwise: No agent leads, and none ever did")
     assert not path.with_name("journal.commands").exists()
+
+
+def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_read_afterwards(
+    here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start().close()
+    read, reads = asking.journal, []
+
+    def once(plan: LeadershipPlan) -> View:
+        reads.append(plan)
+        if len(reads) > 1:
+            raise JournalUnavailable("The journal could not be read", why="no answer in time")
+        return read(plan)
+
+    monkeypatch.setattr(asking, "journal", once)
+    done = here("pause", "--wait", "1", *options(path))
+    assert done.exit_code == 1
+    assert "Nobody answered within 1 s" in done.stderr
+    assert "the journal, in which the answer will stand, cannot be read: no answer in time" in done.stderr
+    assert "the command waits for whoever leads" in done.stderr
+    assert len(list(path.with_name("journal.commands").iterdir())) == 1
 
 
 def test_where_nobody_answers_the_command_waits_and_says_so(here: Run, path: Path, start: Start) -> None:
