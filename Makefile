@@ -28,6 +28,10 @@ venv: $(VENV)/.ready ## build the virtual environment from the lock file
 demo: venv ## a live three-rack cluster, real groups and the agent in dry run
 	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
 
+.PHONY: demo-spark
+demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report (SPARK=1 make demo is the same)
+	@SPARK=1 DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
+
 .PHONY: test
 test: venv lint types imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -47,8 +48,14 @@ def demo(
         typer.Option("--seconds", help="How long to run, from the first cycle on; DEMO_SECONDS is the same."),
     ] = None,
     version: Annotated[str | None, typer.Option("--kafka", help="Version of Kafka to run.")] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Run the pipeline beside it; SPARK=1 is the same.")] = False,
+    report: Annotated[
+        Path, typer.Option("--report", help="With --spark: folder for the report that the demo ends with.")
+    ] = Path("rackwise-report"),
 ) -> None:
     """A live three-rack cluster with real groups, and the agent beside it in dry run."""
     from agent.demo.show import show
 
-    raise typer.Exit(show(seconds=seconds or int(os.environ.get("DEMO_SECONDS", "180")), version=version))
+    long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))
+    wanted = spark or os.environ.get("SPARK", "") not in {"", "0"}
+    raise typer.Exit(show(seconds=long, version=version, report=report if wanted else None))

@@ -23,6 +23,8 @@ _STYLES = {
     "trigger": "bold magenta",
     "advise": "bold blue",
     "warm-up": "green",
+    "spark": "magenta",
+    "weights": "bold magenta",
     "scene": "bold",
     "problem": "bold red",
 }

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import FrameType
 
 from agent.cluster import DEFAULT_VERSION, ClusterSpec, EmbeddedCluster
@@ -19,6 +20,7 @@ from agent.demo.ending import missing, read_back, summary
 from agent.demo.needs import check_needs
 from agent.demo.screen import Screen
 from agent.demo.script import APPLICATION, Scene, Script, times
+from agent.demo.spark import SparkSide, Where, check_spark
 from agent.demo.usher import Usher
 from agent.demo.workload import Workload, demo_plan
 from agent.demo.workload.scenes import DEMO_RACKS
@@ -31,6 +33,8 @@ _READY_WITHIN_S = 30.0
 _TELL_EVERY_S = 3.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL = "2s"
+_WEIGH_AFTER = 0.5
+"""Share of the demo's time after which weights are worked out: rates then rest on a minute or more."""
 _PLAN = "5s"
 _RACK_STABLE = "6s"
 
@@ -43,25 +47,28 @@ class _EndedEarly(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-def show(*, seconds: int, version: str | None = None) -> int:
+def show(*, seconds: int, version: str | None = None, report: Path | None = None) -> int:
     """Run the demo for that long from the first cycle on; the exit code.
 
+    ``report``: run the pipeline on Spark beside it, and leave its report in this folder.
     Raises RackwiseError when something that it needs is missing or the cluster does not start.
     """
     screen = Screen()
     try:
         with _signals_raise():
-            return _play(screen, seconds, version or DEFAULT_VERSION)
+            return _play(screen, seconds, version or DEFAULT_VERSION, report)
     except _EndedEarly as ended:
         screen.plain("", "ended before its time; everything is cleaned up")
         return ended.exit_code
 
 
-def _play(screen: Screen, seconds: int, version: str) -> int:
+def _play(screen: Screen, seconds: int, version: str, report: Path | None) -> int:
     screen.plain(
         f"rackwise beside a live cluster of Kafka {version}: it looks, finds and proposes, and touches nothing."
     )
     screen.setup(check_needs())
+    if report is not None:
+        screen.setup(check_spark())
     with ExitStack() as stack:
         stack.callback(screen.plain, "", "cleaning up")
         cluster = stack.enter_context(_cluster(screen, version))
@@ -73,9 +80,14 @@ def _play(screen: Screen, seconds: int, version: str) -> int:
         screen.setup(f"the agent looks every {_POLL} and plans every {_PLAN}; its own log: {log.name}")
         screen.setup(f"ask it yourself meanwhile: rackwise doctor -b {cluster.bootstrap_servers}")
         scene = Scene(cluster, work, screen)
-        if not _run(agent, scene, seconds):
+        spark = None
+        if report is not None:
+            where = Where(cluster.bootstrap_servers, cluster.directory, report)
+            spark = SparkSide(where, screen, lambda: agent.watch.state.planned, not_before_s=_WEIGH_AFTER * seconds)
+            stack.callback(spark.close)
+        if not _run(agent, scene, seconds, spark):
             raise _ended_early(signal.SIGINT)
-        return _end(screen, loaded, agent)
+        return _end(screen, loaded, agent, spark)
 
 
 def demo_settings(cluster: EmbeddedCluster, work: Workload, **more: str) -> Loaded:
@@ -118,11 +130,24 @@ def _work(screen: Screen, cluster: EmbeddedCluster, version: str) -> Iterator[Wo
         yield work
 
 
-def _run(agent: Agent, scene: Scene, seconds: int) -> bool:
+def _run(agent: Agent, scene: Scene, seconds: int, spark: SparkSide | None) -> bool:
     """Run the agent with everything beside it; True when the demo had its time, False when a signal cut it short."""
     cue = threading.Event()
     script = Script(scene, times(seconds), cue)
-    usher = Usher(agent, scene.screen, seconds, on_first=script.start, promotion_proposed=cue)
+
+    def first() -> None:
+        script.start()
+        if spark is not None:
+            spark.start()
+
+    usher = Usher(
+        agent,
+        scene.screen,
+        seconds,
+        on_first=first,
+        promotion_proposed=cue,
+        until=lambda: spark is None or spark.over,
+    )
     with ExitStack() as stack:
         stack.callback(script.join)
         stack.callback(usher.join)
@@ -131,7 +156,7 @@ def _run(agent: Agent, scene: Scene, seconds: int) -> bool:
     return usher.done.is_set()
 
 
-def _end(screen: Screen, loaded: Loaded, agent: Agent) -> int:
+def _end(screen: Screen, loaded: Loaded, agent: Agent, spark: SparkSide | None) -> int:
     last = agent.watch.state.planned
     if last is None:
         screen.plain("", "rackwise demo: no cycle planned anything, so there is nothing to show")
@@ -139,6 +164,10 @@ def _end(screen: Screen, loaded: Loaded, agent: Agent) -> int:
     found = read_back(loaded.settings)
     screen.plain("", *summary(found, loaded.settings.proposals_topic, last))
     lacking = missing(found)
+    if spark is not None and spark.error is None:
+        screen.plain(*spark.summary())
+    elif spark is not None:
+        lacking = (*lacking, str(spark.error))
     screen.plain("", *(f"rackwise demo: {sentence}" for sentence in lacking))
     return 1 if lacking else 0
 

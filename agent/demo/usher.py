@@ -19,7 +19,10 @@ _QUIET_S = 15.0
 
 
 class Usher:
-    """A thread beside the loop. ``done`` is set when the demo ran its time, and stays clear when it was cut short."""
+    """A thread beside the loop. ``done`` is set when the demo ran its time, and stays clear when it was cut short.
+
+    ``until``: what must be over besides before the demo ends.
+    """
 
     def __init__(
         self,
@@ -29,12 +32,14 @@ class Usher:
         *,
         on_first: Callable[[], None],
         promotion_proposed: threading.Event,
+        until: Callable[[], bool] = lambda: True,
     ) -> None:
         self._agent = agent
         self._screen = screen
         self._seconds = seconds
         self._on_first = on_first
         self._promotion_proposed = promotion_proposed
+        self._until = until
         self._news = News()
         self._told = 0
         self._failed = 0
@@ -63,7 +68,7 @@ class Usher:
                 return
             self._leave.wait(_TICK_S)
         ends = time.monotonic() + self._seconds
-        while time.monotonic() < ends and not self._leave.is_set():
+        while (time.monotonic() < ends or not self._until()) and not self._leave.is_set():
             self._follow()
             self._leave.wait(_TICK_S)
         if not self._leave.is_set():

@@ -225,8 +225,11 @@ def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
 
 
 def incomplete(looks: DataFrame) -> DataFrame:
-    """Looks that could not be used, by why. ``looks`` is silver.looks."""
-    unusable = looks.where(~F.col("complete"))
+    """Looks that could not be used, by why. ``looks`` is silver.looks.
+
+    Looks that the agent wrote in short on purpose are none of them.
+    """
+    unusable = looks.where(~F.col("complete") & F.coalesce(F.col("full"), ~F.col("complete")))
     return _counted_by(unusable.select(F.coalesce("problem", F.lit("nobody told why")).alias("why")))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.flow import FLOW, ROOT, SECTIONS, first_line, modules, with_file_map
+from tests.docs.tables import TABLES, with_tables
 
 
 def test_the_file_map_of_the_flow_is_the_present_one():
@@ -36,6 +37,11 @@ def test_every_module_says_which_question_it_answers(module: Path):
 def test_links_between_documents_lead_somewhere(document: Path):
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text())
     assert [link for link in links if "://" not in link and not (document.parent / link).exists()] == []
+
+
+def test_the_tables_of_the_pipeline_are_those_of_its_schemas():
+    document = TABLES.read_text()
+    assert with_tables(document) == document, "write it anew: python -m tests.docs.tables"
 
 
 def test_no_module_is_longer_than_it_reads_well():

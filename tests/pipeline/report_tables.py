@@ -266,7 +266,8 @@ def world() -> dict[Table, list[dict[str, Any]]]:
         gold.RACK_DRIFT: _drifts(),
         gold.OUTCOMES: _outcomes(),
         silver.LOOKS: [
-            {"cluster": C, "look": f"l-{n}", "taken_ms": BEGIN_MS + n * HOUR_MS, "complete": n != 3, "problem": problem}
+            {"cluster": C, "look": f"l-{n}", "taken_ms": BEGIN_MS + n * HOUR_MS, "complete": n < 3, "problem": problem}
+            | {"full": n != 4 if n != 3 else None}
             for n, problem in enumerate((None, None, None, "2 of 9 events are missing", None))
         ],
         bronze.QUARANTINE: [
@@ -294,5 +295,5 @@ def whole(table: Table, row: dict[str, Any]) -> tuple[Any, ...]:
         (row[name] for name in ("hour_ms", "began_ms", "seen_ms", "created_ms", "taken_ms") if name in row), BEGIN_MS
     )
     at = datetime.fromtimestamp(moment / 1000, UTC)
-    derived = {"day": at.strftime("%Y-%m-%d"), "kafka_time": at}
+    derived = {"day": at.strftime("%Y-%m-%d"), "kafka_time": at, "hour_ms": moment - moment % HOUR_MS}
     return tuple({**derived, **row}.get(name) for name in table.schema.names)

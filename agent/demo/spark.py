@@ -1,0 +1,221 @@
+"""The pipeline beside the demo: telemetry becomes tables, tables become weights that the agent plans by, and a report.
+
+Each command is a process of its own, started as a person would start it: the agent never imports the pipeline.
+Invariant: after `close` none of them runs any more. What goes wrong is one sentence, with the last line that the
+command wrote and where the rest of it is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from agent.cycle import Cycle
+from agent.demo.needs import Unmet
+from agent.demo.screen import Line, Screen
+from agent.errors import GaveUp, RackwiseError
+from agent.model.weighed import Basis
+from agent.propose.proposal import Proposal
+
+_MASTER = "local[2]"
+_INGEST_EVERY = "10s"
+_GOLD_WITHIN_S = 150.0
+_COMMAND_WITHIN_S = 120.0
+_PLANNED_WITHIN_S = 60.0
+_END_WITHIN_S = 30.0
+_POLL_S = 0.5
+_WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
+_SHOWN = 3
+
+
+class Failed(GaveUp):
+    """A step of the pipeline did not do what the demo promises."""
+
+
+class Where(NamedTuple):
+    """What the commands are told."""
+
+    bootstrap_servers: str
+    folder: Path
+    """Tables and logs; goes with the cluster."""
+    report: Path
+    """Folder of the report; stays."""
+
+
+def check_spark() -> str:
+    """One sentence. Raises Unmet without the Spark extra."""
+    if find_spec("pyspark") is None:
+        raise Unmet(
+            "The demo with Spark needs the Spark extra",
+            why="pyspark is not installed beside rackwise",
+            todo="Run `make demo-spark`, or install it with `pip install 'rackwise[spark]'`.",
+        )
+    return "the Spark extra is installed"
+
+
+class SparkSide:
+    """A thread that runs the commands, one after another, while the agent looks."""
+
+    def __init__(self, where: Where, screen: Screen, last: Callable[[], Cycle | None], *, not_before_s: float) -> None:
+        self._where = where
+        self._screen = screen
+        self._last = last
+        self._not_before_s = not_before_s
+        self._ingest: subprocess.Popen[bytes] | None = None
+        self._step: subprocess.Popen[bytes] | None = None
+        self._leave = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-spark", daemon=True)
+        self.error: RackwiseError | None = None
+        """What went wrong; None while nothing did."""
+        self._first = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether every step was done, or one went wrong."""
+        return self._over.is_set()
+
+    def summary(self) -> tuple[str, ...]:
+        """The closing lines."""
+        page = (self._where.report / "report.html").absolute()
+        return "", "What the report says first", f"  {self._first}", f"  {page}"
+
+    def start(self) -> None:
+        """Begin; the agent is looking."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End every command that runs."""
+        self._leave.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for process in (self._step, self._ingest):
+            _end(process)
+
+    def _run(self) -> None:
+        try:
+            self._play()
+        except RackwiseError as error:
+            self.error = error
+            self._tell("problem", str(error))
+        finally:
+            self._over.set()
+
+    def _play(self) -> None:
+        began = time.monotonic()
+        self._tell("scene", "rackwise spark ingest: telemetry, proposals and journal become tables, batch by batch")
+        self._ingest = self._command("ingest", *self._kafka(), "--set", f"spark.interval={_INGEST_EVERY}")
+        self._wait(self._has_gold, _GOLD_WITHIN_S, "no gold table appeared", watched=self._ingest)
+        took = time.monotonic() - began
+        self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
+        self._wait(lambda: time.monotonic() - began > self._not_before_s, self._not_before_s + 1, "", self._ingest)
+        self._tell("scene", "rackwise spark weights: bytes per second go back to the agent")
+        for line in self._finished("weights", *self._kafka()):
+            self._tell("spark", line)
+        self._wait(lambda: bool(self._weighted()), _PLANNED_WITHIN_S, "no proposal rests on weights")
+        self._tell("weights", *(proposal.sentence for proposal in self._weighted()[:_SHOWN]))
+        self._tell("scene", "rackwise spark report: what it costs, and what to do first")
+        _end(self._ingest)
+        told = self._finished("report", "--out", str(self._where.report))
+        self._first = told[0] if told else ""
+
+    def _weighted(self) -> list[Proposal]:
+        """Proposals of the last cycle that rest on the pipeline's weights, those that name bytes first."""
+        cycle = self._last()
+        found = [
+            proposal
+            for proposal in (cycle.proposals if cycle is not None else ())
+            if ("basis", Basis.WEIGHTS.value) in proposal.evidence
+        ]
+        return sorted(found, key=lambda proposal: ("B/s" not in proposal.sentence, proposal.id))
+
+    def _has_gold(self) -> bool:
+        return all(any((self._where.folder / "tables" / name).glob("**/*.parquet")) for name in _WANTED_TABLES)
+
+    def _kafka(self) -> tuple[str, ...]:
+        return "--bootstrap-servers", self._where.bootstrap_servers
+
+    def _command(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """The command as a process in a session of its own, so that a Ctrl-C here does not reach it first."""
+        command = [sys.executable, "-m", "agent", "spark", name, *arguments]
+        command += ["--tables", str(self._where.folder / "tables"), "--master", _MASTER]
+        # What the environment sets is meant for the user's own cluster.
+        environment = {key: value for key, value in os.environ.items() if not _is_setting(key)}
+        with self._log(name).open("wb") as log, self._out(name).open("wb") as out:
+            return subprocess.Popen(command, stdout=out, stderr=log, env=environment, start_new_session=True)
+
+    def _finished(self, name: str, *arguments: str) -> list[str]:
+        """What the command printed, and where it prints nothing, what it said last."""
+        self._step = self._command(name, *arguments)
+        process = self._step
+        self._wait(lambda: process.poll() is not None, _COMMAND_WITHIN_S, f"rackwise spark {name} took too long")
+        if process.returncode:
+            raise self._failed(name, f"it ended with {process.returncode}")
+        return _lines(self._out(name)) or _lines(self._log(name))[-1:]
+
+    def _wait(
+        self,
+        true: Callable[[], bool],
+        within_s: float,
+        otherwise: str,
+        watched: subprocess.Popen[bytes] | None = None,
+    ) -> None:
+        until = time.monotonic() + within_s
+        while not true():
+            if self._leave.is_set():
+                raise Failed("The demo ended before the pipeline was through", todo="Give it more DEMO_SECONDS.")
+            if watched is not None and watched.poll() is not None:
+                raise self._failed("ingest", f"it ended with {watched.returncode}")
+            if time.monotonic() > until:
+                raise self._failed("ingest", f"{otherwise} within {within_s:.0f} s")
+            self._leave.wait(_POLL_S)
+
+    def _failed(self, name: str, why: str) -> Failed:
+        last = _lines(self._log(name))[-1:]
+        said = f"; it said last: {last[0]}" if last else ""
+        kept = self._keep_log(name)
+        return Failed(f"rackwise spark {name} did not do its part", why=why + said, todo=f"Its log is {kept}.")
+
+    def _keep_log(self, name: str) -> Path:
+        """The folder goes with the cluster; what explains a failure stays beside the report."""
+        self._where.report.mkdir(parents=True, exist_ok=True)
+        kept = self._where.report / f"{name}.log"
+        kept.write_bytes(self._log(name).read_bytes() if self._log(name).exists() else b"")
+        return kept
+
+    def _log(self, name: str) -> Path:
+        return self._where.folder / f"spark-{name}.log"
+
+    def _out(self, name: str) -> Path:
+        return self._where.folder / f"spark-{name}.out"
+
+    def _tell(self, mark: str, *sentences: str) -> None:
+        self._screen.tell(*(Line(mark, sentence) for sentence in sentences))
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith("RACKWISE_") and name not in {"RACKWISE_CACHE", "RACKWISE_STATE"}
+
+
+def _lines(file: Path) -> list[str]:
+    text = file.read_text(errors="replace") if file.exists() else ""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _end(process: subprocess.Popen[bytes] | None) -> None:
+    """Ask it to end, and end it."""
+    if process is None or process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_END_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
