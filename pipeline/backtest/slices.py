@@ -177,7 +177,6 @@ class Rebuilt:
         self._same = Memo()
         self._before: tuple[list[int], list[str]] = ([], [])
         self._laid: tuple[Mapping[str, Group], Mapping[str, TopicState]] = ({}, {})
-        self._limits: tuple[Any, Limits] | None = None
 
     def look(self, rows: Sequence[Sequence[Any]]) -> Look:
         """The look of these rows: a `Slice` each, or something in the same order. Raises Torn."""
@@ -188,7 +187,7 @@ class Rebuilt:
         moving: dict[str, bytes] = {}
         for _, _, _, kind, subject, group_digest, topics_digest, group, topics, moves, rate in rows:
             if kind == WORLD:
-                world = from_json(WorldData, self._with_limits(json.loads(group)))
+                world = from_json(WorldData, json.loads(group))
                 continue
             if group is not None and group_digest not in self._groups:
                 self._groups[group_digest] = _group(group)
@@ -206,12 +205,6 @@ class Rebuilt:
         groups, topics_by_name = self._arranged(digests, names, name)
         told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
         return _look(self._cluster, name, taken_ms, world, _Parts(groups, topics_by_name, told, rates), self._same)
-
-    def _with_limits(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The world as written; limits that are as before are not read again."""
-        if self._limits is None or self._limits[0] != data["limits"]:
-            self._limits = data["limits"], from_json(Limits, data["limits"])
-        return data
 
     def _topic_states(self, body: bytes) -> tuple[TopicState, ...]:
         """The topics; one that other groups read too is the same object for all."""

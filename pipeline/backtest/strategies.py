@@ -61,6 +61,8 @@ AS_RECORDED = Strategy(
     acts=False,
 )
 _UNTRIED = (("execute.trigger.allow_transactional", True),)
+_FREE = (("execute.payback_max_days", None),)
+"""What an application restores is often not known, and would hold everything that has to pay for it."""
 BUILT_IN: tuple[Strategy, ...] = (
     AS_RECORDED,
     Strategy(name="no-action", about="Nothing is ever done; the ground on which others save something.", acts=False),
@@ -70,6 +72,7 @@ BUILT_IN: tuple[Strategy, ...] = (
         about="Every gain of one partition is worth a rebalance at once, whatever the group's assignor or members are.",
         changes=(
             *_UNTRIED,
+            *_FREE,
             ("execute.trigger.allow_eager", True),
             ("execute.trigger.allow_static", True),
             ("execute.trigger.allow_long_poll", True),
@@ -99,13 +102,13 @@ BUILT_IN: tuple[Strategy, ...] = (
     ),
     Strategy(
         name="min_traffic",
-        about="Every Kafka Streams application has rack.aware.assignment.strategy=min_traffic.",
-        changes=(*_UNTRIED, ("group.rack_aware_assignment_strategy", "min_traffic")),
+        about="Applications have rack.aware.assignment.strategy=min_traffic, and no rebalance has to pay for itself.",
+        changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "min_traffic")),
     ),
     Strategy(
         name="balance_subtopology",
-        about="Every Kafka Streams application has rack.aware.assignment.strategy=balance_subtopology.",
-        changes=(*_UNTRIED, ("group.rack_aware_assignment_strategy", "balance_subtopology")),
+        about="As min_traffic, with rack.aware.assignment.strategy=balance_subtopology.",
+        changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "balance_subtopology")),
     ),
 )
 """Strategies that need no description by the user, in the order in which they are shown."""

@@ -1,0 +1,214 @@
+"""Living through history: the same bytes as the live agent, no look ahead, and what acts would have changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.memo import Memo
+from agent.propose.codec import proposal_to_bytes
+from agent.replay import replay_look
+from agent.telemetry.looks import Recorded
+from pipeline.backtest.living import Life
+from pipeline.backtest.look import Look, Unusable, whole_look
+from pipeline.backtest.replaying import Result, replay
+from pipeline.backtest.score import Ended
+from pipeline.backtest.slices import Cutter, Rebuilt
+from pipeline.backtest.strategies import chosen
+from tests.builders import Answers
+from tests.pipeline.histories import FREE, recorded, shop, strategy_limits, with_tasks
+
+EVERY = "as-recorded,no-action,execute,eager-triggers,patient,by-bytes,min_traffic,balance_subtopology"
+
+
+def whole(looks: list[Recorded]) -> list[Look]:
+    decode, model = Memo(), Memo()
+    return [whole_look(look, decode, model) for look in looks]
+
+
+def by_name(looks: list[Look | Unusable], names: str) -> dict[str, Result]:
+    return {result.strategy: result for result in replay(looks, chosen(names))}
+
+
+def parts(looks: list[Look], buckets: int = 1) -> list[list[Look]]:
+    """The same looks, cut by group and put together again, by bucket."""
+    cutter = Cutter(buckets)
+    rows = [list(cutter.rows(look)) for look in looks]
+    there = sorted({row.bucket for of in rows for row in of})
+    rebuilt = {bucket: Rebuilt("test-cluster") for bucket in there}
+    return [[rebuilt[bucket].look([row for row in of if row.bucket == bucket]) for of in rows] for bucket in there]
+
+
+# --- as recorded ------------------------------------------------------------------------------------------------
+
+
+def test_as_recorded_settings_give_what_the_live_agent_proposed_byte_for_byte() -> None:
+    looks = recorded(lambda minute: with_tasks(shop(swapped=minute % 3 != 2)), 6)
+    said = by_name(whole(looks), "as-recorded")["as-recorded"].said
+    live = [(look.look, proposal_to_bytes(one)) for look in looks for one in replay_look(look).proposals]
+    assert [(one.look, one.document) for one in said] == live
+    assert len(live) > 6
+
+
+def test_nothing_that_comes_later_changes_what_is_made_of_a_look() -> None:
+    """Two histories that part at minute 4: until then every strategy sees, does and remembers the same."""
+    quiet, loud = recorded(lambda _: shop(), 8), recorded(planted, 8)
+    assert [look.observation for look in quiet[:4]] == [look.observation for look in loud[:4]]
+    assert quiet[4].observation != loud[4].observation
+    acts = 0
+    for strategy in chosen(EVERY):
+        lives = Life(strategy), Life(strategy)
+        for looks in zip(whole(quiet)[:4], whole(loud)[:4], strict=True):
+            one, other = (life.live(look) for life, look in zip(lives, looks, strict=True))
+            assert list(map(proposal_to_bytes, one.proposals)) == list(map(proposal_to_bytes, other.proposals))
+            assert len(one.acts) == len(other.acts)
+            acts += len(one.acts)
+        assert len(lives[0].standing) == len(lives[1].standing)
+    assert acts > 4
+
+
+def planted(minute: int) -> Answers:
+    """From minute 4 on everything is another: a broker's rack, the group's members, the replicas."""
+    if minute < 4:
+        return shop()
+    answers = shop(swapped=False, generation=9)
+    answers.broker(3, "b")
+    return answers.topic("orders", (4, 2), (2, 4), (1, 3), (3, 1))
+
+
+def test_results_of_a_stretch_do_not_depend_on_looks_that_follow_it() -> None:
+    looks = recorded(planted, 8)
+    short = by_name(whole(looks[:4]), EVERY)
+    acts = {
+        name: [act for act in result.acts if act.at_ms < looks[3].observation.taken_ms]
+        for name, result in by_name(whole(looks), EVERY).items()
+    }
+    for name, result in short.items():
+        until = [act for act in result.acts if act.at_ms < looks[3].observation.taken_ms]
+        assert [proposal_to_bytes(act.proposal) for act in until] == [
+            proposal_to_bytes(act.proposal) for act in acts[name]
+        ]
+    assert sum(map(len, acts.values())) > 0
+
+
+# --- what acts change -------------------------------------------------------------------------------------------
+
+
+def test_a_rebalance_brings_reads_home_until_the_group_rebalances_by_itself() -> None:
+    looks = recorded(lambda minute: shop(swapped=minute < 6, generation=4 if minute < 6 else 5), 10)
+    found = by_name(whole(looks), "no-action,execute")
+    (act,) = [act for act in found["execute"].acts if act.proposal.subject.kind == "group"]
+    assert (act.ended, act.false) == (Ended.REBALANCED, False)
+    assert act.ended_ms - act.at_ms == 6 * 60_000
+    assert act.saved_partition_s == 2 * 5 * 60, "two partitions come home, from the look after the act to minute 6"
+    nothing, done = found["no-action"].scores, found["execute"].scores
+    assert nothing.read_partition_s - done.read_partition_s == act.saved_partition_s
+    assert nothing.read_partition_s == 2 * 6 * 60
+    assert (done.triggers, done.false_triggers, nothing.triggers) == (1, 0, 0)
+    assert (done.balanced_s, nothing.balanced_s) == ((60.0,), (360.0,))
+
+
+def test_bytes_and_money_follow_reads_where_rates_are_known() -> None:
+    looks = recorded(lambda _: shop(), 10)
+    scores = by_name(whole(looks), "no-action")["no-action"].scores
+    dark_minutes = scores.dark_group_s / 60
+    assert 0 < dark_minutes < 4, "rates are learned within the first looks"
+    assert scores.read_bytes == pytest.approx(2 * 1_000_000 * (9 - dark_minutes) * 60, rel=1e-6)
+    assert scores.read_usd == pytest.approx(scores.read_bytes / 1e9 * FREE.usd_per_gb)
+
+
+def test_a_rebalance_that_is_overtaken_at_once_was_for_nothing() -> None:
+    looks = recorded(lambda minute: shop(generation=4 if minute < 1 else 5, swapped=minute < 1), 4)
+    (act,) = [act for act in by_name(whole(looks), "execute")["execute"].acts if act.proposal.subject.kind == "group"]
+    assert (act.ended, act.false, act.saved_partition_s) == (Ended.REBALANCED, True, 0.0)
+
+
+def test_replicas_that_share_a_rack_are_mended_at_the_price_of_their_copies() -> None:
+    looks = recorded(lambda _: shop(swapped=False), 4)
+    found = by_name(whole(looks), "no-action,execute")
+    nothing, done = found["no-action"].scores, found["execute"].scores
+    assert nothing.violation_minutes == 3, "one topic shares racks for three minutes"
+    assert done.violation_minutes == 1, "it is mended after the first look"
+    assert done.placements == 1
+    assert done.copied_bytes == 4 * 60_000_000
+    assert done.copied_usd == pytest.approx(done.copied_bytes / 1e9 * FREE.usd_per_gb)
+
+
+def test_a_strategy_that_does_nothing_costs_what_history_cost() -> None:
+    looks = recorded(lambda minute: with_tasks(shop(swapped=minute < 3)), 6)
+    found = by_name(whole(looks), "as-recorded,no-action")
+    recorded_scores, nothing = found["as-recorded"].scores, found["no-action"].scores
+    assert nothing == recorded_scores
+    assert not found["no-action"].acts
+
+
+def test_tasks_move_where_the_application_may_look_at_racks() -> None:
+    limits = replace(strategy_limits(), exclude_topics=("*",))
+    found = by_name(whole(recorded(lambda _: with_tasks(shop(swapped=False)), 4, limits)), "execute,min_traffic")
+    assert not found["execute"].acts
+    (act,) = found["min_traffic"].acts
+    assert (str(act.proposal.subject), act.ended, act.false) == ("group/app", Ended.STANDS, False)
+    assert act.saved_partition_s == 2 * 2 * 60
+
+
+# --- gaps and looks that cannot be used -------------------------------------------------------------------------
+
+
+def test_a_gap_is_scored_for_nobody() -> None:
+    looks = recorded(lambda _: shop(), 40)
+    looks = [look for number, look in enumerate(looks) if not 10 <= number < 30]
+    scores = by_name(whole(looks), "no-action")["no-action"].scores
+    assert (scores.seconds, scores.unseen_s) == (18 * 60, 21 * 60)
+    assert scores.read_partition_s == 2 * scores.seconds
+
+
+def test_a_look_that_cannot_be_used_is_left_out_and_told() -> None:
+    looks: list[Look | Unusable] = list(whole(recorded(lambda _: shop(), 3)))
+    looks.insert(1, Unusable(name="x-1", taken_ms=0, why="look x-1 lacks 2 of its 9 events"))
+    result = by_name(looks, "no-action")["no-action"]
+    assert [one.why for one in result.unusable] == ["look x-1 lacks 2 of its 9 events"]
+    assert result.scores.looks == 3
+
+
+def test_no_look_at_all_gives_empty_scores() -> None:
+    (result,) = replay([], chosen("execute"))
+    assert result.scores.looks == 0
+
+
+# --- groups apart -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_groups_apart_hold_what_the_whole_look_holds(buckets: int) -> None:
+    looks = whole(recorded(lambda minute: with_tasks(shop(swapped=minute < 2)), 4))
+    for whole_one, *cut in zip(looks, *parts(looks, buckets), strict=True):
+        groups = {name: group for one in cut for name, group in one.snapshot.groups.items()}
+        assert groups == dict(whole_one.snapshot.groups)
+        for one in cut:
+            assert one.snapshot.brokers == whole_one.snapshot.brokers
+            assert all(one.snapshot.topics[name] == whole_one.snapshot.topics[name] for name in one.snapshot.topics)
+            assert one.limits == whole_one.limits
+            assert one.memory.brokers == whole_one.memory.brokers
+
+
+def test_groups_apart_do_and_cost_what_groups_in_whole_looks_do_and_cost() -> None:
+    looks = whole(recorded(lambda minute: with_tasks(shop(swapped=minute < 5, generation=4 + (minute > 4))), 8))
+    # Replicas are no matter of groups apart: they are left alone here.
+    names = "no-action,execute,eager-triggers,patient"
+    still = [replace(look, limits=replace(look.limits, exclude_topics=("orders", "clicks"))) for look in looks]
+    exact = by_name(list(still), names)
+    apart = by_name(list(parts(still)[0]), names)
+    for name in names.split(","):
+        assert [(act.at_ms, act.proposal.id, act.ended, act.false) for act in apart[name].acts] == [
+            (act.at_ms, act.proposal.id, act.ended, act.false) for act in exact[name].acts
+        ]
+        one, other = exact[name].scores, apart[name].scores
+        assert (other.read_partition_s, other.balanced_s) == (one.read_partition_s, one.balanced_s)
+        assert other.read_bytes == pytest.approx(one.read_bytes, rel=1e-6)
+
+
+def test_equal_arrangements_are_worked_out_once() -> None:
+    looks = parts(whole(recorded(lambda minute: shop(swapped=minute < 5), 10)))[0]
+    (result,) = replay(looks, chosen("no-action"))
+    assert (result.scores.groups, result.fresh) == (10, 2)

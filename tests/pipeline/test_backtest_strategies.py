@@ -1,0 +1,108 @@
+"""Strategies: changes of limits by name, and what is said about names and values that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.errors import BadInput
+from agent.limits import GroupLimits, Limits, Mode
+from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
+from pipeline.backtest.strategies import BUILT_IN, chosen, limits_under
+
+RECORDED = Limits(
+    mode=Mode.PROPOSE,
+    min_gain_share=0.07,
+    groups={"app": GroupLimits(known=True, max_warmup_replicas=5)},
+    execute=ExecuteLimits(group_triggers={"readers": TriggerLimits(long_poll=Told.NO)}),
+)
+
+
+def one(names: str, *changes: str, described: str | None = None) -> Limits:
+    (strategy,) = chosen(names, changes=changes, described=described)
+    return limits_under(strategy, RECORDED)
+
+
+@pytest.mark.parametrize("name", ["as-recorded", "no-action"])
+def test_strategies_that_do_nothing_have_the_recorded_limits(name: str) -> None:
+    assert one(name) == RECORDED
+
+
+def test_a_strategy_that_acts_runs_in_mode_execute_with_every_approval_given() -> None:
+    limits = one("execute")
+    assert limits.mode is Mode.EXECUTE
+    assert limits.min_gain_share == RECORDED.min_gain_share
+    assert limits.execute.approve_triggers
+    assert [rule.name for rule in limits.execute.approval_rules] == ["backtest"]
+
+
+@pytest.mark.parametrize("strategy", BUILT_IN, ids=lambda strategy: strategy.name)
+def test_every_built_in_strategy_says_what_it_does_and_can_be_applied(strategy) -> None:
+    assert strategy.about.endswith(".")
+    assert limits_under(strategy, RECORDED).groups["app"].max_warmup_replicas == 5
+
+
+def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() -> None:
+    limits = one("eager-triggers")
+    assert limits.execute.trigger.allow_eager
+    assert limits.execute.group_triggers["readers"].allow_eager
+    assert limits.execute.group_triggers["readers"].long_poll is Told.NO
+    limits = one("min_traffic")
+    assert limits.default_group.rack_aware_assignment_strategy == "min_traffic"
+    assert limits.groups["app"].rack_aware_assignment_strategy == "min_traffic"
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        pytest.param("patient:min_gain_share=0.5", lambda limits: limits.min_gain_share == 0.5, id="a built-in one"),
+        pytest.param("mine:min_gain_partitions=3", lambda limits: limits.min_gain_partitions == 3, id="a new one"),
+        pytest.param(
+            "mine:trigger.rolling=yes", lambda limits: limits.execute.trigger.rolling is Told.YES, id="a word"
+        ),
+        pytest.param(
+            "mine:execute.payback_max_days=null", lambda limits: limits.execute.payback_max_days is None, id="no bound"
+        ),
+    ],
+)
+def test_the_command_line_changes(change: str, read) -> None:
+    assert read(one(change.partition(":")[0], change))
+
+
+def test_a_file_describes_strategies_that_build_on_each_other() -> None:
+    text = """
+    strategies:
+      - {name: calm, about: As patient but calmer., base: patient, set: {min_gain_share: 0.4}}
+      - {name: calmest, base: calm, set: {execute.trigger_budget_per_group_per_hour: 0}}
+    """
+    limits = one("calmest", described=text)
+    assert (limits.min_gain_share, limits.execute.trigger_budget_per_group_per_hour) == (0.4, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "changes", "described", "told"),
+    [
+        pytest.param("patiet", (), None, "Did you mean patient?", id="a name with a slip"),
+        pytest.param(" , ", (), None, "No strategy is named", id="no name"),
+        pytest.param("patient", ("patient:min_gain_shar=1",), None, "Did you mean min_gain_share?", id="a limit"),
+        pytest.param("patient", ("patient:execute.trigger.allow_eger=true",), None, "allow_eager", id="a deep slip"),
+        pytest.param("patient", ("patient:min_gain_share=much",), None, "float expected", id="a value of another kind"),
+        pytest.param("patient", ("patient",), None, "NAME:LIMIT=VALUE", id="no change at all"),
+        pytest.param("patient", (), "strategies: 3", "cannot be read", id="a file of another shape"),
+        pytest.param("patient", (), "{", "cannot be read", id="a file that is no YAML"),
+        pytest.param("a", (), "strategies: [{name: a, base: b}]", "cannot be read", id="a base that is not there"),
+    ],
+)
+def test_what_cannot_be_is_told(names: str, changes: tuple[str, ...], described: str | None, told: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        chosen(names, changes=changes, described=described)
+    assert told in str(raised.value)
+    assert raised.value.exit_code == 2
+
+
+def test_the_digest_follows_settings_and_not_words() -> None:
+    (patient,) = chosen("patient")
+    (changed,) = chosen("patient", changes=("patient:min_gain_share=0.21",))
+    (worded,) = chosen("p", described="strategies: [{name: p, about: other, base: patient}]")
+    assert patient.digest != changed.digest
+    assert patient.changes == worded.changes
+    assert len({strategy.digest for strategy in BUILT_IN}) == len(BUILT_IN)
