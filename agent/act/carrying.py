@@ -63,6 +63,11 @@ def carry_out(hand: WireHand, act: Act, *, begin_by: Deadline, timeout_ms: int) 
 def _alter(hand: WireHand, moves: Iterable[Move], begin_by: Deadline, timeout_ms: int) -> list[Result]:
     """Only what is still as expected is sent."""
     wanted = {move.id: move for move in moves}
+    if begin_by.over:  # a look without time would only be held against the brokers that it asks
+        return [
+            Result(partition, Kind.NOT_SENT, "not begun: it was too late before it was looked at")
+            for partition in wanted
+        ]
     topics = sorted({partition.topic for partition in wanted})
     try:
         answer = hand.describe_topics(max(1, int(begin_by.left_s * 1000 * _CHECK_SHARE)), names=topics)

@@ -87,6 +87,12 @@ def test_what_was_not_sent_in_time_is_told_so() -> None:
     assert [row.kind for row in carried(hand, Elect((T0,)), within_ms=0)] == [Kind.NOT_SENT]
 
 
+def test_where_it_is_too_late_for_a_move_nobody_is_asked_for_its_partition_either() -> None:
+    hand = StubHand(AS_EXPECTED)
+    assert [row.kind for row in carried(hand, Alter((MOVE,)), within_ms=0)] == [Kind.NOT_SENT]
+    assert hand.calls == []
+
+
 def test_settings_are_answered_once_for_each_topic_or_broker() -> None:
     hand = StubHand()
     broker, moved = Resource("broker", "3"), Resource("topic", "t")
