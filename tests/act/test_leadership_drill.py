@@ -213,7 +213,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
             stop.set()
             writer.join(60)
             embedded_cluster.broker(victim).start()
-        assert ended == []
+        assert [str(error) for error in ended] == []
         view = told(servers, prefix).view
         assert dict(view) == dict(journal.view())
         assert {key for key in view if key != LEADER} >= {f"plan/{number}" for number in done}

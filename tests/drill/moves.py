@@ -43,7 +43,7 @@ POLICY: dict[str, object] = {
     "throttle_bytes_per_s": 1_500_000,
     "request_timeout_ms": 4_000,
     "look_ms": 400,
-    "grace_ms": 20_000,
+    "grace_ms": 60_000,  # as by default: on a busy machine a killed broker takes its time to come back
     "batch_partitions": 4,
 }
 _BEGUN_S = 150.0
