@@ -1,0 +1,61 @@
+"""``rackwise spark weights``: tell agents what the tables know of bytes per second and of restores."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from pipeline import options
+
+
+def command(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("weights")(weights)
+
+
+def weights(
+    window: Annotated[
+        str | None, typer.Option("--window", help="How far back rates are averaged, such as 24h (weights.window).")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Write records that have not changed as well.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
+    master: options.Master = None,
+    conf: options.Conf = None,
+    root: options.Root = None,
+    table_format: options.TableFormat = None,
+    bootstrap: options.Bootstrap = None,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+) -> None:
+    """Write to the weights topic what has changed since, and delete what is gone.
+
+    The agent that is connected to the same brokers plans by it from its next look on.
+    """
+    flags = {} if window is None else {"weights.window": window}
+    loaded = options.settings(
+        master=master,
+        conf=conf,
+        tables=root,
+        format=table_format,
+        bootstrap=bootstrap,
+        config=config,
+        properties=properties,
+        assign=assign,
+        flags=flags,
+    )
+    with options.job("weights", loaded) as job:
+        from pipeline.jobs.weights import publish_weights
+
+        done = publish_weights(
+            job.tables,
+            job.settings,
+            now_ms=time.time_ns() // 1_000_000,
+            everything=everything,
+            dry_run=dry_run,
+            say=options.say,
+            show=print,
+        )
+    options.say(done.sentence)

@@ -1,0 +1,183 @@
+"""Publishes weights: what the gold tables say of traffic and restores, as records that agents read.
+
+Only the weights of the cluster whose brokers are connected are written, as its agent reads them there. Invariants: only
+records that say something else than what stands in the topic are written, so that a second run over the same tables
+writes nothing; a key of this cluster that is not worked out any more is deleted; records of other clusters are left
+alone; where the tables know nothing of the cluster nothing is deleted either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from agent.errors import BadInput
+from agent.weights import (
+    GroupWeights,
+    PartitionWeight,
+    ReadWeight,
+    RestoreWeight,
+    TopicWeights,
+    Weights,
+    to_records,
+)
+from config.settings import Settings
+from pipeline.kafka import Brokers, Topic
+from pipeline.schemas import gold, silver
+from pipeline.tables import Tables
+from pipeline.transforms.weights import group_weights, topic_weights
+from pipeline.weights_topic import Change, cluster_of, make_topic, standing, write
+
+_DIGITS = 4
+"""Significant digits of a rate: it was measured no better, and few different weights are solved faster."""
+_SAY_EVERY = 1_000
+
+
+class Made(NamedTuple):
+    """What is to be published."""
+
+    topics: int
+    groups: int
+    partitions: int
+    records: Mapping[str, bytes]
+    others: tuple[str, ...]
+    """Other clusters that the tables know, sorted."""
+
+
+class Published(NamedTuple):
+    """What was published."""
+
+    written: int
+    deleted: int
+    unchanged: int
+    sentence: str
+
+
+def make_weights(tables: Tables, cluster: str, *, window_ms: int, now_ms: int) -> Made:
+    """The records of one cluster. Raises BadInput when the tables know nothing of it."""
+    looks = tables.read(silver.LOOKS)
+    known = {row["cluster"] for row in looks.where("complete").select("cluster").distinct().collect()}
+    if cluster not in known:
+        raise BadInput(
+            f"The tables have no complete look of cluster {cluster}",
+            why=f"they know {', '.join(sorted(known)) or 'no cluster'}",
+            todo="Check --tables and --bootstrap-servers, or run rackwise spark ingest first.",
+        )
+    here = looks.where(looks["cluster"] == cluster)
+    topics = topic_weights(_of(tables, gold.PARTITION_TRAFFIC, cluster), here, window_ms)
+    reads, restores = _of(tables, gold.READ_TRAFFIC, cluster), _of(tables, gold.RESTORE_RATES, cluster)
+    groups = group_weights(reads, restores, here, window_ms)
+    records: dict[str, bytes] = {}
+    partitions = 0
+    counts = {"topic": 0, "group": 0}
+    for weights in (*_topics(topics.toLocalIterator(), now_ms), *_groups(groups.toLocalIterator(), now_ms)):
+        counts["topic" if isinstance(weights, TopicWeights) else "group"] += 1
+        partitions += len(weights.partitions) if isinstance(weights, TopicWeights) else 0
+        records.update(to_records(weights))
+    return Made(counts["topic"], counts["group"], partitions, records, tuple(sorted(known - {cluster})))
+
+
+def publish_weights(
+    tables: Tables,
+    settings: Settings,
+    *,
+    now_ms: int,
+    everything: bool = False,
+    dry_run: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+    show: Callable[[str], None] = lambda _: None,
+) -> Published:
+    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what keeps us out."""
+    name = settings.weights_topic
+    brokers = Brokers(settings.kafka)
+    topic = brokers.topic(name, settings.cluster.id)
+    cluster = topic.cluster if topic is not None else cluster_of(settings.kafka, settings.cluster.id)
+    made = make_weights(tables, cluster, window_ms=settings.weights.window_ms, now_ms=now_ms)
+    say(f"weights of {made.partitions} partitions in {made.topics} topics, and of {made.groups} groups")
+    if made.others:
+        say(f"left aside, as these are other brokers': weights of {', '.join(made.others)}")
+    stands = _standing(settings, topic)
+    changes = changes_between(stands, made.records, cluster, everything=everything)
+    deleted = sum(change.value is None for change in changes)
+    unchanged = len(made.records) - (len(changes) - deleted)
+    if dry_run:
+        for change in changes:
+            show(f"{change.key} {'deleted' if change.value is None else change.value.decode()}")
+        return Published(0, 0, unchanged, f"{len(changes) - deleted} records would be written, {deleted} deleted")
+    if topic is None:
+        topics = settings.topics
+        make_topic(settings.kafka, name, replicas=topics.replication_factor, min_insync=topics.min_insync_replicas)
+        say(f"created {name}")
+    write(settings.kafka, name, changes, lambda number: None if number % _SAY_EVERY else say(f"{number} written"))
+    sentence = f"{len(changes) - deleted} records written to {name}, {deleted} deleted, {unchanged} as they were"
+    return Published(len(changes) - deleted, deleted, unchanged, sentence)
+
+
+def changes_between(
+    stands: Mapping[str, bytes], wanted: Mapping[str, bytes], cluster: str, *, everything: bool = False
+) -> tuple[Change, ...]:
+    """The records that lead from what stands there to what is wanted, by key; other clusters' are left alone."""
+    changed = [
+        Change(key, value)
+        for key, value in sorted(wanted.items())
+        if everything or not _says_the_same(stands.get(key), value)
+    ]
+    gone = [Change(key, None) for key in sorted(stands) if key.startswith(f"{cluster}/") and key not in wanted]
+    return (*changed, *gone)
+
+
+def _says_the_same(before: bytes | None, after: bytes) -> bool:
+    """Whether they differ in nothing but when they were computed."""
+    if before is None:
+        return False
+    try:
+        old, new = json.loads(before), json.loads(after)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(old, dict) and {**old, "computed_ms": 0} == {**new, "computed_ms": 0}
+
+
+def _standing(settings: Settings, topic: Topic | None) -> Mapping[str, bytes]:
+    if topic is None:
+        return {}
+    group = f"{settings.topics.prefix}-reader"
+    return standing(settings.kafka, topic.name, topic.partitions, group=group)
+
+
+def _of(tables: Tables, table: Any, cluster: str) -> Any:
+    rows = tables.read(table)
+    return rows.where(rows["cluster"] == cluster)
+
+
+def _topics(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
+    for row in rows:
+        partitions = tuple(
+            PartitionWeight(
+                one["partition"],
+                _rounded(one["bytes_per_s"]),
+                _rounded(one["records_per_s"]),
+                _rounded(one["bytes_per_record"]),
+                one["confidence"],
+            )
+            for one in row["partitions"]
+        )
+        yield TopicWeights(row["cluster"], row["topic"], now_ms, row["from_ms"], row["to_ms"], partitions)
+
+
+def _groups(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
+    for row in rows:
+        reads = tuple(
+            ReadWeight(one["topic"], one["partition"], _rounded(one["bytes_per_s"]) or 0.0) for one in row["reads"]
+        )
+        restores = tuple(_restore(one) for one in row["restores"] or ())
+        yield GroupWeights(row["cluster"], row["group"], now_ms, row["from_ms"], row["to_ms"], reads, restores)
+
+
+def _restore(row: Any) -> RestoreWeight:
+    low, median, high = sorted(_rounded(row[name]) or 0.0 for name in ("low", "median", "high"))
+    return RestoreWeight(row["subtopology"], low, median, high, row["samples"], _rounded(row["stalled_share"]))
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else max(0.0, float(f"{rate:.{_DIGITS}g}"))

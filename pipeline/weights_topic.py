@@ -1,0 +1,175 @@
+"""The weights topic from the pipeline's side: made where it is missing, read back, written.
+
+Compacted, one record per topic and group of a cluster. Its replicas lie where the brokers' own rack-aware placement
+puts them. No group is joined and nothing is committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
+from config.kafka_client import KafkaClientConfig
+
+READ_S = 120.0
+WRITE_S = 120.0
+_CALL_S = 15.0
+_POLL_S = 1.0
+_CONFIGS = {
+    "cleanup.policy": "compact",
+    # An agent that starts reads all of it: what is superseded shall go soon.
+    "segment.ms": "3600000",
+    "min.cleanable.dirty.ratio": "0.2",
+}
+
+
+class Change(NamedTuple):
+    """A record to write."""
+
+    key: str
+    value: bytes | None
+    """None deletes the key."""
+
+
+def cluster_of(kafka: KafkaClientConfig, expected: str | None) -> str:
+    """The id of the cluster. Raises ClusterUnreachable, WrongCluster."""
+    try:
+        cluster = AdminClient(_config(kafka)).list_topics(timeout=_CALL_S).cluster_id or ""
+    except KafkaException as failed:
+        raise ClusterUnreachable("No broker answered", why=failed.args[0].str()) from None
+    if expected is not None and cluster != expected:
+        raise WrongCluster(f"The brokers belong to cluster {cluster}", why=f"cluster {expected} is expected")
+    return cluster
+
+
+def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync: int) -> None:
+    """Create the topic with one partition, on as many brokers as there are. Raises ConfigError, ClusterUnreachable."""
+    admin = AdminClient(_config(kafka))
+    try:
+        factor = min(replicas, len(admin.list_topics(timeout=_CALL_S).brokers))
+        # One replica must be able to fail without stopping the writer.
+        configs = {**_CONFIGS, "min.insync.replicas": str(max(1, min(min_insync, factor - 1)))}
+        wanted = NewTopic(name, num_partitions=1, replication_factor=factor, config=configs)
+        admin.create_topics([wanted], operation_timeout=_CALL_S, request_timeout=_CALL_S)[name].result(_CALL_S + 1)
+    except KafkaException as failed:
+        error: KafkaError = failed.args[0]
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+            raise ConfigError(
+                f"Topic {name} cannot be created",
+                why=error.str(),
+                todo=f"Grant CREATE, DESCRIBE, READ and WRITE on {name}, or create it with cleanup.policy=compact.",
+            ) from None
+        raise ClusterUnreachable(f"Topic {name} could not be created", why=error.str()) from None
+
+
+def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, group: str) -> dict[str, bytes]:
+    """Key -> value of everything that stands in the topic now. Raises ClusterUnreachable when it cannot all be read."""
+    consumer = Consumer(
+        {
+            **_config(kafka),
+            "group.id": group,  # the library wants one; without subscription and commits none is made
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "allow.auto.create.topics": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    unread, found = set(partitions), dict[str, bytes]()
+    until = time.monotonic() + READ_S
+    try:
+        consumer.assign([TopicPartition(name, number, 0) for number in sorted(unread)])
+        while unread:
+            if time.monotonic() > until:
+                raise ClusterUnreachable(
+                    f"{name} could not be read to its end", why=f"it took longer than {READ_S:g} s"
+                )
+            for message in consumer.consume(500, timeout=_POLL_S):
+                _take(message, found, unread)
+    except KafkaException as failed:
+        raise ClusterUnreachable(f"{name} could not be read", why=failed.args[0].str()) from None
+    finally:
+        consumer.close()
+    return found
+
+
+def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: Callable[[int], None]) -> int:
+    """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
+    producer = Producer(
+        {
+            **_config(kafka),
+            "acks": "all",
+            "enable.idempotence": False,
+            "max.in.flight.requests.per.connection": 1,
+            "compression.type": "lz4",
+            "linger.ms": 20,
+            "delivery.timeout.ms": int(WRITE_S * 1_000),
+            "partitioner": "murmur2_random",  # the same as Java's, so that a key stays in its partition
+        }
+    )
+    failures: list[str] = []
+
+    def done(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failures.append(error.str())
+
+    number = 0
+    for change in changes:
+        key = _key(change.key)
+        while True:
+            try:
+                producer.produce(name, key=key, value=change.value, on_delivery=done)
+                break
+            except BufferError:
+                producer.poll(_POLL_S)
+        number += 1
+        producer.poll(0)
+        said(number)
+    left = producer.flush(WRITE_S)
+    if left or failures:
+        why = failures[0] if failures else "the brokers did not confirm them in time"
+        raise ClusterUnreachable(
+            f"{len(failures) + left} of {number} records could not be written to {name}",
+            why=why,
+            todo="Run the command again: it writes what is still missing.",
+        )
+    return number
+
+
+def _take(message: Message, found: dict[str, bytes], unread: set[int]) -> None:
+    error = message.error()
+    if error is not None:
+        if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+            raise KafkaException(error)
+        unread.discard(message.partition() or 0)
+        return
+    key, value = _bytes(message.key()).decode("utf-8", "surrogateescape"), message.value()
+    found.pop(key, None)
+    if value is not None:
+        found[key] = _bytes(value)
+
+
+def _key(key: str) -> bytes:
+    """The bytes that were read, where they are no text, too."""
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a surrogate pair out of JSON, as a name of a group may have
+        return key.encode("utf-8", "replace")
+
+
+def _bytes(data: str | bytes | None) -> bytes:
+    return data.encode() if isinstance(data, str) else data or b""
+
+
+def _config(kafka: KafkaClientConfig) -> dict[str, str | int | float | bool]:
+    told: Mapping[str, str | int] = kafka.confluent()
+    return {"client.id": "rackwise-weights", **told, "log_level": 0}

@@ -1,0 +1,216 @@
+"""Weights out of gold: rates over the seconds that looks cover, and which records are written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from agent.errors import BadInput
+from agent.weights import GroupWeights, TopicWeights, keys_of, to_records, weights_of
+from pipeline.jobs.weights import changes_between, make_weights
+from pipeline.schemas import gold, silver
+from pipeline.schemas.table import Table
+from pipeline.tables import Batch, Tables
+from pipeline.transforms.weights import group_weights, last_looks, topic_weights
+from pipeline.weights_topic import Change
+
+HOUR = 3_600_000
+NOON = 1_760_000_400_000 // HOUR * HOUR
+"""An hour's begin; the last look came half an hour later."""
+LAST = NOON + HOUR // 2
+DAY = 24 * HOUR
+
+
+def rows(spark: SparkSession, table: Table, *given: dict[str, Any]) -> DataFrame:
+    """Rows of a table; what is not given is null."""
+    fixed = {"cluster": "C1", "day": "2025-10-09", "seconds": 3_600.0}
+    return spark.createDataFrame(
+        [tuple({**fixed, **one}.get(name) for name in table.schema.names) for one in given], table.schema
+    )
+
+
+def looks(spark: SparkSession) -> DataFrame:
+    return rows(
+        spark,
+        silver.LOOKS,
+        {"look": "i-1", "taken_ms": LAST - HOUR, "complete": True},
+        {"look": "i-2", "taken_ms": LAST, "complete": True},
+        {"look": "i-3", "taken_ms": LAST + HOUR, "complete": False},
+        {"cluster": "C2", "look": "j-1", "taken_ms": LAST - 48 * HOUR, "complete": True},
+    )
+
+
+def traffic(hour_ms: int, partition: int, records: int, size: float | None, **more: Any) -> dict[str, Any]:
+    told = {"topic": "orders", "partition": partition, "hour_ms": hour_ms, "records": records, "bytes": size}
+    return {**told, "confidence": "measured", **more}
+
+
+def read(hour_ms: int, partition: int, size: float | None, **more: Any) -> dict[str, Any]:
+    told = {"group": "g", "topic": "orders", "partition": partition, "hour_ms": hour_ms, "bytes": size}
+    return {**told, "basis": "committed", "catching_up": False, **more}
+
+
+def test_the_last_look_is_the_last_complete_one(spark: SparkSession) -> None:
+    wanted = spark.createDataFrame([("C1", LAST), ("C2", LAST - 48 * HOUR)], "cluster string, last_ms long")
+    assertDataFrameEqual(last_looks(looks(spark)), wanted)
+
+
+TOPIC_ROW = (
+    "cluster string, topic string, from_ms long, to_ms long, partitions array<struct<partition:int,bytes_per_s:double,"
+    "records_per_s:double,bytes_per_record:double,confidence:string>>"
+)
+
+
+def test_rates_are_averages_over_the_seconds_that_looks_cover(spark: SparkSession) -> None:
+    given = rows(
+        spark,
+        gold.PARTITION_TRAFFIC,
+        # 900 s of the hour before are a gap, not zero.
+        traffic(NOON - HOUR, 0, 5_400, 540_000.0, seconds=2_700.0),
+        traffic(NOON, 0, 900, 90_000.0, seconds=1_800.0, confidence="topic"),
+        # The size of its records became known in the second hour.
+        traffic(NOON - HOUR, 1, 3_600, None, confidence="none"),
+        traffic(NOON, 1, 1_800, 36_000.0, seconds=1_800.0),
+        # Never known.
+        traffic(NOON, 2, 1_800, None, seconds=1_800.0, confidence="none"),
+        # Before the window, of no time at all, and gone since hours.
+        traffic(NOON - 25 * HOUR, 0, 10**9, 1e12),
+        traffic(NOON, 3, 0, 0.0, seconds=0.0),
+        traffic(NOON - 3 * HOUR, 4, 100, 100.0),
+    )
+    partitions = [
+        (0, 140.0, 1.4, 100.0, "topic"),
+        (1, 20.0, 1.0, 20.0, "none"),
+        (2, None, 1.0, None, "none"),
+    ]
+    wanted = spark.createDataFrame([("C1", "orders", NOON - HOUR, LAST, partitions)], TOPIC_ROW)
+    assertDataFrameEqual(topic_weights(given, looks(spark), DAY), wanted)
+
+
+def test_a_shorter_window_forgets_sooner(spark: SparkSession) -> None:
+    given = rows(spark, gold.PARTITION_TRAFFIC, traffic(NOON - HOUR, 0, 1, 7_200.0), traffic(NOON, 0, 1, 3_600.0))
+    (row,) = topic_weights(given, looks(spark), HOUR // 2 - 1).collect()
+    assert (row["from_ms"], row["partitions"][0]["bytes_per_s"]) == (NOON, 1.0)
+
+
+def test_each_cluster_has_its_own_last_look(spark: SparkSession) -> None:
+    there = {"cluster": "C2", "hour_ms": NOON - 48 * HOUR}
+    given = rows(
+        spark, gold.PARTITION_TRAFFIC, {**traffic(NOON, 0, 1, 3_600.0), **there}, traffic(NOON - 48 * HOUR, 0, 1, 1.0)
+    )
+    (row,) = topic_weights(given, looks(spark), DAY).collect()
+    assert (row["cluster"], row["to_ms"]) == ("C2", LAST - 48 * HOUR)
+
+
+GROUP_ROW = (
+    "cluster string, group string, from_ms long, to_ms long, reads array<struct<topic:string,partition:int,"
+    "bytes_per_s:double>>, restores array<struct<subtopology:int,low:double,median:double,high:double,samples:int,"
+    "stalled_share:double>>"
+)
+
+
+def test_what_groups_read_and_restore(spark: SparkSession) -> None:
+    reads = rows(
+        spark,
+        gold.READ_TRAFFIC,
+        read(NOON - HOUR, 1, 360_000.0),
+        read(NOON, 1, 90_000.0, seconds=1_800.0),
+        read(NOON, 0, 3_600.0),
+        # It caught up: nothing that it will read again.
+        read(NOON, 0, 1e12, topic="old", catching_up=True),
+        read(NOON, 2, None),
+    )
+    restores = rows(
+        spark,
+        gold.RESTORE_RATES,
+        {"group": "app", "subtopology": 1, "samples": 4, "low": 1.0, "median": 2.0, "high": 3.0, "until_ms": 77},
+        {
+            "group": "app", "subtopology": 0, "samples": 9, "low": 4.0, "median": 5.0, "high": 6.0,
+            "stalled_share": 0.5, "until_ms": 99,
+        },
+        {"group": "g", "subtopology": 0, "samples": 0, "until_ms": 99},
+    )  # fmt: skip
+    wanted = spark.createDataFrame(
+        [
+            ("C1", "app", 99, LAST, [], [(0, 4.0, 5.0, 6.0, 9, 0.5), (1, 1.0, 2.0, 3.0, 4, None)]),
+            ("C1", "g", NOON - HOUR, LAST, [("orders", 0, 1.0), ("orders", 1, 450_000 / 5_400)], None),
+        ],
+        GROUP_ROW,
+    )
+    assertDataFrameEqual(group_weights(reads, restores, looks(spark), DAY), wanted)
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def filled(tables: Tables) -> Tables:
+    spark = tables.spark
+    tables.append(silver.LOOKS, looks(spark), Batch("t", 0))
+    hours = rows(
+        spark, gold.PARTITION_TRAFFIC, traffic(NOON, 0, 7_200, 123_456_789.0), traffic(NOON, 1, 1, None),
+        {**traffic(NOON, 0, 1, 1.0), "cluster": "C2"},
+    )  # fmt: skip
+    tables.append(gold.PARTITION_TRAFFIC, hours, Batch("t", 0))
+    tables.append(gold.READ_TRAFFIC, rows(spark, gold.READ_TRAFFIC, read(NOON, 0, 3_600_000.0)), Batch("t", 0))
+    return tables
+
+
+def test_records_are_those_of_the_cluster_that_is_connected(delta_tables: Tables) -> None:
+    made = make_weights(filled(delta_tables), "C1", window_ms=DAY, now_ms=LAST + 1)
+    assert (made.topics, made.groups, made.partitions, made.others) == (1, 1, 2, ("C2",))
+    topic, group = (weights_of(key, made.records[key]) for key in ("C1/topic/orders", "C1/group/g"))
+    assert isinstance(topic, TopicWeights)
+    assert isinstance(group, GroupWeights)
+    # Four significant digits, and null where no size is known.
+    assert [row.bytes_per_s for row in topic.partitions] == [34_290.0, None]
+    assert [row.bytes_per_s for row in group.reads] == [1_000.0]
+    assert (topic.computed_ms, topic.to_ms) == (LAST + 1, LAST)
+    assert keys_of((topic, group)) == set(made.records)
+
+
+def test_tables_that_know_nothing_of_the_cluster_delete_nothing(delta_tables: Tables) -> None:
+    with pytest.raises(BadInput, match="no complete look of cluster C9"):
+        make_weights(filled(delta_tables), "C9", window_ms=DAY, now_ms=LAST)
+
+
+def _record(key: str, **changes: Any) -> dict[str, bytes]:
+    return {key: json.dumps({"v": 1, "computed_ms": 1, "rate": 5} | changes).encode()}
+
+
+@pytest.mark.parametrize(
+    ("stands", "wanted", "changes"),
+    [
+        pytest.param({}, _record("C1/topic/a"), ("C1/topic/a",), id="new"),
+        pytest.param(
+            _record("C1/topic/a"), _record("C1/topic/a", computed_ms=9), (), id="computed again, and the same"
+        ),
+        pytest.param(_record("C1/topic/a"), _record("C1/topic/a", rate=6), ("C1/topic/a",), id="another rate"),
+        pytest.param(_record("C1/topic/a"), {}, ("-C1/topic/a",), id="gone"),
+        pytest.param(_record("C2/topic/a"), {}, (), id="another cluster's"),
+        pytest.param({"C1/topic/a": b"\xff"}, _record("C1/topic/a"), ("C1/topic/a",), id="what stood there is no JSON"),
+        pytest.param({"C1/junk": b"[1]"}, {}, ("-C1/junk",), id="what stood there is no record"),
+    ],
+)
+def test_only_what_changed_is_written_and_what_is_gone_is_deleted(
+    stands: dict[str, bytes], wanted: dict[str, bytes], changes: tuple[str, ...]
+) -> None:
+    found = changes_between(stands, wanted, "C1")
+    assert tuple(f"-{one.key}" if one.value is None else one.key for one in found) == changes
+
+
+def test_everything_is_written_on_demand() -> None:
+    same = _record("C1/topic/a")
+    assert changes_between(same, same, "C1", everything=True) == (Change("C1/topic/a", same["C1/topic/a"]),)
+
+
+def test_a_second_run_over_the_same_tables_writes_nothing(delta_tables: Tables) -> None:
+    tables = filled(delta_tables)
+    first = make_weights(tables, "C1", window_ms=DAY, now_ms=LAST).records
+    later = make_weights(tables, "C1", window_ms=DAY, now_ms=LAST + HOUR).records
+    assert first != later
+    assert changes_between(first, later, "C1") == ()
+    assert [key for one in map(weights_of, later, later.values()) for key, _ in to_records(one)] == list(later)
