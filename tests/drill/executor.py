@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,13 @@ def main() -> int:
 
 
 @contextmanager
-def moving(config: dict[str, Any], journal: Journal, hand: WireHand, death: Death) -> Iterator[Mover]:
+def moving(
+    config: dict[str, Any],
+    journal: Journal,
+    hand: WireHand,
+    death: Death,
+    leads_for_s: Callable[[], float] = lambda: inf,
+) -> Iterator[Mover]:
     """A mover that was given the plan; giving it again does nothing."""
     mover = Mover(
         journal=DyingJournal(journal, death),
@@ -148,6 +155,7 @@ def moving(config: dict[str, Any], journal: Journal, hand: WireHand, death: Deat
         policy=Policy(**config["policy"]),
         may=lambda: May(begin=True),
         tick_ms=200,
+        leads_for_s=leads_for_s,
     )
     mover.start()
     mover.accept(from_json(Plan, config["plan"]))
@@ -179,7 +187,7 @@ def lead(config: dict[str, Any], hand: WireHand, death: Death, leave: threading.
             journal = leadership.journal()
             if journal is not None:
                 say("leads")
-                with moving(config, journal, hand, death) as mover:
+                with moving(config, journal, hand, death, leadership.leads_for_s) as mover:
                     work(mover, leave, lambda led=journal: leadership.journal() is led)
     except FencedOut as error:
         say("fenced")

@@ -306,7 +306,7 @@ def _check_placement(run: Run, plan: Plan, batches: tuple[Batch, ...], kept: set
     ends = {end.id: end.end for batch in batches for end in batch.ends}
     for partition in kept:
         assert now[partition] in (run.before[partition], run.after[partition]), partition
-        if plan.state is PlanState.DONE and ends.get(partition) not in (End.SKIPPED, End.REFUSED):
+        if plan.state is PlanState.DONE and ends.get(partition) not in (End.SKIPPED, End.REFUSED, End.NOT_BEGUN):
             assert now[partition] == run.after[partition], partition
         if plan.state is PlanState.ROLLED_BACK:
             assert now[partition] == run.before[partition], partition
