@@ -6,13 +6,40 @@ often it ran. So it may be killed and run again, and a refresh of everything giv
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.tables import Tables
-from pipeline.transforms.prices import PriceRow
-from pipeline.transforms.producers import ProducerRow
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from agent.errors import BadInput
+from pipeline.jobs.histories import history_writes
+from pipeline.jobs.outcome_rows import outcome_writes
+from pipeline.jobs.work import Hour, Work, Write, between
+from pipeline.price_files import price_rows, producer_rows
+from pipeline.schemas import bronze, gold, silver
+from pipeline.schemas.table import STRING, column, columns
+from pipeline.tables import Tables, Where
+from pipeline.transforms.lags import lags
+from pipeline.transforms.ledger import Grounds, ledger
+from pipeline.transforms.locality import locality
+from pipeline.transforms.look_rows import day_of
+from pipeline.transforms.looks import look_rows, silver_table
+from pipeline.transforms.prices import PriceRow, price_table, unpriced
+from pipeline.transforms.producers import ProducerRow, producer_table
+from pipeline.transforms.reads import read_traffic, reading, routed
+from pipeline.transforms.spans import CONTEXT_MS, by_hour, hour_of, pairs, timeline, touched_hours
+from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
+
+if TYPE_CHECKING:
+    from config.settings import Settings
+
+MOST_LOOKS = 2_000
+"""More touched looks than this are not named one by one: their whole days are read again."""
+_LOOKS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
 
 
 class LookKey(NamedTuple):
@@ -41,7 +68,7 @@ class Refreshed:
     """Looks that were read again."""
     hours: int = 0
     """Hours, of all clusters, that were worked out again."""
-    rows: dict[str, int] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
     """Table -> rows written; a table that did not change is missing."""
     messages: tuple[str, ...] = ()
     """What a person should know: pairs without a price, looks that could not be read. Each once, sorted."""
@@ -54,9 +81,133 @@ def refresh(
     *,
     settings: RefreshSettings,
     acted: bool = True,
+    on_progress: Callable[[str], None] | None = None,
 ) -> Refreshed:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
     ``acted``: whether proposals or journal entries may be new; outcomes are left as they are otherwise.
     """
-    raise NotImplementedError
+    began = time.monotonic()
+    say = on_progress or _silent
+    touched = None if looks is None else sorted(set(looks))
+    work = Work(tables)
+    try:
+        read = _silver(work, touched)
+        say(f"{read} looks were read")
+        hours = _touched_hours(work, touched)
+        work.hours = None if touched is None else hours
+        if hours:
+            _gold(work, settings)
+            say(f"{len(hours)} hours were worked out")
+        if acted:
+            work.write(outcome_writes(work, settings.prices))
+    finally:
+        work.release()
+    return Refreshed(
+        looks=read,
+        hours=len(hours),
+        rows=dict(sorted(work.rows.items())),
+        messages=tuple(sorted(work.messages)),
+        seconds=round(time.monotonic() - began, 3),
+    )
+
+
+def refresh_settings(settings: Settings) -> RefreshSettings:
+    """What the settings and the files that they name tell. Raises ConfigError for a file that cannot be used."""
+    return RefreshSettings(prices=price_rows(settings.price), producers=producer_rows(settings.price))
+
+
+def looks_of_days(tables: Tables, days: tuple[str, ...]) -> tuple[LookKey, ...]:
+    """Every look that began on one of these UTC days. Raises BadInput for what is no day."""
+    for day in days:
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            raise BadInput(f"{day!r} is no day", why="a day is written as yyyy-mm-dd") from None
+    rows = tables.read(bronze.TELEMETRY).select("cluster", "look", "taken_ms")
+    of_day = F.date_format(F.timestamp_millis("taken_ms"), "yyyy-MM-dd")
+    return tuple(sorted(LookKey(*row) for row in rows.where(of_day.isin(*days)).distinct().collect()))
+
+
+def _silver(work: Work, touched: list[LookKey] | None) -> int:
+    """Write what the looks show; how many they are."""
+    if touched is not None and not touched:
+        return 0
+    telemetry = work.tables.read(bronze.TELEMETRY)
+    where: tuple[Where, ...] = ()
+    if touched is not None:
+        telemetry, where = _of_looks(telemetry, touched)
+    wide = work.hold(look_rows(telemetry))
+    names = {table.name.partition(".")[2]: table for table in silver.SILVER}
+    counted = [F.count(name).alias(name) for name in names]
+    (counts,) = wide.agg(*counted, F.collect_set("looks.problem").alias("problems")).collect()
+    work.messages.update(counts["problems"])
+    # A look's rows never become fewer, so a table that it has no rows for needs no change.
+    work.write(
+        Write(table, silver_table(wide, table), where, counts[name])
+        for name, table in names.items()
+        if counts[name] or touched is None
+    )
+    return int(counts["looks"])
+
+
+def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, tuple[Where, ...]]:
+    """The events of the looks, and where their rows stand."""
+    clusters = sorted({one.cluster for one in touched})
+    days = sorted({day_of(one.taken_ms) for one in touched})
+    rows = telemetry.where(F.col("cluster").isin(clusters))
+    if len(touched) > MOST_LOOKS:
+        of_day = F.date_format(F.timestamp_millis("taken_ms"), "yyyy-MM-dd")
+        return rows.where(of_day.isin(days)), ({"day": days, "cluster": clusters},)
+    looks, times = sorted({one.look for one in touched}), sorted({one.taken_ms for one in touched})
+    return (
+        rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1])),
+        ({"day": days, "cluster": clusters, "look": looks},),
+    )
+
+
+def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
+    looks = work.tables.read(silver.LOOKS)
+    if touched is None:
+        rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
+    elif touched:
+        first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
+        mine = work.spark.createDataFrame([(one.cluster, one.look) for one in touched], _LOOKS)
+        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), mine)
+    else:
+        return []
+    return sorted(Hour(*row) for row in rows.collect())
+
+
+def _gold(work: Work, settings: RefreshSettings) -> None:
+    looks = work.context(silver.LOOKS)
+    times = work.hold(timeline(looks))
+    spans = work.hold(work.of_hours(by_hour(pairs(looks))))
+    changes = work.hold(seen(work.context(silver.PARTITIONS), times))
+    traffic = work.hold(partition_traffic(changes, spans))
+    sizes = record_sizes(traffic)
+    readings = work.hold(reading(work.context(silver.READS), changes, times))
+    routes = work.hold(routed(readings, spans, sizes))
+    producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
+    flows = work.hold(ledger(Grounds(changes, spans, sizes, routes, producers, prices)))
+    looked = work.of_hours(readings)
+    where = work.where_hours()
+    work.write(
+        [
+            *history_writes(work),
+            Write(gold.PARTITION_TRAFFIC, traffic, where),
+            Write(gold.READ_TRAFFIC, read_traffic(routes), where),
+            Write(gold.LEDGER, flows, where),
+            Write(gold.LAGS, lags(looked), where),
+            Write(gold.LOCALITY, locality(looked, flows), where),
+        ]
+    )
+    work.messages.update(
+        f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "
+        "price.usd_per_gb, price.between or price.table"
+        for pair in unpriced(flows).collect()
+    )
+
+
+def _silent(_: str) -> None:
+    """Says nothing."""

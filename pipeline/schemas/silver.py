@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, STRING, STRINGS, Table, column, columns
+from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, INTS, LONG, LONGS, STRING, STRINGS, Table, column, columns
 
 _LOOK = (
     column("cluster", STRING, "Cluster id.", required=True),
@@ -29,10 +29,12 @@ LOOKS = _table(
     column("monotonic_ms", LONG, "The agent's monotonic clock at the look; comparable within one instance only."),
     column("instance", STRING, "The agent's instance: what precedes the dash in the look's id."),
     column("complete", BOOLEAN, "Whether every event that rebuilds it arrived.", required=True),
+    column("full", BOOLEAN, "False where the agent wrote copies and a report alone; null while that cannot be told."),
     column("problem", STRING, "Why it is not complete or could not be read; null otherwise."),
     column("gaps", INT, "Parts that did not answer."),
     column("gap_parts", STRINGS, "Their names, each once, sorted."),
     column("brokers", INT, "Brokers alive."),
+    column("racks", INT, "Racks with a live broker; null while the rack of one is unknown."),
     column("topics", INT, "Topics seen."),
     column("groups", INT, "Groups seen."),
     column("selector_is_rack_aware", BOOLEAN, "Whether every live broker serves reads from the nearest replica."),
@@ -47,6 +49,7 @@ BROKERS = _table(
     column("rack", STRING, "Rack where it stands; null unless known."),
     column("rack_state", STRING, "known, unknown or conflicting.", required=True),
     column("alive", BOOLEAN, "False for one that only replica lists name."),
+    column("told_rack", STRING, "What it tells itself, which is what clients' racks are compared with."),
 )
 
 PARTITIONS = _table(
@@ -62,13 +65,17 @@ PARTITIONS = _table(
     column("replicas", INTS, "Replicas in order."),
     column("replica_racks", STRINGS, "Their racks in the same order, null where unknown."),
     column("isr", INTS, "Replicas in sync."),
+    column("isr_racks", STRINGS, "Their racks in the same order, null where unknown."),
+    column("isr_told_racks", STRINGS, "The racks that they tell themselves, in the same order."),
     column("adding", INTS, "Replicas that a reassignment is adding; null where none runs."),
     column("removing", INTS, "Replicas that a reassignment is removing; null where none runs."),
     column("reassigned_by_us", BOOLEAN, "Whether that reassignment is rackwise's own."),
     column("end_offset", LONG, "Log end offset (high watermark)."),
     column("size_bytes", LONG, "Size on disk of its largest replica."),
+    column("replica_bytes", LONGS, "Size of each replica, in the order of replicas; null where no log dir told."),
     column("size_fresh", BOOLEAN, "Whether the size was asked in this very look."),
     column("compacted", BOOLEAN, "Whether its topic is compacted; null when configs did not answer."),
+    column("learned_bytes_per_record", DOUBLE, "What the agent had learned of its topic by then."),
 )
 
 GROUPS = _table(
@@ -88,9 +95,10 @@ GROUPS = _table(
 READS = _table(
     "reads",
     "Who is assigned which partition.",
-    ("group", "member", "topic", "partition"),
+    ("group", "member", "role", "topic", "partition"),
     column("group", STRING, "Group id.", required=True),
-    column("member", STRING, "Member id.", required=True),
+    column("member", STRING, "Member id; the process id where a task's member cannot be told.", required=True),
+    column("role", STRING, "active, or standby or warm-up of a task that restores from it.", required=True),
     column("client_id", STRING, "Client id."),
     column("rack", STRING, "Rack where the member stands; null unless known."),
     column("told_rack", STRING, "The client.rack that brokers hear from it; null when it sends none."),
@@ -117,6 +125,7 @@ COPIES = _table(
     column("eta_s", DOUBLE, "Seconds until it has caught up, likely."),
     column("caught_up", BOOLEAN, "Whether it is certain that it has caught up, certain that not, or neither."),
     column("end_offset_sum", LONG, "End offsets of its changelogs, summed."),
+    column("changelogs", STRINGS, "Its changelog topics, sorted; null where unknown."),
 )
 
 FINDINGS = _table(

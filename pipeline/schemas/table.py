@@ -15,7 +15,7 @@ STRING, LONG, INT, DOUBLE, BOOLEAN, BINARY, TIMESTAMP = (
     t.BinaryType(),
     t.TimestampType(),
 )
-STRINGS, INTS = t.ArrayType(STRING), t.ArrayType(INT)
+STRINGS, INTS, LONGS = t.ArrayType(STRING), t.ArrayType(INT), t.ArrayType(LONG)
 
 
 class Table(NamedTuple):

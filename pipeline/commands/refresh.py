@@ -1,0 +1,44 @@
+"""``rackwise spark refresh``: silver and gold worked out again from bronze."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipeline import options
+
+
+def command(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("refresh")(refresh)
+
+
+def refresh(
+    day: Annotated[
+        list[str] | None,
+        typer.Option("--day", help="UTC day of looks to read again, as yyyy-mm-dd; repeatable, else all."),
+    ] = None,
+    master: options.Master = None,
+    conf: options.Conf = None,
+    root: options.Root = None,
+    table_format: options.TableFormat = None,
+    config: options.Config = None,
+    assign: options.Assign = None,
+) -> None:
+    """Work out silver and gold again from bronze.
+
+    Ingest does so for what comes in; this is for after a change of prices, or of rackwise itself.
+    """
+    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    with options.job("refresh", loaded) as job:
+        from pipeline.jobs.refresh import looks_of_days, refresh_settings
+        from pipeline.jobs.refresh import refresh as run
+
+        looks = None if not day else looks_of_days(job.tables, tuple(day))
+        done = run(job.tables, looks, settings=refresh_settings(loaded.settings), on_progress=options.say)
+    for message in done.messages:
+        options.say(message)
+    for name, rows in done.rows.items():
+        options.say(f"{name}: {rows} rows")
+    print(f"{done.looks} looks and {done.hours} hours were worked out again in {done.seconds:.1f} s")

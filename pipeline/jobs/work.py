@@ -1,0 +1,124 @@
+"""What every part of a refresh works with: tables, the hours in question, what is held in memory, what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.schemas.table import LONG, STRING, Table, column, columns
+from pipeline.tables import Tables, Where
+from pipeline.transforms.look_rows import day_of
+from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
+
+_WRITERS = 4
+_HOURS = columns(column("cluster", STRING, "Cluster id."), column("hour_ms", LONG, "Begin of the hour."))
+
+
+class Hour(NamedTuple):
+    """A UTC hour of a cluster."""
+
+    cluster: str
+    hour_ms: int
+
+
+class Write(NamedTuple):
+    """Rows that take the place of what stands in a table."""
+
+    table: Table
+    rows: DataFrame
+    where: Sequence[Where] = ()
+    """What they take the place of; everything when empty."""
+    number: int | None = None
+    """How many they are; None when they are still to be counted."""
+
+
+class Work:
+    """One refresh. ``hours`` are those that are worked out again, sorted; None for all."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.spark = tables.spark
+        self.hours: list[Hour] | None = None
+        self.rows: dict[str, int] = {}
+        """Table -> rows written."""
+        self.messages: set[str] = set()
+        self._held: list[DataFrame] = []
+
+    def hold(self, frame: DataFrame) -> DataFrame:
+        """Keep it once it was worked out, until `release`."""
+        self._held.append(frame.persist())
+        return frame
+
+    def release(self) -> None:
+        """Let go of what was held."""
+        for frame in self._held:
+            frame.unpersist()
+        self._held.clear()
+
+    def context(self, table: Table, back_ms: int = CONTEXT_MS) -> DataFrame:
+        """Rows of silver that have a say in the hours."""
+        rows = self.tables.read(table)
+        if self.hours is None:
+            return rows
+        first, last = self.hours_span()
+        return between(rows, first - back_ms, last + CONTEXT_MS).where(F.col("cluster").isin(self.clusters()))
+
+    def hours_span(self) -> tuple[int, int]:
+        """From when to when the hours are, when they are not all."""
+        hours = self.hours or []
+        return min(hour.hour_ms for hour in hours), max(hour.hour_ms for hour in hours) + HOUR_MS
+
+    def clusters(self) -> list[str]:
+        """Clusters of the hours, when they are not all."""
+        return sorted({hour.cluster for hour in self.hours or []})
+
+    def of_hours(self, rows: DataFrame, how: str = "left_semi") -> DataFrame:
+        """Those rows whose cluster and hour_ms are of these hours; with ``left_anti`` those that are not."""
+        if self.hours is None:
+            return rows
+        mine = self.spark.createDataFrame([tuple(hour) for hour in self.hours], _HOURS)
+        return rows.join(F.broadcast(mine), on=["cluster", "hour_ms"], how=how)
+
+    def where_hours(self) -> tuple[Where, ...]:
+        """Where rows of the hours stand, by cluster; nothing when they are all."""
+        by_cluster: dict[str, list[int]] = {}
+        for cluster, hour_ms in self.hours or []:
+            by_cluster.setdefault(cluster, []).append(hour_ms)
+        return tuple(
+            {"day": sorted({day_of(hour_ms) for hour_ms in mine}), "cluster": [cluster], "hour_ms": mine}
+            for cluster, mine in by_cluster.items()
+        )
+
+    def write(self, writes: Iterable[Write]) -> None:
+        """All tables at once: most of a small write is waiting for plans and files."""
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            done = [pool.submit(inheritable_thread_target(self.spark)(self.write_one), write) for write in writes]
+        for one in done:
+            one.result()
+
+    def write_one(self, write: Write) -> None:
+        """One table; nothing is written where there are no rows and no table."""
+        if write.number is not None:
+            self._replace(write, write.number)
+            return
+        rows = write.rows.persist()
+        try:
+            self._replace(write._replace(rows=rows), rows.count())
+        finally:
+            rows.unpersist()
+
+    def _replace(self, write: Write, number: int) -> None:
+        if number or self.tables.exists(write.table):
+            self.tables.replace_where(write.table, write.rows, *write.where)
+            self.rows[write.table.name] = number
+
+
+def between(rows: DataFrame, first_ms: int, last_ms: int) -> DataFrame:
+    """Rows of silver of that time; its days are named too, because tables are partitioned by them."""
+    in_days = F.col("day").between(day_of(first_ms), day_of(last_ms))
+    return rows.where(in_days & F.col("taken_ms").between(first_ms, last_ms))

@@ -1,0 +1,94 @@
+"""Reads what somebody wrote down beside the settings: dated prices, and where producers stand. CSV with a head line."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from agent.errors import ConfigError
+from pipeline.transforms.prices import PriceRow
+from pipeline.transforms.producers import ProducerRow
+
+if TYPE_CHECKING:
+    from config.sections import PriceSettings
+
+_PRICE = ("source_rack", "target_rack", "usd_per_gb", "from_date")
+_PRODUCER = ("topic", "rack", "share")
+_TOO_MUCH = 1.000_001
+T = TypeVar("T")
+
+
+def price_rows(settings: PriceSettings) -> tuple[PriceRow, ...]:
+    """Every price, dated or not. Raises ConfigError with the file, the line and what is wrong."""
+    dated = _rows(settings.table, "price.table", _PRICE, _price) if settings.table else ()
+    between = tuple(PriceRow(*_pair(name), price) for name, price in sorted(settings.between.items()))
+    everywhere = () if settings.usd_per_gb is None else (PriceRow(None, None, settings.usd_per_gb),)
+    return (*dated, *between, *everywhere)
+
+
+def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
+    """Where producers stand. Raises ConfigError as `price_rows` does, also for a topic with more than all."""
+    rows = _rows(settings.producers, "price.producers", _PRODUCER, _producer) if settings.producers else ()
+    shares: dict[str, float] = {}
+    for row in rows:
+        shares[row.topic] = shares.get(row.topic, 0.0) + row.share
+    for topic, share in shares.items():
+        if share > _TOO_MUCH:
+            raise ConfigError(
+                f"{settings.producers} gives producers of {topic} {share:g} of it",
+                why="the shares of a topic add up to 1 at most; what is left over counts as unknown",
+            )
+    return rows
+
+
+def _rows(file: str, setting: str, names: tuple[str, ...], read: Callable[[Mapping[str, str]], T]) -> tuple[T, ...]:
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}, which {setting} names, cannot be read", why=str(error)) from error
+    lines = csv.DictReader(text.splitlines())
+    missing = [name for name in names if name not in (lines.fieldnames or ())]
+    if missing:
+        raise ConfigError(f"{file} has no column {missing[0]}", why=f"its first line names {', '.join(names)}")
+    found: list[T] = []
+    for row in lines:
+        try:
+            found.append(read({name: (row[name] or "").strip() for name in names}))
+        except ValueError as error:
+            raise ConfigError(f"{file}, line {lines.line_num}, cannot be used", why=str(error)) from error
+    return tuple(found)
+
+
+def _price(row: Mapping[str, str]) -> PriceRow:
+    if not row["source_rack"] or not row["target_rack"]:
+        raise ValueError("a price is of a source_rack and a target_rack")
+    try:
+        day = date.fromisoformat(row["from_date"]).isoformat()
+    except ValueError:
+        raise ValueError(f"from_date {row['from_date']!r} is no date: write it as yyyy-mm-dd") from None
+    return PriceRow(row["source_rack"], row["target_rack"], _number("usd_per_gb", row["usd_per_gb"], math.inf), day)
+
+
+def _producer(row: Mapping[str, str]) -> ProducerRow:
+    if not row["topic"] or not row["rack"]:
+        raise ValueError("a share is of a topic (* for all others) and a rack")
+    return ProducerRow(row["topic"], row["rack"], _number("share", row["share"], 1.0))
+
+
+def _number(name: str, text: str, most: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= most or math.isinf(number):
+        raise ValueError(f"{name} {text!r} is no number from 0" + ("" if math.isinf(most) else f" to {most:g}"))
+    return number
+
+
+def _pair(name: str) -> tuple[str, str]:
+    source, _, target = name.partition("->")
+    return source.strip(), target.strip()

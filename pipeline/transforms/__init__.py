@@ -1,0 +1,1 @@
+"""transforms: pure functions from DataFrames to DataFrames; they read and write nothing."""

@@ -1,0 +1,205 @@
+"""The ledger: bytes from rack to rack, by path, group, topic and hour.
+
+====================  ================================================================================================
+produce               to the leader's rack; whence, only where somebody told where producers stand
+replicate             from the leader's rack to each follower's, also to one that is down, which fetches it later
+consume               over the reader's route: the leader, or an in-sync replica in the rack that the reader tells
+move                  from the leader's rack to each replica that a reassignment adds: what it copied in that time
+====================  ================================================================================================
+
+Unavoidable is what no placement avoids: replicas on min(replication factor, racks) racks need as many copies beyond
+the leader's rack, and producers in several racks write to one leader. All reading can be local, and nobody has to move.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.schemas.gold import LEDGER
+from pipeline.transforms.prices import priced
+from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
+from pipeline.transforms.spans import all_or_null, day_of, part_of
+from pipeline.transforms.traffic import halves
+
+_FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
+_ROUNDING = 1e-9
+
+
+class Grounds(NamedTuple):
+    """What a ledger is made of."""
+
+    changes: DataFrame
+    """`traffic.seen`."""
+    spans: DataFrame
+    """`spans.by_hour`, or windows in the place of hours."""
+    sizes: DataFrame
+    """`traffic.record_sizes`."""
+    routes: DataFrame
+    """`reads.routed`."""
+    producers: DataFrame
+    prices: DataFrame
+
+
+def ledger(grounds: Grounds) -> DataFrame:
+    """gold.ledger of what the grounds show."""
+    changes, spans, sizes, routes, producers, prices = grounds
+    appended = _appended(changes, spans, sizes)
+    flows = (_produced(appended, producers), _replicated(appended), _consumed(routes), _moved(changes, spans))
+    told = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
+    key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
+    added = (
+        told.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
+        .withColumn("source_rack", F.coalesce("source_rack", F.lit("")))
+        .withColumn("target_rack", F.coalesce("target_rack", F.lit("")))
+        .withColumnRenamed("why", "why_unknown")
+        .groupBy(*key)
+        .agg(
+            all_or_null(F.col("bytes")).alias("bytes"),
+            all_or_null(F.col("unavoidable")).alias("unavoidable_bytes"),
+        )
+        .withColumn("day", day_of(F.col("hour_ms")))
+    )
+    return priced(added, prices).select(*LEDGER.schema.names)
+
+
+def _appended(changes: DataFrame, spans: DataFrame, sizes: DataFrame) -> DataFrame:
+    """Bytes appended by hour and partition, for each placement that held meanwhile."""
+    told = changes.where(F.col("records").isNotNull()).drop("hour_ms")
+    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner").withColumn(
+        "half", F.explode(halves(_placement(F.col("was")), _placement(F.col("now"))))
+    )
+    added = cut.groupBy("cluster", "hour_ms", "topic", "partition", F.col("half.held").alias("held")).agg(
+        F.sum(part_of(F.col("records")) * F.col("half.weight")).alias("records")
+    )
+    in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
+    return (
+        added.join(sizes, on=["cluster", "hour_ms", "topic", "partition"], how="left")
+        .withColumn("bytes", in_bytes)
+        .withColumn("path", F.lit(""))
+        .withColumn("group", F.lit(""))
+        .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "held.*")
+    )
+
+
+def _placement(picture: Column) -> Column:
+    followers = F.filter(picture["placed"], lambda one: ~one["broker"].eqNullSafe(picture["leader"]) & ~one["adding"])
+    racks = F.transform(followers, lambda one: one["rack"])
+    return F.struct(
+        picture["leader_rack"].alias("leader_rack"), racks.alias("followers"), picture["racks"].alias("racks")
+    )
+
+
+def _produced(appended: DataFrame, producers: DataFrame) -> DataFrame:
+    """What producers of each rack wrote; what nobody told is written from nowhere known."""
+    named = producers.where(F.col("topic") != "*").select("topic").distinct()
+    topics = appended.select("topic").distinct()
+    anywhere = producers.where(F.col("topic") == "*").select("rack", "share")
+    others = topics.join(F.broadcast(named), on="topic", how="left_anti").crossJoin(F.broadcast(anywhere))
+    told = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
+    shares = told.groupBy("topic").agg(F.collect_list(F.struct("rack", "share")).alias("shares"))
+    known = F.coalesce("shares", F.array().cast("array<struct<rack:string,share:double>>"))
+    total = F.aggregate(known, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
+    rest = F.array(F.struct(F.lit(None).cast("string").alias("rack"), (1.0 - total).alias("share")))
+    every = F.when(total > 1.0 - _ROUNDING, known).otherwise(F.concat(known, rest))
+    near = F.filter(known, lambda one: one["rack"] == F.col("leader_rack"))
+    at_leader = F.aggregate(near, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
+    most = F.array_max(F.transform(known, lambda one: one["share"]))
+    # The best leader is where most of it is written; of what crosses now, this part would cross all the same.
+    needed = F.when(total > 1.0 - _ROUNDING, (1.0 - most) / F.nullif(1.0 - at_leader, F.lit(0.0)))
+    split = (
+        appended.join(F.broadcast(shares), on="topic", how="left")
+        .withColumn("needed", needed)
+        .withColumn("producer", F.explode(every))
+        .withColumn("bytes", F.col("bytes") * F.col("producer.share"))
+        .withColumn("source_rack", F.col("producer.rack"))
+        .withColumn("target_rack", F.col("leader_rack"))
+    )
+    why = F.when(F.col("source_rack").isNull(), PRODUCER_UNKNOWN).when(F.col("leader_rack").isNull(), LEADER_UNKNOWN)
+    crossing = F.col("source_rack") != F.col("target_rack")
+    unavoidable = F.when(why.isNull() & crossing, F.col("bytes") * F.col("needed")).when(why.isNull(), F.lit(0.0))
+    return split.withColumn("path", F.lit("produce")).withColumn("why", why).withColumn("unavoidable", unavoidable)
+
+
+def _replicated(appended: DataFrame) -> DataFrame:
+    """What each follower fetches. Of the copies that cross, as many are needed as racks beyond the leader's."""
+    crossing = F.size(F.filter("followers", lambda rack: rack != F.col("leader_rack")))
+    known = F.col("leader_rack").isNotNull() & F.forall("followers", lambda rack: rack.isNotNull())
+    wanted = F.least(F.size("followers") + 1, F.col("racks")) - 1
+    needed = F.when(known & F.col("racks").isNotNull(), F.least(F.lit(1.0), wanted / F.nullif(crossing, F.lit(0))))
+    split = (
+        appended.withColumn("needed", needed)
+        .withColumn("target_rack", F.explode("followers"))
+        .withColumn("source_rack", F.col("leader_rack"))
+    )
+    why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
+    local = F.col("source_rack") == F.col("target_rack")
+    unavoidable = F.when(why.isNull() & local, F.lit(0.0)).when(why.isNull(), F.col("bytes") * F.col("needed"))
+    return split.withColumn("path", F.lit("replicate")).withColumn("why", why).withColumn("unavoidable", unavoidable)
+
+
+def _consumed(routes: DataFrame) -> DataFrame:
+    unavoidable = F.when(F.col("why").isNull() & F.col("bytes").isNotNull(), F.lit(0.0))
+    return routes.withColumn("path", F.lit("consume")).withColumn("unavoidable", unavoidable)
+
+
+def _moved(changes: DataFrame, spans: DataFrame) -> DataFrame:
+    """What reassignments copied, by what the new replicas hold more than at the look before."""
+    copied = copies(changes)
+    cut = copied.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
+    return (
+        cut.withColumn("path", F.lit("move"))
+        .withColumn("group", F.lit(""))
+        .withColumn("why", why)
+        .withColumn("bytes", part_of(F.col("copied")).cast("double"))
+        .withColumn("unavoidable", F.when(why.isNull() & F.col("bytes").isNotNull(), F.lit(0.0)))
+    )
+
+
+def copies(changes: DataFrame) -> DataFrame:
+    """Copies under way: cluster, look, previous, taken_ms, topic, partition, broker, source_rack, target_rack, copied.
+
+    A replica that is being added has what its log dir tells; one that was added has the whole log. ``copied`` is null
+    where no log dir told.
+    """
+    now, was = F.col("now"), F.col("was")
+    fresh = F.filter(now["placed"], lambda one: one["adding"] | ~_at(was, one["broker"], lambda old: ~old["adding"]))
+    return (
+        changes.where(was.isNotNull())
+        .withColumn("fresh", fresh)
+        .where(F.size("fresh") > 0)
+        .withColumn("one", F.explode("fresh"))
+        .select(
+            "cluster",
+            "look",
+            "previous",
+            "taken_ms",
+            "topic",
+            "partition",
+            F.col("one.broker").alias("broker"),
+            was["leader_rack"].alias("source_rack"),
+            F.col("one.rack").alias("target_rack"),
+            (_held(F.col("one"), now) - _held_before(was)).alias("more"),
+        )
+        .withColumn("copied", F.when(F.col("more").isNotNull(), F.greatest(F.col("more"), F.lit(0))))
+        .where(F.col("copied").isNull() | (F.col("copied") > 0))
+        .drop("more")
+    )
+
+
+def _at(picture: Column, broker: Column, what: object) -> Column:
+    return F.exists(picture["placed"], lambda old: (old["broker"] == broker) & what(old))  # type: ignore[operator]
+
+
+def _held(one: Column, picture: Column) -> Column:
+    """What a replica holds; one that is being added and told of by no log dir holds nothing yet."""
+    return F.when(one["adding"], F.coalesce(one["bytes"], F.lit(0).cast("long"))).otherwise(picture["size_bytes"])
+
+
+def _held_before(was: Column) -> Column:
+    old = F.get(F.filter(was["placed"], lambda one: one["broker"] == F.col("one.broker")), F.lit(0))
+    return F.when(old.isNull(), F.lit(0).cast("long")).otherwise(_held(old, was))

@@ -1,0 +1,361 @@
+"""One look's events as rows of silver, by the agent's own stages. Pure; no Spark.
+
+Invariant: a look that is not whole, or cannot be read, gives exactly one row, of ``silver.looks``, which says why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from agent.decode import decode_members
+from agent.detect.assessment import Locality
+from agent.model import take_snapshot
+from agent.model.snapshot import (
+    ConsumerGroup,
+    Group,
+    OtherGroup,
+    PartitionState,
+    Range,
+    Snapshot,
+    StreamsGroup,
+    TaskCopy,
+)
+from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
+from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_lines
+from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events
+from agent.typed_json import UnreadableError, from_json
+from assignors.problem import TopicPartition
+
+Row = dict[str, Any]
+
+
+class Raw(NamedTuple):
+    """An event, or a fragment of one, as bronze holds it."""
+
+    v: int
+    kind: str
+    subject: str
+    cluster: str
+    look: str
+    n: int
+    taken_ms: int
+    data: str
+
+
+class Given(NamedTuple):
+    """A row of a silver table, without what every row of the look has."""
+
+    table: str
+    """Name without its layer."""
+    row: Row
+
+
+def rows_of_look(raw: Iterable[Raw]) -> tuple[Given, ...]:
+    """Every row of the look that the events tell; they may come in any order and twice."""
+    try:
+        return _rows(raw)
+    except (IncompleteLookError, UnreadableError) as error:
+        return (_unreadable(str(error)),)
+    except Exception as error:  # noqa: BLE001 foreign bytes in one look must not end the work on all others
+        return (_unreadable(f"the look cannot be read: {error!r}"),)
+
+
+def day_of(epoch_ms: int) -> str:
+    """The UTC day of a time; the first day of the epoch for one that no calendar has."""
+    try:
+        return f"{datetime.fromtimestamp(epoch_ms / 1000, UTC):%Y-%m-%d}"
+    except (ValueError, OverflowError, OSError):
+        return "1970-01-01"
+
+
+def instance_of(look: str) -> str:
+    """The agent's instance: what precedes the dash in the id of a look."""
+    return look.rpartition("-")[0]
+
+
+def _rows(raw: Iterable[Raw]) -> tuple[Given, ...]:
+    events = tuple(_events(raw))
+    inputs = [event for event in events if event.kind in INPUT_SHAPES]
+    derived: dict[Kind, dict[int, Any]] = {kind: {} for kind in _DERIVED}
+    for event in events:
+        if event.kind in _DERIVED:
+            derived[event.kind][event.n] = from_json(_DERIVED[event.kind], event.data)
+    reports: list[ReportData] = list(derived[Kind.REPORT].values())
+    copies: list[TaskCopiesData] = list(derived[Kind.TASK_COPIES].values())
+    if not inputs and reports and not reports[0].full:
+        partial = {"complete": False, "full": False, "problem": None}
+        told = (copy for data in copies for copy in data.copies)
+        return Given("looks", partial), *(Given("copies", _copy(copy, None, None)) for copy in told)
+    recorded = observation_from_events(inputs)
+    seen = recorded.observation
+    snapshot = take_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
+    return (
+        Given("looks", _look(recorded, snapshot)),
+        *_brokers(snapshot),
+        *_partitions(recorded, snapshot),
+        *_groups(snapshot),
+        *_copies(snapshot),
+        *(Given("findings", _finding(one)) for one in derived[Kind.FINDING].values()),
+        *(Given("locality", row) for one in derived[Kind.ASSESSMENT].values() for row in _locality(one)),
+    )
+
+
+_DERIVED: Mapping[Kind, type] = {
+    Kind.REPORT: ReportData,
+    Kind.FINDING: FindingData,
+    Kind.ASSESSMENT: AssessmentData,
+    Kind.TASK_COPIES: TaskCopiesData,
+}
+
+
+def _events(raw: Iterable[Raw]) -> Iterator[Event]:
+    """The events, fragments joined. One whose fragments did not all come is missing."""
+    pieces: dict[int, dict[int, str]] = {}
+    parts: dict[int, int] = {}
+    for one in raw:
+        data = json.loads(one.data)
+        if one.kind == Kind.FRAGMENT:
+            pieces.setdefault(one.n, {})[int(data["part"])] = str(data["text"])
+            parts[one.n] = int(data["parts"])
+        elif one.kind in Kind._value2member_map_:
+            yield Event(Kind(one.kind), one.subject, one.cluster, one.look, one.n, one.taken_ms, data, one.v)
+    for n, held in pieces.items():
+        if len(held) == parts[n]:
+            yield from from_lines(["".join(text for _, text in sorted(held.items()))])
+
+
+def _unreadable(problem: str) -> Given:
+    return Given("looks", {"complete": False, "full": None, "problem": problem})
+
+
+def _look(recorded: Recorded, snapshot: Snapshot) -> Row:
+    alive = [broker for broker in snapshot.brokers if broker.alive]
+    racks = {broker.rack.name for broker in alive}
+    return {
+        "monotonic_ms": recorded.observation.monotonic_ms,
+        "complete": True,
+        "full": True,
+        "problem": None,
+        "gaps": len(snapshot.gaps),
+        "gap_parts": sorted({gap.part.value for gap in snapshot.gaps}),
+        "brokers": len(alive),
+        "racks": None if None in racks or not racks else len(racks),
+        "topics": len(snapshot.topics),
+        "groups": len(snapshot.groups),
+        "selector_is_rack_aware": snapshot.selector_is_rack_aware,
+        "limits_digest": limits_digest(recorded.limits),
+    }
+
+
+def _brokers(snapshot: Snapshot) -> Iterator[Given]:
+    for broker in snapshot.brokers:
+        row = {
+            "broker": broker.id,
+            "rack": broker.rack.name,
+            "rack_state": broker.rack.state.value,
+            "alive": broker.alive,
+            "told_rack": broker.rack.told if broker.alive else None,
+        }
+        yield Given("brokers", row)
+
+
+class _Racks(NamedTuple):
+    stand: Mapping[int, str | None]
+    told: Mapping[int, str | None]
+
+
+def _partitions(recorded: Recorded, snapshot: Snapshot) -> Iterator[Given]:
+    racks = _Racks(
+        {broker.id: broker.rack.name for broker in snapshot.brokers},
+        # A broker that is gone serves nobody, whatever is remembered of it.
+        {broker.id: broker.rack.told if broker.alive else None for broker in snapshot.brokers},
+    )
+    learned = recorded.memory.bytes_per_record
+    for topic in snapshot.topics.values():
+        compacted = None if topic.cleanup_policy is None else "compact" in topic.cleanup_policy
+        common = {
+            "topic": topic.name,
+            "topic_id": topic.topic_id,
+            "own": topic.own,
+            "size_fresh": snapshot.sizes_fresh,
+            "compacted": compacted,
+            "learned_bytes_per_record": learned.get(topic.name),
+        }
+        for state in topic.partitions:
+            yield Given("partitions", common | _partition(state, recorded, snapshot, racks))
+
+
+def _partition(state: PartitionState, recorded: Recorded, snapshot: Snapshot, racks: _Racks) -> Row:
+    move = snapshot.reassignments.get(state.id)
+    sizes = recorded.observation.replica_bytes
+    return {
+        "partition": state.id.partition,
+        "leader": state.leader,
+        "leader_rack": None if state.leader is None else racks.stand.get(state.leader),
+        "replicas": list(state.replicas),
+        "replica_racks": [racks.stand.get(broker) for broker in state.replicas],
+        "isr": list(state.isr),
+        "isr_racks": [racks.stand.get(broker) for broker in state.isr],
+        "isr_told_racks": [racks.told.get(broker) for broker in state.isr],
+        "adding": None if move is None else list(move.adding),
+        "removing": None if move is None else list(move.removing),
+        "reassigned_by_us": None if move is None else move.own,
+        "end_offset": snapshot.end_offsets.get(state.id),
+        "size_bytes": snapshot.size_bytes.get(state.id),
+        "replica_bytes": [sizes.get((broker, state.id)) for broker in state.replicas],
+    }
+
+
+def _groups(snapshot: Snapshot) -> Iterator[Given]:
+    for group in snapshot.groups.values():
+        reads = [] if isinstance(group, OtherGroup) else list(_reads(group, snapshot))
+        yield Given("groups", _group(group, reads))
+        yield from (Given("reads", row) for row in reads)
+
+
+def _group(group: Group, reads: list[Row]) -> Row:
+    row: Row = {"group": group.id, "kind": group.kind.value, "state": group.state}
+    if isinstance(group, OtherGroup):
+        return row | {"hidden": False}
+    digest = None
+    if not group.hidden:
+        held = sorted((row["member"], row["role"], row["topic"], row["partition"]) for row in reads)
+        digest = hashlib.sha256(json.dumps(held).encode()).hexdigest()[:16]
+    return row | {
+        "assignor": group.assignor,
+        "members": len(group.members),
+        "hidden": group.hidden,
+        "rebalance": None if group.hidden else _rebalance(group),
+        "assignment_digest": digest,
+    }
+
+
+def _rebalance(group: ConsumerGroup | StreamsGroup) -> str | None:
+    if isinstance(group, StreamsGroup) and group.join is not None:
+        return group.join
+    if group.assignment_epoch is not None:
+        return f"epoch {group.assignment_epoch}"
+    if not group.members:
+        return None
+    # Every rebalance raises the generation that the members tell at the next one; new members have new ids.
+    told = max((member.generation for member in group.members if member.generation is not None), default=None)
+    ids = "\n".join(sorted(member.id for member in group.members))
+    return f"generation {told}:{hashlib.sha256(ids.encode(errors='surrogatepass')).hexdigest()[:8]}"
+
+
+def _reads(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot) -> Iterator[Row]:
+    committed = snapshot.committed_offsets.get(group.id, {})
+    if isinstance(group, ConsumerGroup) or not group.processes:
+        for member in group.members:
+            about = {
+                "member": member.id,
+                "client_id": member.client_id,
+                "rack": member.rack.name,
+                "told_rack": member.rack.told,
+            }
+            for partition in member.assigned or ():
+                yield _read(group.id, about, "active", partition, committed)
+        return
+    yield from _task_reads(group, committed)
+
+
+def _task_reads(group: StreamsGroup, committed: Mapping[TopicPartition, int]) -> Iterator[Row]:
+    """Reads by tasks: of each process its active tasks' sources, and the changelogs of its copies.
+
+    A process's threads share its rack, so which of them reads what makes no difference here.
+    """
+    if group.topology is None:
+        return
+    tasks = {task.id: task for task in group.topology.tasks}
+    for process in group.processes:
+        about = {
+            "member": process.id,
+            "client_id": process.client_ids[0] if len(process.client_ids) == 1 else None,
+            "rack": process.rack.name,
+            "told_rack": process.rack.told,
+        }
+        held = (("active", process.active), ("standby", process.standby), ("warm-up", process.warmup))
+        seen: set[tuple[str, TopicPartition]] = set()
+        for role, ids in held:
+            for task in (tasks[name] for name in ids if name in tasks):
+                for partition in task.sources if role == "active" else task.changelogs:
+                    if (role, partition) not in seen:
+                        seen.add((role, partition))
+                        yield _read(group.id, about, role, partition, committed if role == "active" else {})
+
+
+def _read(group: str, about: Row, role: str, partition: TopicPartition, committed: Mapping[TopicPartition, int]) -> Row:
+    return about | {
+        "group": group,
+        "role": role,
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "committed_offset": committed.get(partition),
+    }
+
+
+def _copies(snapshot: Snapshot) -> Iterator[Given]:
+    for name, copies in snapshot.copies.items():
+        group = snapshot.groups.get(name)
+        processes = group.processes if isinstance(group, StreamsGroup) else ()
+        tasks = group.topology.tasks if isinstance(group, StreamsGroup) and group.topology is not None else ()
+        racks = {process.id: process.rack.name for process in processes}
+        logs = {task.id: sorted({partition.topic for partition in task.changelogs}) for task in tasks}
+        for copy in copies:
+            yield Given("copies", _copy(copy, racks.get(copy.process_id), logs.get(copy.task)))
+
+
+def _copy(copy: TaskCopy, rack: str | None, changelogs: list[str] | None) -> Row:
+    lag = copy.lag
+    return {
+        "group": copy.group_id,
+        "process": copy.process_id,
+        "rack": rack,
+        "task": str(copy.task),
+        "role": copy.role.value,
+        "role_certain": copy.role_certain,
+        "lag_low": None if lag is None else float(lag.low),
+        "lag": _likely(lag),
+        "lag_high": None if lag is None else float(lag.high),
+        "lag_source": None if copy.lag_source is None else copy.lag_source.value,
+        "rate": _likely(copy.rate_per_s),
+        "eta_s": _likely(copy.eta_s),
+        "caught_up": copy.caught_up,
+        "end_offset_sum": copy.end_offset_sum,
+        "changelogs": changelogs,
+    }
+
+
+def _likely(range_: Range | None) -> float | None:
+    return None if range_ is None else float(range_.likely)
+
+
+def _finding(found: FindingData) -> Row:
+    return {
+        "id": found.id,
+        "reason": found.reason,
+        "severity": found.severity,
+        "subject": found.subject,
+        "sentence": found.sentence,
+        "since_ms": found.since_ms,
+        "held": found.held,
+    }
+
+
+def _locality(assessment: AssessmentData) -> Iterator[Row]:
+    best = {(one.measure, one.unit): one for one in assessment.optimal}
+    for one in assessment.current:
+        optimal: Locality | None = best.get((one.measure, one.unit))
+        yield {
+            "group": assessment.group,
+            "measure": one.measure.value,
+            "unit": one.unit,
+            "local": float(one.local),
+            "total": float(one.total),
+            "unknown": float(one.unknown),
+            "optimal_local": None if optimal is None else float(optimal.local),
+        }

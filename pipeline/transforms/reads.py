@@ -1,0 +1,119 @@
+"""Who read how much of what, and over which route.
+
+Records by the offsets that a group committed; a group that commits nothing is assumed to keep up with the end. Offsets
+that went back (a reset) end a stretch. Copies of tasks commit nothing: they are assumed to keep up with changelogs.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipeline.schemas.gold import READ_TRAFFIC
+from pipeline.transforms.routes import route
+from pipeline.transforms.spans import all_or_null, day_of, part_of
+from pipeline.transforms.traffic import halves
+
+CATCHING_UP = 1.1
+"""Who reads more than this times what is appended reads what lay there before."""
+_READER = ("cluster", "instance", "group", "role", "reader", "topic", "partition")
+_GIVEN = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
+_PLACE = ("cluster", "look", "topic", "partition")
+
+
+def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
+    """Each reader of each partition at each look beside what it was at the look before.
+
+    ``changes`` is `traffic.seen`, ``times`` `spans.timeline`. ``read`` is null where it cannot be told; ``lag`` is the
+    look's own; ``now`` and ``was`` are routes.
+    """
+    in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
+    about = F.broadcast(times.select("cluster", "look", "instance", "monotonic_ms", "previous"))
+    told = (
+        reads.select(*_GIVEN)
+        .join(about, on=["cluster", "look"], how="inner")
+        # Whoever has a partition reads it for the group; copies of a task read it each for itself.
+        .withColumn("reader", F.when(F.col("role") == "active", "").otherwise(F.col("member")))
+        .withColumn("before", F.lag(F.struct("look", "rack", "told_rack", "committed_offset")).over(in_order))
+        .drop("previous")
+    )
+    joined = told.join(changes, on=[*_PLACE], how="inner")
+    paired = (F.col("before.look") == F.col("previous")) & F.col("was").isNotNull()
+    committed = F.col("committed_offset") - F.col("before.committed_offset")
+    behind = F.col("end_offset") - F.col("committed_offset")
+    basis = F.when(committed.isNull(), "tail").otherwise("committed")
+    read = F.when(committed.isNull(), F.col("records")).when(committed >= 0, committed)
+    return joined.select(
+        *_PLACE,
+        "previous",
+        "taken_ms",
+        "hour_ms",
+        "group",
+        "role",
+        "reader",
+        F.when(paired, read).alias("read"),
+        F.col("records").alias("appended"),
+        F.when(paired, basis).alias("basis"),
+        F.when((F.col("role") == "active") & behind.isNotNull(), F.greatest(behind, F.lit(0))).alias("lag"),
+        route(F.col("now"), F.col("rack"), F.col("told_rack")).alias("now"),
+        F.when(paired, route(F.col("was"), F.col("before.rack"), F.col("before.told_rack"))).alias("was"),
+    )
+
+
+def routed(readings: DataFrame, spans: DataFrame, sizes: DataFrame) -> DataFrame:
+    """What was read by hour and route.
+
+    Columns: cluster, hour_ms, group, role, reader, topic, partition, source_rack, target_rack, why, ms, records,
+    appended, committed (whether by committed offsets) and bytes.
+    """
+    told = readings.where(F.col("read").isNotNull()).drop("hour_ms")
+    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner").withColumn(
+        "half", F.explode(halves(F.col("was"), F.col("now")))
+    )
+    weight, held = F.col("half.weight"), F.col("half.held")
+    added = cut.groupBy(
+        "cluster",
+        "hour_ms",
+        "group",
+        "role",
+        "reader",
+        "topic",
+        "partition",
+        held["source"].alias("source_rack"),
+        held["target"].alias("target_rack"),
+        held["why"].alias("why"),
+    ).agg(
+        F.sum(F.col("ms") * weight).alias("ms"),
+        F.sum(part_of(F.col("read")) * weight).alias("records"),
+        F.sum(part_of(F.coalesce("appended", F.lit(0))) * weight).alias("appended"),
+        F.max(F.col("basis") == "committed").alias("committed"),
+    )
+    in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
+    return added.join(sizes, on=["cluster", "hour_ms", "topic", "partition"], how="left").withColumn("bytes", in_bytes)
+
+
+def read_traffic(routes: DataFrame) -> DataFrame:
+    """gold.read_traffic of `routed` rows."""
+    key = ("cluster", "hour_ms", "group", "topic", "partition")
+    by_reader = routes.groupBy(*key, "role", "reader").agg(
+        F.sum("ms").alias("ms"),
+        F.sum("records").alias("records"),
+        F.sum("appended").alias("appended"),
+        F.max("committed").alias("committed"),
+        all_or_null(F.col("bytes")).alias("bytes"),
+    )
+    added = by_reader.groupBy(*key).agg(
+        (F.max("ms") / 1000.0).alias("seconds"),
+        F.sum("records").alias("records"),
+        F.sum("appended").alias("appended"),
+        F.max("committed").alias("committed"),
+        all_or_null(F.col("bytes")).alias("bytes"),
+    )
+    return (
+        added.withColumn("bytes_per_s", F.col("bytes") / F.col("seconds"))
+        .withColumn("basis", F.when(F.col("committed"), "committed").otherwise("tail"))
+        .withColumn("catching_up", F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP))
+        .withColumn("day", day_of(F.col("hour_ms")))
+        .withColumn("records", F.col("records").cast("long"))
+        .select(*READ_TRAFFIC.schema.names)
+    )

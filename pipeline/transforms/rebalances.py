@@ -1,0 +1,107 @@
+"""Every rebalance that looks tell of: when, how long at most, who came and went, what moved, and why.
+
+A rebalance is told by two looks that show a group Stable, with another generation or epoch. What happened twice between
+two looks is one rebalance here.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipeline.schemas.gold import REBALANCES
+from pipeline.transforms.spans import day_of, hour_of
+
+CLOCKS_MS = 5_000
+"""The clock of whoever triggered may be off by that much."""
+
+
+def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> DataFrame:
+    """gold.rebalances of silver.groups and silver.reads rows, and triggers (cluster, group, proposal, at_ms)."""
+    events = _events(groups)
+    moved = _moved(events, reads)
+    told = events.join(moved, on=["cluster", "group", "seen_look"], how="left")
+    asked = (
+        told.alias("told")
+        .join(triggers.alias("asked"), on=["cluster", "group"], how="inner")
+        .where(F.col("at_ms").between(F.col("after_ms") - CLOCKS_MS, F.col("seen_ms") + CLOCKS_MS))
+        .groupBy("cluster", "group", "seen_look")
+        .agg(F.max_by("proposal", "at_ms").alias("trigger"))
+    )
+    return (
+        told.join(asked, on=["cluster", "group", "seen_look"], how="left")
+        .withColumn("cause", _cause())
+        .withColumn("seconds_most", (F.col("seen_ms") - F.col("after_ms")) / 1000.0)
+        .withColumn("hour_ms", hour_of(F.col("seen_ms")))
+        .withColumn("day", day_of(F.col("seen_ms")))
+        .select(*REBALANCES.schema.names)
+    )
+
+
+def triggers_of(journal: DataFrame) -> DataFrame:
+    """What rackwise asked of groups, of bronze.journal rows: cluster, group, proposal, at_ms."""
+    told = F.from_json("data", "group_id string, proposal_id string, acted_ms long, effect string")
+    return (
+        journal.where(F.col("key").startswith("trigger/") & F.col("data").isNotNull())
+        .select("cluster", told.alias("told"))
+        .where(F.col("told.acted_ms").isNotNull() & ~F.coalesce("told.effect", F.lit("")).isin("NOT_SENT", "REFUSED"))
+        .select(
+            "cluster",
+            F.col("told.group_id").alias("group"),
+            F.col("told.proposal_id").alias("proposal"),
+            F.col("told.acted_ms").alias("at_ms"),
+        )
+        .distinct()
+    )
+
+
+def _events(groups: DataFrame) -> DataFrame:
+    in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms", "look")
+    shown = groups.where((F.col("state") == "Stable") & F.col("rebalance").isNotNull() & ~F.col("hidden"))
+    told = shown.withColumn("before", F.lag(F.struct("rebalance", "taken_ms", "look", "members")).over(in_order))
+    return told.where(F.col("before.rebalance") != F.col("rebalance")).select(
+        "cluster",
+        "group",
+        "kind",
+        "rebalance",
+        F.col("before.taken_ms").alias("after_ms"),
+        F.col("before.look").alias("after_look"),
+        F.col("taken_ms").alias("seen_ms"),
+        F.col("look").alias("seen_look"),
+        F.col("before.members").alias("members_before"),
+        F.col("members").alias("members_after"),
+    )
+
+
+def _moved(events: DataFrame, reads: DataFrame) -> DataFrame:
+    """By rebalance: partitions with another reader, partitions that are new, and whether the readers are the same."""
+    key = ("cluster", "group", "seen_look", "topic", "partition")
+    active = reads.where(F.col("role") == "active")
+    ends = F.explode(F.array(*(F.struct(F.col(look).alias("look"), F.lit(late).alias("late"))
+                               for look, late in (("after_look", False), ("seen_look", True)))))  # fmt: skip
+    looked = events.select("cluster", "group", "seen_look", ends.alias("end")).select(
+        "cluster", "group", "seen_look", "end.look", "end.late"
+    )
+    at_ends = active.join(F.broadcast(looked), on=["cluster", "group", "look"], how="inner")
+    by_partition = at_ends.groupBy(*key).agg(
+        F.max(F.when(~F.col("late"), F.col("member"))).alias("was"),
+        F.max(F.when(F.col("late"), F.col("member"))).alias("now"),
+    )
+    return by_partition.groupBy("cluster", "group", "seen_look").agg(
+        F.count_if(F.col("was") != F.col("now")).cast("int").alias("moved"),
+        F.count_if(F.col("was").isNull()).alias("more"),
+        (F.sort_array(F.collect_set("was")) == F.sort_array(F.collect_set("now"))).alias("same_readers"),
+    )
+
+
+def _cause() -> Column:
+    before, after = F.col("members_before"), F.col("members_after")
+    return (
+        F.when(F.col("trigger").isNotNull(), "triggered")
+        .when(after > before, "members joined")
+        .when(after < before, "members left")
+        .when(~F.col("same_readers"), "members changed")
+        .when(F.col("more") > 0, "new partitions")
+        .when(F.col("kind") == "classic streams", "probing")
+        .otherwise("unknown")
+    )

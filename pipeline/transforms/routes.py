@@ -1,0 +1,40 @@
+"""Routes: from which rack a reader gets its bytes.
+
+From an in-sync replica in the rack that it tells, where the brokers' selector looks at racks (KIP-392); else from the
+leader. A replica that is not in sync never serves. What a client tells is compared with what brokers tell, letter by
+letter; where both then stand is another question. What cannot be told is said so, and why.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+READER_UNKNOWN = "the rack of the reader is not known"
+LEADER_UNKNOWN = "the rack of the leader is not known"
+FOLLOWER_UNKNOWN = "the rack of a follower is not known"
+PRODUCER_UNKNOWN = "the rack of the producers is not known"
+SELECTOR_UNKNOWN = "whether brokers serve reads from the nearest replica is not known"
+REPLICA_UNKNOWN = "the rack of the replica that serves is not known"
+
+
+def route(picture: Column, rack: Column, told: Column) -> Column:
+    """struct(source, target, why) of a reader who stands in ``rack`` and tells ``told``; ``why`` is null when known."""
+    place = F.coalesce(F.array_position(picture["isr_told_racks"], told), F.lit(0))
+    near = F.get(picture["isr_racks"], (place - 1).cast("int"))
+    leader, selector = picture["leader_rack"], picture["selector"]
+    nearby = told.isNotNull() & (place > 0)
+    undecided = nearby & selector.isNull() & ~near.eqNullSafe(leader)
+    source = F.when(nearby & selector, near).when(~undecided, leader)
+    why = (
+        F.when(rack.isNull(), READER_UNKNOWN)
+        .when(undecided, SELECTOR_UNKNOWN)
+        .when(nearby & selector & near.isNull(), REPLICA_UNKNOWN)
+        .when(source.isNull(), LEADER_UNKNOWN)
+    )
+    return F.struct(source.alias("source"), rack.alias("target"), why.alias("why"))
+
+
+def zone(source: Column, target: Column, why: Column) -> Column:
+    """SAME_ZONE, CROSS_ZONE or UNKNOWN."""
+    return F.when(why.isNotNull(), "UNKNOWN").when(source == target, "SAME_ZONE").otherwise("CROSS_ZONE")

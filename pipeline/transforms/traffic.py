@@ -1,0 +1,157 @@
+"""What each partition took in: records by end offsets, bytes by what a record takes on disk.
+
+A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
+logs that only grow: an interval in which segments were deleted is told by its small ratio and left out, and a compacted
+topic takes what the agent had learned. How much a whole log holds per record says nothing about either.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipeline.schemas.gold import PARTITION_TRAFFIC
+from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of, part_of
+
+_KEY = ("cluster", "hour_ms", "topic", "partition")
+_CUT_SHARE = 0.5
+"""An interval whose bytes per record are below this share of the median had segments deleted in it."""
+
+
+def seen(partitions: DataFrame, times: DataFrame) -> DataFrame:
+    """Each partition at each look beside what it was at the look before.
+
+    ``times`` is `spans.timeline`. ``records`` is null where the looks are no pair, the topic is another one of the same
+    name, or offsets went back. ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding),
+    isr_racks, isr_told_racks, selector, racks, size_bytes.
+    """
+    in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    sized = F.when(
+        F.col("size_fresh") & F.col("size_bytes").isNotNull() & F.col("end_offset").isNotNull(),
+        F.struct("topic_id", "size_bytes", "end_offset", "monotonic_ms"),
+    )
+    before = F.struct("look", "topic_id", "end_offset", "now")
+    told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
+    lagged = (
+        told.withColumn("now", _picture())
+        .withColumn("sized", sized)
+        .withColumn("before", F.lag(before).over(in_order))
+        .withColumn("sized_before", F.last("sized", ignorenulls=True).over(earlier))
+    )
+    paired = (F.col("before.look") == F.col("previous")) & F.col("before.topic_id").eqNullSafe(F.col("topic_id"))
+    delta = F.col("end_offset") - F.col("before.end_offset")
+    return lagged.select(
+        "cluster",
+        "look",
+        "previous",
+        "taken_ms",
+        hour_of(F.col("taken_ms")).alias("hour_ms"),
+        "topic",
+        "partition",
+        "end_offset",
+        "compacted",
+        "learned_bytes_per_record",
+        "now",
+        F.when(paired, F.col("before.now")).alias("was"),
+        F.when(paired & (delta >= 0), delta).alias("records"),
+        _grown().alias("grown"),
+    )
+
+
+def partition_traffic(changes: DataFrame, spans: DataFrame) -> DataFrame:
+    """gold.partition_traffic of `seen` rows, by the hours (or windows) that ``spans`` names."""
+    told = _spanned(changes, spans).where(F.col("records").isNotNull())
+    added = told.groupBy(*_KEY).agg(
+        (F.sum("ms") / 1000.0).alias("seconds"),
+        F.sum(part_of(F.col("records"))).alias("records"),
+        F.sort_array(F.collect_list("grown")).alias("grown"),
+        F.max_by("learned_bytes_per_record", "taken_ms").alias("learned"),
+    )
+    own = _uncut(F.col("grown"))
+    grown = added.withColumn("grown_bytes", _sum_of(own, "bytes")).withColumn("grown_records", _sum_of(own, "records"))
+    topic = Window.partitionBy("cluster", "hour_ms", "topic")
+    of_topic = F.sum("grown_bytes").over(topic) / F.nullif(F.sum("grown_records").over(topic), F.lit(0))
+    measured = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
+    sized = grown.withColumn("of_topic", of_topic).withColumn("measured", measured)
+    per_record = F.coalesce("measured", "of_topic", "learned")
+    confidence = (
+        F.when(F.col("measured").isNotNull(), "measured")
+        .when(F.col("of_topic").isNotNull(), "topic")
+        .when(F.col("learned").isNotNull(), "remembered")
+        .otherwise("none")
+    )
+    in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
+    return (
+        sized.withColumn("bytes_per_record", per_record)
+        .withColumn("confidence", confidence)
+        .withColumn("bytes", in_bytes)
+        .withColumn("records_per_s", F.col("records") / F.col("seconds"))
+        .withColumn("bytes_per_s", F.col("bytes") / F.col("seconds"))
+        .withColumn("day", day_of(F.col("hour_ms")))
+        .select(*PARTITION_TRAFFIC.schema.names)
+    )
+
+
+def record_sizes(traffic: DataFrame) -> DataFrame:
+    """Bytes per record by cluster, hour_ms, topic and partition."""
+    return traffic.select(*_KEY, "bytes_per_record")
+
+
+def halves(was: Column, now: Column) -> Column:
+    """What held during a pair, with weights: when it changed in between nobody knows, so each half the time."""
+    whole = F.array(F.struct(now.alias("held"), F.lit(1.0).alias("weight")))
+    both = F.array(*(F.struct(one.alias("held"), F.lit(0.5).alias("weight")) for one in (was, now)))
+    return F.when(was.isNull() | was.eqNullSafe(now), whole).otherwise(both)
+
+
+def _spanned(changes: DataFrame, spans: DataFrame) -> DataFrame:
+    return changes.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+
+
+def _picture() -> Column:
+    adding = F.coalesce("adding", F.array().cast("array<int>"))
+    placed = F.transform(
+        F.arrays_zip("replicas", "replica_racks", "replica_bytes"),
+        lambda one: F.struct(
+            one["replicas"].alias("broker"),
+            one["replica_racks"].alias("rack"),
+            one["replica_bytes"].alias("bytes"),
+            F.array_contains(adding, one["replicas"]).alias("adding"),
+        ),
+    )
+    return F.struct(
+        "leader",
+        "leader_rack",
+        placed.alias("placed"),
+        "isr_racks",
+        "isr_told_racks",
+        "selector",
+        "racks",
+        "size_bytes",
+    )
+
+
+def _grown() -> Column:
+    """What was appended since sizes were last asked: ratio, bytes, records. Null where it teaches nothing."""
+    was = F.col("sized_before")
+    records = F.col("sized.end_offset") - was["end_offset"]
+    grew = F.col("sized.size_bytes") - was["size_bytes"]
+    teaches = (
+        was["topic_id"].eqNullSafe(F.col("topic_id"))
+        & (F.col("monotonic_ms") - was["monotonic_ms"] <= LONGEST_MS)
+        & (records > 0)
+        & (grew > 0)
+        & ~F.coalesce("compacted", F.lit(False))  # noqa: FBT003
+    )
+    return F.when(teaches, F.struct((grew / records).alias("ratio"), grew.alias("bytes"), records.alias("records")))
+
+
+def _uncut(grown: Column) -> Column:
+    """Those in which nothing was deleted; ``grown`` is sorted by ratio."""
+    median = F.get(grown, F.floor(F.size(grown) / 2).cast("int"))["ratio"]
+    return F.filter(grown, lambda one: one["ratio"] >= median * _CUT_SHARE)
+
+
+def _sum_of(rows: Column, name: str) -> Column:
+    return F.aggregate(rows, F.lit(0).cast("long"), lambda total, one: total + one[name])

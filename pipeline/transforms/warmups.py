@@ -1,0 +1,108 @@
+"""Every warm-up: when it began, how it went, how it ended.
+
+A warm-up is told by consecutive looks that see the copy in that role. What comes right after the last of them is its
+end: the copy runs as active there, or it is gone. Where looks are missing then, nobody knows.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from pipeline.schemas.gold import WARMUPS
+from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of
+
+_COPY = ("cluster", "group", "process", "task")
+
+
+def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
+    """gold.warmups of silver.copies and silver.groups rows."""
+    in_order = Window.partitionBy(*_COPY).orderBy("taken_ms", "look")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    told = _with_next_look(copies).select(
+        "*",
+        F.lag("role").over(in_order).alias("role_before"),
+        F.lag("next_ms").over(in_order).alias("next_before"),
+        F.lead("role").over(in_order).alias("role_after"),
+        F.lead("taken_ms").over(in_order).alias("seen_after"),
+    )
+    goes_on = (F.col("role_before") == "warm-up") & (F.col("next_before") == F.col("taken_ms"))
+    began = F.when(F.coalesce(goes_on, F.lit(False)), 0).otherwise(1)  # noqa: FBT003
+    episodes = told.where(F.col("role") == "warm-up").withColumn("episode", F.sum(began).over(so_far))
+    return _summed(_steps(episodes, groups))
+
+
+def _with_next_look(copies: DataFrame) -> DataFrame:
+    """The copies with the time of the next look that told of their group, null for the last."""
+    looks = copies.select("cluster", "group", "taken_ms").distinct()
+    in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms")
+    after = looks.withColumn("next_ms", F.lead("taken_ms").over(in_order))
+    return copies.join(after, on=["cluster", "group", "taken_ms"], how="inner")
+
+
+def _steps(episodes: DataFrame, groups: DataFrame) -> DataFrame:
+    """What happened between one sight and the next: seconds, records restored, and whether and why it stalled."""
+    in_order = Window.partitionBy(*_COPY, "episode").orderBy("taken_ms", "look")
+    beside = Window.partitionBy("cluster", "group", "process", "taken_ms")
+    ready = F.max(F.coalesce("caught_up", F.lit(False))).over(  # noqa: FBT003
+        in_order.rowsBetween(Window.unboundedPreceding, -1)
+    )
+    closed = F.lag("lag").over(in_order) - F.col("lag")
+    appended = F.col("end_offset_sum") - F.lag("end_offset_sum").over(in_order)
+    states = groups.select("cluster", "look", "group", "state")
+    return (
+        episodes.join(states, on=["cluster", "look", "group"], how="left")
+        .withColumn("before_ready", ~F.coalesce(ready, F.lit(False)))  # noqa: FBT003
+        .withColumn("step_ms", F.col("taken_ms") - F.lag("taken_ms").over(in_order))
+        .withColumn("closed", closed)
+        .withColumn(
+            "restored", F.when(closed.isNotNull(), F.greatest(closed + F.coalesce(appended, F.lit(0)), F.lit(0.0)))
+        )
+        .withColumn("advances", F.coalesce(closed > 0, F.lit(False)))  # noqa: FBT003
+        .withColumn("others", F.sum(F.col("advances").cast("int")).over(beside) - F.col("advances").cast("int"))
+    )
+
+
+def _summed(steps: DataFrame) -> DataFrame:
+    counts = F.col("before_ready")
+    stalled = counts & (F.col("closed") <= 0)
+    rebalancing = stalled & (F.coalesce("state", F.lit("Stable")) != "Stable")
+    sharing = stalled & ~rebalancing & (F.col("others") > 0)
+    added = steps.groupBy(*_COPY, "episode").agg(
+        F.min("taken_ms").alias("began_ms"),
+        F.max("taken_ms").alias("last_ms"),
+        F.min(F.when(F.col("caught_up"), F.col("taken_ms"))).alias("ready_ms"),
+        F.min_by("lag", F.when(F.col("lag").isNotNull(), F.col("taken_ms"))).alias("lag_first"),
+        F.max_by("lag", F.when(F.col("lag").isNotNull(), F.col("taken_ms"))).alias("lag_last"),
+        F.sum(F.when(counts, F.col("restored"))).alias("records"),
+        F.max_by(F.struct("next_ms", "role_after", "seen_after"), "taken_ms").alias("after"),
+        F.max("changelogs").alias("changelogs"),
+        *(
+            (F.coalesce(F.sum(F.when(when, F.col("step_ms"))), F.lit(0)) / 1000.0).alias(name)
+            for name, when in (
+                ("stalled_s", stalled),
+                ("stalled_rebalancing_s", rebalancing),
+                ("stalled_sharing_s", sharing),
+            )
+        ),
+    )
+    waited = F.when(F.col("outcome") == "promoted", (F.col("after.seen_after") - F.col("ready_ms")) / 1000.0)
+    return (
+        added.withColumn("outcome", _outcome(F.col("after")))
+        .withColumn("seconds", (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0)
+        .withColumn("waited_s", waited)
+        .withColumn("hour_ms", hour_of(F.col("began_ms")))
+        .withColumn("day", day_of(F.col("began_ms")))
+        .select(*WARMUPS.schema.names)
+    )
+
+
+def _outcome(after: Column) -> Column:
+    late = after["next_ms"] - F.col("last_ms") > LONGEST_MS
+    there = after["seen_after"] == after["next_ms"]
+    return (
+        F.when(after["next_ms"].isNull(), "running")
+        .when(late, "unknown")
+        .when(there & (after["role_after"] == "active"), "promoted")
+        .otherwise("given up")
+    )

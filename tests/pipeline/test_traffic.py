@@ -1,0 +1,76 @@
+"""What partitions took in, by hand: sizes that teach and that do not, topics made anew, offsets that went back."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from pipeline.schemas.gold import PARTITION_TRAFFIC
+from pipeline.transforms.spans import by_hour, pairs, timeline
+from pipeline.transforms.traffic import partition_traffic, seen
+from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame, look, looks, partition, partitions
+
+LOOKS = [look("i", number, second=second) for number, second in enumerate((0, 60, 120), 1)]
+
+
+def story(topic: str, ends: tuple[int, int, int], sizes: tuple[int | None, ...], **more: object) -> list[Row]:
+    """A topic at the three looks."""
+    return [partition(of, topic, end, size, **more) for of, end, size in zip(LOOKS, ends, sizes, strict=True)]
+
+
+def took(
+    topic: str, seconds: float, records: int, size: float | None, confidence: str, *, number: int = 0, hour: int = 0
+) -> Row:
+    known = 0.0 if records == 0 else None if size is None else records * size
+    return {
+        "cluster": CLUSTER, "hour_ms": HOUR_MS + hour, "topic": topic, "partition": number, "seconds": seconds,
+        "records": records, "bytes": known, "records_per_s": records / seconds,
+        "bytes_per_s": None if known is None else known / seconds, "bytes_per_record": size, "confidence": confidence,
+        "day": DAY,
+    }  # fmt: skip
+
+
+def test_what_partitions_took_in(spark: SparkSession) -> None:
+    again = story("again", (500, 10, 70), (50_000, 1_000, 7_000))
+    again[0]["topic_id"] = "another"
+    rows = [
+        *story("orders", (1_000, 1_600, 2_200), (100_000, 160_000, 220_000)),
+        *again,
+        *story("back", (500, 100, 160), (50_000, 10_000, 16_000)),
+        *story("idle", (5, 5, 5), (700, 700, 700)),
+        *story("cut", (1_000, 1_600, 2_200), (100_000, 160_000, 170_000)),
+        *story("compact", (0, 60, 120), (0, 9_000, 100), compacted=True, learned_bytes_per_record=50.0),
+        *story("blind", (0, 60, 120), (None, None, None)),
+        *story("two", (0, 60, 120), (0, 6_000, 12_000)),
+        *story("two", (0, 30, 90), (None, None, None), partition=1),
+    ]
+    times = looks(spark, *LOOKS)
+    changes = seen(partitions(spark, *rows), timeline(times))
+    expected = [
+        took("orders", 120.0, 1_200, 100.0, "measured"),
+        # It was deleted and made again between the first two looks.
+        took("again", 60.0, 60, 100.0, "measured"),
+        # An unclean election took records away: what came then is not known.
+        took("back", 60.0, 60, 100.0, "measured"),
+        took("idle", 120.0, 0, None, "none"),
+        # 600 records grew by 10,000 bytes: a segment was deleted meanwhile.
+        took("cut", 120.0, 1_200, 100.0, "measured"),
+        took("compact", 120.0, 120, 50.0, "remembered"),
+        took("blind", 120.0, 120, None, "none"),
+        took("two", 120.0, 120, 100.0, "measured"),
+        took("two", 120.0, 90, 100.0, "topic", number=1),
+    ]
+    found = partition_traffic(changes, by_hour(pairs(times)))
+    assertDataFrameEqual(found, frame(spark, PARTITION_TRAFFIC, *expected))
+
+
+def test_records_are_shared_out_over_the_border_of_an_hour_and_add_up(spark: SparkSession) -> None:
+    ends = [look("i", 1, second=-20), look("i", 2, second=40)]
+    rows = [partition(ends[0], "orders", 0, 0), partition(ends[1], "orders", 100, 10_000)]
+    times = looks(spark, *ends)
+    found = partition_traffic(seen(partitions(spark, *rows), timeline(times)), by_hour(pairs(times)))
+    expected = [
+        took("orders", 20.0, 33, 100.0, "measured", hour=-3_600_000),
+        took("orders", 40.0, 67, 100.0, "measured"),
+    ]
+    assertDataFrameEqual(found, frame(spark, PARTITION_TRAFFIC, *expected))

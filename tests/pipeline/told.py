@@ -1,0 +1,51 @@
+"""Looks as the agent would record them, as rows of bronze; built from the answers of `tests.builders`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.observation import Observation
+from agent.telemetry.events import Event, to_lines
+from agent.telemetry.looks import observation_to_events
+from pipeline.schemas.bronze import TELEMETRY
+
+
+def events_of(observation: Observation, look: str, *, memory: Memory | None = None) -> list[Event]:
+    """The events that rebuild the look."""
+    return list(observation_to_events(observation, memory or Memory(), Limits(), look=look))
+
+
+def telemetry(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
+    """The events as rows of bronze.telemetry, one after the other in one partition."""
+    lines = [json.loads(line) for event in events for line in to_lines(event)]
+    return spark.createDataFrame([_row(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)
+
+
+def telemetry_of_file(spark: SparkSession, file: Path) -> DataFrame:
+    """What an agent wrote to its telemetry file, as rows of bronze.telemetry; a line that is not whole is left out."""
+    lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
+    return spark.createDataFrame([_row(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)
+
+
+def _row(line: dict[str, object], offset: int) -> tuple[object, ...]:
+    taken_ms = line["taken_ms"]
+    assert isinstance(taken_ms, int)
+    time = datetime.fromtimestamp(taken_ms / 1000, UTC)
+    given = {
+        "topic": "rackwise.telemetry",
+        "partition": 0,
+        "offset": offset,
+        "kafka_time": time,
+        "event_id": f"{line['cluster']}/{line['look']}/{line['n']}",
+        "day": f"{time:%Y-%m-%d}",
+        "late": False,
+    }
+    told = {**line, **given, "data": json.dumps(line["data"])}
+    return tuple(told.get(name) for name in TELEMETRY.schema.names)
