@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
-# The agent's image (target agent), and the demo's workload on top of it (target workload).
+# The agent's image (target agent), and on top of it the pipeline on Spark (target pipeline) and the demo's workload
+# (target workload).
 
 ARG PYTHON=3.11-slim-bookworm
 
@@ -40,6 +41,23 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9464/livez', timeout=2)"]
 ENTRYPOINT ["rackwise"]
 CMD ["run"]
+
+# Spark on this one machine, with its connectors; `docker run IMAGE report --out ...` and so on.
+FROM agent AS pipeline
+USER root
+COPY requirements-spark.lock /build/
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jre-headless maven procps \
+ && rm -rf /var/lib/apt/lists/* \
+ && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements-spark.lock \
+ && install -d -o 10001 -g 10001 /var/lib/rackwise
+ENV RACKWISE_CACHE=/opt/rackwise-cache
+RUN python -c "from pipeline.jars import spark_jars; spark_jars(print)" \
+ && rm -rf /root/.m2
+USER 10001:10001
+HEALTHCHECK NONE
+ENTRYPOINT ["rackwise", "spark"]
+CMD ["--help"]
 
 # Real consumer groups and a real Kafka Streams application; its jars and classes are made while building.
 FROM agent AS workload

@@ -103,7 +103,7 @@ def test_brokers_form_one_quorum_and_keep_their_data_apart(compose: Any) -> None
     assert len({environment_of(compose, broker_id)["CLUSTER_ID"] for broker_id in BROKERS}) == 1
     volumes = [compose["services"][f"kafka-{broker_id}"]["volumes"][0] for broker_id in BROKERS]
     assert volumes == [f"kafka-{broker_id}:{settings[0]['log.dirs']}" for broker_id in BROKERS]
-    assert set(compose["volumes"]) == {volume.partition(":")[0] for volume in volumes}
+    assert set(compose["volumes"]) == {volume.partition(":")[0] for volume in volumes} | {"tables"}
 
 
 def test_brokers_run_the_default_version_and_nobody_restarts_one_that_a_test_has_killed(compose: Any) -> None:
@@ -121,10 +121,19 @@ def test_the_agent_cannot_write_to_its_image_nor_gain_rights(compose: Any) -> No
     assert all(port.startswith("127.0.0.1:") for port in agent["ports"])
 
 
-def test_the_agents_variables_are_settings_and_it_waits_for_every_broker(compose: Any) -> None:
-    agent = compose["services"]["agent"]
-    assert set(agent["environment"]) <= set(environment_names())
-    assert set(agent["depends_on"]) == {f"kafka-{broker_id}" for broker_id in BROKERS}
+@pytest.mark.parametrize("service", ["agent", "pipeline"])
+def test_variables_are_settings_and_whoever_reads_them_waits_for_every_broker(compose: Any, service: str) -> None:
+    told = compose["services"][service]
+    assert set(told["environment"]) <= set(environment_names())
+    assert set(told["depends_on"]) == {f"kafka-{broker_id}" for broker_id in BROKERS}
+
+
+def test_the_pipeline_comes_only_when_asked_for_and_writes_nowhere_but_to_its_tables(compose: Any) -> None:
+    pipeline = compose["services"]["pipeline"]
+    assert pipeline["profiles"] == ["spark"]
+    assert pipeline["cap_drop"] == ["ALL"]
+    (volume,) = pipeline["volumes"]
+    assert pipeline["environment"]["RACKWISE_SPARK_TABLES"].startswith(volume.partition(":")[2] + "/")
 
 
 def stages() -> dict[str, list[tuple[str, str]]]:
@@ -161,7 +170,7 @@ def test_every_stage_and_every_file_that_is_copied_exists() -> None:
                 assert [name for name in rest.split()[:-1] if not (TOP / name).exists()] == []
 
 
-@pytest.mark.parametrize("target", ["agent", "workload"])
+@pytest.mark.parametrize("target", ["agent", "pipeline", "workload"])
 def test_an_image_runs_as_a_user_without_rights(target: str) -> None:
     users = [rest for instruction, rest in stages()[target] if instruction == "USER"]
     assert users[-1] == "10001:10001"
@@ -169,7 +178,7 @@ def test_an_image_runs_as_a_user_without_rights(target: str) -> None:
 
 def test_nothing_is_installed_without_a_hash() -> None:
     installs = [rest for stage in stages().values() for instruction, rest in stage if "pip install" in rest]
-    assert len(installs) == 3
+    assert len(installs) == 4
     assert all("--require-hashes" in one or "--no-deps --no-index" in one for one in installs)
 
 
@@ -181,7 +190,7 @@ def test_the_health_of_the_agents_image_is_its_own_answer() -> None:
 
 def test_compose_builds_targets_that_the_dockerfile_has(compose: Any) -> None:
     targets = {service["build"]["target"] for service in compose["services"].values() if "build" in service}
-    assert targets == {"agent", "workload"}
+    assert targets == {"agent", "pipeline", "workload"}
     assert targets <= set(stages())
 
 
