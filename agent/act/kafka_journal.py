@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from agent.act.journal_topic import JournalTopic, forgot, unavailable
 from agent.act.kafka_journal_plan import KafkaJournalPlan, check, client_settings, writer_settings
 from agent.clock import Clock, system_clock
-from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
@@ -201,10 +201,8 @@ class KafkaJournal:
         cause = self._told(cause)
         try:
             self._calls(lambda: self._abort(_until(self._plan)))
-        except FencedOut:
-            raise
-        except Fatal as ended:  # a refused write leaves the client no way to abort: the refusal is the reason
-            if isinstance(cause, KafkaException):
+        except JournalUnavailable as ended:  # a refused write leaves no way to abort: the refusal is the reason
+            if ended is self._ended and isinstance(cause, KafkaException):
                 ended.why = f"{cause.args[0].str()}; {ended.why}"
             raise
         self._finish = None
@@ -299,15 +297,19 @@ class KafkaJournal:
             raise _unavailable(failed, self._plan.topic) from failed
 
     def _check_fatal(self, failed: KafkaException) -> None:
-        """Raises FencedOut, or Fatal, when this writer can never write again."""
+        """Raises FencedOut, or JournalUnavailable for good, when this writer can never write again.
+
+        A client that ends by itself, as after a coordinator that died in the middle of a transaction, fences nobody:
+        whoever still has the lease opens another writer under the next epoch.
+        """
         error: KafkaError = failed.args[0]
         if error.code() in _FENCED:
             self._ended = fenced_out(self._plan.topic, error.str())
         elif error.fatal():
-            self._ended = Fatal(
+            self._ended = JournalUnavailable(
                 f"The writer of the journal {self._plan.topic} cannot go on",
                 why=error.str(),
-                todo="Start the agent again.",
+                todo="Another one is opened as long as this agent leads.",
             )
         if self._ended is not None:
             raise self._ended from failed

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from agent.act.journal import Journal
 from agent.act.leadership import Leadership, LeadershipPlan, read_journal
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.clock import system_clock
 from agent.cluster.driver import ClusterDriver
-from agent.errors import BadInput, ConfigError, Fatal, FencedOut
+from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable
 from agent.journal.leader import LEADER, leader_in
 from agent.observe import Recall, observe
 from agent.observe.scope import Scope
@@ -152,6 +153,46 @@ def test_a_leader_that_was_fenced_ends_and_one_that_only_lost_its_lease_leads_ag
         with pytest.raises(FencedOut, match="epoch 3 has begun"):
             one.journal()
         assert not one.may_act()
+    finally:
+        one.close()
+
+
+class _EndedClient:
+    """A producer that a fatal error has ended, as the client itself has after some deaths of a coordinator."""
+
+    def __init__(self, producer: object) -> None:
+        self._producer = producer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+    def begin_transaction(self) -> None:
+        raise KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE, "an invalid state", fatal=True))
+
+
+@pytest.mark.integration
+def test_a_leader_whose_client_ends_by_itself_goes_on_with_another_under_the_next_epoch(
+    servers: str, prefix: str
+) -> None:
+    ended: list[Fatal] = []
+    one = Leadership(leadership_plan(servers, prefix, "one"), on_fatal=ended.append)
+    one.start()
+    one.begin(CLUSTER)
+    try:
+        first = journal_of(one)
+        first.append(said("plan/1", n=1))
+        first._producer = _EndedClient(first._producer)  # type: ignore[attr-defined]
+        with pytest.raises(JournalUnavailable, match="cannot go on"):
+            first.append(said("plan/2", n=2))
+        assert not one.may_act(), "nothing is done without a journal"
+        wait_for(lambda: one.journal() not in {None, first}, "it leads again, under a new epoch")
+        again = journal_of(one)
+        again.append(said("plan/3", n=3))
+        assert (again.epoch, ended) == (2, [])
+        assert {"plan/1", "plan/3"} <= set(again.view())
+        assert "plan/2" not in again.view()
+        with pytest.raises(JournalUnavailable):
+            first.append(said("plan/4", n=4))
     finally:
         one.close()
 

@@ -21,12 +21,25 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.act.kafka_journal import KafkaJournal
+from agent.act.leadership import Leadership
 from agent.cluster import EmbeddedCluster
 from agent.errors import Fatal, JournalUnavailable
 from agent.journal.entry import Write
 from agent.journal.leader import LEADER
 from tests.act.agents import StandingAgent, the_leader
-from tests.act.journals import make_topics, new_prefix, opened, order, place, plan, records, said, told
+from tests.act.journals import (
+    CLUSTER,
+    leadership_plan,
+    make_topics,
+    new_prefix,
+    opened,
+    order,
+    place,
+    plan,
+    records,
+    said,
+    told,
+)
 from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
@@ -177,54 +190,62 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
 ) -> None:
     done: list[int] = []
     ended: list[Fatal] = []
-    doubts = 0
-    with opened(plan(servers, prefix, deadline_ms=5_000)) as journal:
-        stop = threading.Event()
+    doubts, stop = 0, threading.Event()
+    leadership = Leadership(leadership_plan(servers, prefix), on_fatal=ended.append)
 
-        def write() -> None:
-            nonlocal doubts
-            number = 0
-            while not stop.is_set():
+    def write() -> None:
+        """Number after number, by whatever journal this agent leads with at the time."""
+        nonlocal doubts
+        number = 1
+        while not stop.wait(0.01):
+            try:
+                journal = leadership.journal()
+                if journal is None:
+                    continue
+                if f"plan/{number}" not in journal.view():
+                    journal.append(said(f"plan/{number}", n=number))
+                done.append(number)
                 number += 1
-                while not stop.is_set():
-                    try:
-                        if f"plan/{number}" not in journal.view():
-                            journal.append(said(f"plan/{number}", n=number))
-                        done.append(number)
-                        break
-                    except JournalUnavailable:
-                        doubts += 1
-                    except Fatal as error:
-                        ended.append(error)
-                        return
+            except JournalUnavailable:
+                doubts += 1
+            except Fatal as error:
+                ended.append(error)
+                return
 
-        writer = threading.Thread(target=write)
-        writer.start()
+    leadership.start()
+    leadership.begin(CLUSTER)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
         wait_for(lambda: len(done) > 20, "appends go on")
-        victim = _leader_of(
-            servers, f"{prefix}.journal" if broker == "the journal's" else "__transaction_state", journal
-        )
+        journal = leadership.journal()
+        assert isinstance(journal, KafkaJournal)
+        topic = f"{prefix}.journal" if broker == "the journal's" else "__transaction_state"
+        victim = _leader_of(servers, topic, journal)
         embedded_cluster.broker(victim).kill()
         killed, count = time.monotonic(), len(done)
         try:
-            wait_for(lambda: ended or len(done) > count + 20, "appends go on without it", within_s=90)
+            wait_for(lambda: ended or len(done) > count + 20, "appends go on without it", within_s=120)
             recovered_ms = round(1_000 * (time.monotonic() - killed))
         finally:
             stop.set()
             writer.join(60)
             embedded_cluster.broker(victim).start()
-        assert [str(error) for error in ended] == []
-        view = told(servers, prefix).view
-        assert dict(view) == dict(journal.view())
-        assert {key for key in view if key != LEADER} >= {f"plan/{number}" for number in done}
-        keys = [record.key for record in records(servers, prefix)]
-        assert len(keys) == len(set(keys)), "nothing was written twice"
-        tell(
-            f"broker killed during appends: {broker} leader",
-            appends=len(done),
-            doubts=doubts,
-            recovered_ms=recovered_ms,
-        )
+    finally:
+        stop.set()
+        leadership.close()
+    assert [str(error) for error in ended] == []
+    view = told(servers, prefix).view
+    assert {key for key in view if key != LEADER} >= {f"plan/{number}" for number in done}
+    keys = [record.key for record in records(servers, prefix) if record.key != LEADER]
+    assert len(keys) == len(set(keys)), "nothing was written twice"
+    tell(
+        f"broker killed during appends: {broker} leader",
+        appends=len(done),
+        doubts=doubts,
+        epochs=view[LEADER].epoch,
+        recovered_ms=recovered_ms,
+    )
 
 
 def _leader_of(servers: str, topic: str, journal: KafkaJournal) -> int:
