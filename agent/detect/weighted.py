@@ -3,8 +3,8 @@
 Asked only where every partition of the group's topics has a fresh weight. Rates that change in every look would give
 another optimum in every look, so the agent's own are laid over the optimum by partitions instead (`traffic`).
 
-Priorities: balance by partitions, as Kafka's assignors keep it; then bytes across racks, in whole bytes per second;
-then partitions across racks; then moves. Invariants: the bound is proven; where less than a byte per second can be
+Priorities: balance by partitions, as Kafka's assignors keep it; then bytes across racks; then partitions across racks;
+then moves. Invariants: the bound is proven, to the unit of `integer_weights`; where less than a byte per second can be
 gained the optimum is the present assignment itself; an assignment that crosses nothing is optimal for any weights, so
 nothing is solved twice.
 """
@@ -29,7 +29,9 @@ from assignors.problem import ConsumerResult, Task, TaskId, TaskResult, TopicPar
 
 LEAST_GAIN = 1.0
 """Bytes per second; weights are no more exact than that."""
-_MOST_WEIGHT, _MOST_TOTAL = 2**49, 2**59
+_MOST_WEIGHT, _MOST_TOTAL = 2**40, 2**59
+"""Small enough for one level of costs in a group of a few hundred partitions, and a trillion steps of precision."""
+_LEAST_UNIT = 0.001
 _NO_READS: Mapping[TopicPartition, float] = {}
 
 
@@ -70,17 +72,21 @@ def with_weights(
     if any(partition not in rates for _, partitions in reads for partition in partitions):
         return assessment
     now = weigh(reads, ground.masks, rates)
-    kafka = _best(Measure.KAFKA, assessment, group, rates, ground, settings)
-    read = kafka
-    if not measures_agree(ground.masks):
-        read = _best(Measure.READ_LOCAL, assessment, group, rates, ground, settings)
-    tallies = tally_reads(kafka.reads, ground.masks)[0], tally_reads(read.reads, ground.masks)[1]
-    best_read = weigh(read.reads, ground.masks, rates)[1]
+    kafka = _best(Measure.KAFKA, assessment, group, rates, ground, settings, _present(reads, now[0]))
+    if measures_agree(ground.masks):
+        read, best_read = kafka, weigh(kafka.reads, ground.masks, rates)[1] if kafka.result is not None else now[1]
+    else:
+        read = _best(Measure.READ_LOCAL, assessment, group, rates, ground, settings, _present(reads, now[1]))
+        best_read = read.bytes
+    shares, crossing = assessment.current, assessment.crossing
+    if kafka.result is not None or read.result is not None:
+        tallies = tally_reads(kafka.reads, ground.masks)[0], tally_reads(read.reads, ground.masks)[1]
+        shares, crossing = localities(*tallies), tallies[0].crossing
     return replace(
         assessment,
         current=assessment.current + byte_localities(*now),
-        optimal=localities(*tallies) + byte_localities(kafka.bytes, best_read),
-        optimal_crossing=tallies[0].crossing,
+        optimal=shares + byte_localities(kafka.bytes, best_read),
+        optimal_crossing=crossing,
         moved=kafka.result.moved if kafka.result is not None else 0,
         result=kafka.result,
         weighing=Weighing(
@@ -88,10 +94,14 @@ def with_weights(
             crossing=_crossing(now[0]),
             optimal_crossing=_crossing(kafka.bytes),
             lower_bound=kafka.bound,
-            gained=gained(now[0], kafka.bytes),
+            gained=gained(now[0], kafka.bytes) if kafka.result is not None else 0.0,
             rates=rates,
         ),
     )
+
+
+def _present(reads: Reads, now: Bytes) -> _Best:
+    return _Best(reads, now, _crossing(now), None)
 
 
 def gained(now: Bytes, best: Bytes) -> float:
@@ -100,10 +110,13 @@ def gained(now: Bytes, best: Bytes) -> float:
 
 
 def integer_weights(rates: Mapping[TopicPartition, float]) -> dict[TopicPartition, int]:
-    """Weights for the solvers: a byte per second weighs more than all partitions together, and each of these 1."""
+    """Weights for the solvers: one unit of rate weighs more than all partitions together, and each of these 1.
+
+    A unit is a thousandth of a byte per second, or more where the largest rate would not fit otherwise.
+    """
     count = len(rates) + 1
     most = min(_MOST_WEIGHT, _MOST_TOTAL // count)
-    unit = max(1.0, max(rates.values(), default=0.0) * count / most)
+    unit = max(_LEAST_UNIT, max(rates.values(), default=0.0) * count / most)
     return {partition: round(rate / unit) * count + 1 for partition, rate in rates.items()}
 
 
@@ -114,17 +127,15 @@ def _best(  # noqa: PLR0917 (a group, what is known of it, and the world)
     rates: Mapping[TopicPartition, float],
     ground: Ground,
     settings: GroupLimits,
+    present: _Best,
 ) -> _Best:
-    index = int(measure is Measure.READ_LOCAL)
-    reads = current_reads(group, ground)
-    now = weigh(reads, ground.masks, rates)[index]
-    present = _Best(reads, now, _crossing(now), None)
+    now = present.bytes
     unsure = measure is Measure.READ_LOCAL and ground.bits.selector_is_rack_aware is None
     if unsure or _crossing(now) < LEAST_GAIN:
         return present
     result, bound = _solved(measure, assessment, group, rates, ground, settings)
     then = optimal_reads(group, ground, result)
-    best = weigh(then, ground.masks, rates)[index]
+    best = weigh(then, ground.masks, rates)[int(measure is Measure.READ_LOCAL)]
     if gained(now, best) < LEAST_GAIN:
         return present
     return _Best(then, best, _crossing(best) if bound is None else min(bound, _crossing(best)), result)
