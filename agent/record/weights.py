@@ -28,7 +28,8 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_KEYS = 200_000
 MOST_PARTITIONS = 64
 _CHECK_S = 30.0
-_POLL_S = 0.5
+_POLL_S = 0.2
+_CLOSE_S = 0.4
 _BATCH = 100
 _CALL_S = 10.0
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
@@ -127,10 +128,10 @@ class WeightsReader:
         return replace(observation, weights=told, gaps=gaps)
 
     def close(self) -> None:
-        """End the thread, within seconds."""
+        """End the thread; one that waits for a broker which does not answer ends with the process."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(_POLL_S * 4)
+            self._thread.join(_CLOSE_S)
 
     def _start(self) -> None:
         if self._thread is None:

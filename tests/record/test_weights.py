@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 
 import pytest
 
 import agent.record.weights as reading
-from agent.record.weights import KeptWeights, read_record
+from agent.record.weights import KeptWeights, WeightsReader, read_record
+from agent.start import weights_beside
 from agent.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights, to_records
 from agent.weights.kept import GroupRates, ReadRates, Told, TopicRates
+from config.load import load_settings
+from tests.builders import an_observation
 
 TOPIC = "rackwise.weights"
+SEEN = an_observation().at(0)
 RESTORE = RestoreWeight(0, 1.0, 2.0, 3.0, 4, None)
 
 
@@ -76,6 +82,32 @@ def test_a_foreign_record_is_counted_with_a_sentence_and_harms_no_other(key: byt
     put(kept, of_topic("t"))
     kept.put(key, None)
     assert kept.told("C1").unreadable == 0
+
+
+def test_a_look_waits_for_a_silent_broker_once_and_not_for_long() -> None:
+    with closing(WeightsReader({"bootstrap.servers": "127.0.0.1:1"}, TOPIC, prefix="rackwise")) as reader:
+        began = time.monotonic()
+        first = reader.beside(lambda: SEEN)
+        between = time.monotonic()
+        again = reader.beside(lambda: SEEN)
+        ended = time.monotonic()
+    assert between - began < reading.FIRST_WAIT_MS / 1_000 + 1
+    assert ended - between < 0.5
+    assert time.monotonic() - ended < 1
+    for seen in (first, again):
+        assert seen.weights is not None
+        assert seen.weights.missing is not None
+        assert seen.weights.missing.startswith(TOPIC)
+        assert seen.weights.topics == ()
+
+
+def test_weights_that_are_not_asked_for_are_not_looked_for() -> None:
+    settings = load_settings(
+        files=(), assignments=["weights.enabled=false", "kafka.bootstrap.servers=127.0.0.1:1"], environ={}
+    ).settings
+    with weights_beside(settings) as beside:
+        assert beside(lambda: SEEN) is SEEN
+    assert SEEN.weights is None
 
 
 def test_no_more_is_kept_than_the_bound_allows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,52 @@
+"""Least gains of triggers by weights are asked of bytes, all others of partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from agent.guard.verdict import Fine, Hold, HoldReason
+from agent.guard.worth import WORTH_CHECKS
+from agent.limits import Limits
+from agent.propose.proposal import Proposal, ProposalReason
+from tests.propose.test_basis import HEAVY, only, proposals, swapped
+from tests.weights.told import told
+
+RECORDS = SimpleNamespace(view={}, moved={})
+
+
+def judged(proposal: Proposal, limits: Limits) -> Fine | Hold | None:
+    """What the check of the least gain says."""
+    ground = SimpleNamespace(limits=limits, records=RECORDS, now_ms=proposal.created_ms)
+    (check,) = [check for check in WORTH_CHECKS if check.__name__ == "_gain"]
+    return check(proposal, ground)
+
+
+@pytest.fixture
+def weighed() -> Proposal:
+    return only(proposals(swapped(told({"t": HEAVY}))), ProposalReason.REBALANCE_IMPROVES)
+
+
+def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
+    found = judged(weighed, Limits(min_gain_share=0.5, min_gain_partitions=100))
+    assert isinstance(found, Fine)
+    assert found.sentence == "it brings 1,820 of 1,820 bytes/s home, at least 910 are asked for"
+
+
+def test_too_few_bytes_are_held(weighed: Proposal) -> None:
+    before, after = weighed.predicted.before, weighed.predicted.after
+    little = replace(weighed, predicted=replace(weighed.predicted, after=before))
+    found = judged(little, Limits(min_gain_share=0.5))
+    assert isinstance(found, Hold)
+    assert found.reason is HoldReason.TOO_LITTLE_GAIN
+    assert "brings 0 of 1,820 bytes/s home" in found.sentence
+    assert after != before
+
+
+def test_without_weights_partitions_are_asked_for() -> None:
+    counted = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
+    found = judged(counted, Limits(min_gain_partitions=5))
+    assert isinstance(found, Hold)
+    assert "brings 4 of 4 partitions home, at least 5.0" in found.sentence
