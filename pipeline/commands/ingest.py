@@ -1,0 +1,106 @@
+"""``rackwise spark ingest``: rackwise's topics into tables, once or for as long as it runs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pipeline import options
+
+if TYPE_CHECKING:
+    from pipeline.options import Job
+
+
+def command(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(ingest)
+
+
+def ingest(
+    once: Annotated[bool, typer.Option("--once", help="Read what is there now, and end.")] = False,
+    bronze_only: Annotated[bool, typer.Option("--bronze-only", help="Leave silver and gold to refresh.")] = False,
+    accept_data_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-data-loss",
+            help="Go on over records that were deleted before they were read; the hole is written to quarantine.",
+        ),
+    ] = False,
+    master: options.Master = None,
+    conf: options.Conf = None,
+    tables: options.Root = None,
+    format: options.TableFormat = None,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+) -> None:
+    """Read telemetry, proposals and the journal into tables, each record exactly once, and keep silver and gold up.
+
+    Exit codes: 0 ended as told, 1 records were lost or Spark failed, 2 settings or tables that do not fit, 5 no broker
+    answers.
+    """
+    loaded = options.settings(
+        master=master, conf=conf, tables=tables, format=format,
+        config=config, properties=properties, assign=assign, bootstrap=bootstrap,
+    )  # fmt: skip
+    stop = Event()
+    with options.job("ingest", loaded) as job, _told_to_stop(stop):
+        records = _run(job, once=once, bronze_only=bronze_only, accept_data_loss=accept_data_loss, stop=stop)
+    options.say(f"{records} records in all")
+
+
+def _run(job: Job, *, once: bool, bronze_only: bool, accept_data_loss: bool, stop: Event) -> int:
+    from pipeline.jobs.refresh import refresh_settings
+    from pipeline.kafka import Brokers, source_options
+    from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
+    from pipeline.stream.live import Live
+    from pipeline.stream.topic import Reading
+
+    settings, spark = job.settings, job.settings.spark
+    following = Following()
+    if not bronze_only:
+        following = Live(job.tables, refresh_settings(settings), options.say).following()
+    names = Names(
+        telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic
+    )
+    reading = Reading(
+        options=source_options(settings.kafka),
+        max_records=spark.max_records,
+        interval_ms=spark.interval_ms,
+        late_after_ms=spark.late_after_ms,
+        accept_data_loss=accept_data_loss,
+    )
+    made = streams(
+        plans(names, following),
+        reading,
+        tables=job.tables,
+        brokers=Brokers(settings.kafka),
+        checkpoints=(spark.checkpoints or f"{job.tables.root}/_checkpoints").rstrip("/"),
+        say=options.say,
+    )
+    runner = Ingest(made, expected_cluster=settings.cluster.id, patience_ms=spark.patience_ms, say=options.say)
+    return runner.run_once(stop) if once else runner.run(stop)
+
+
+@contextmanager
+def _told_to_stop(stop: Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the run after the batch at hand; the second one at once."""
+
+    def on_signal(number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        options.say(f"{signal.Signals(number).name}: ending after the batch at hand")
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,86 @@
+"""What can go wrong in the pipeline beyond what the agent knows, and what an error of Spark means to a person.
+
+::
+
+    RackwiseError
+    └── Fatal
+        └── DataLost     exit 1   records were deleted before they were read
+"""
+
+from __future__ import annotations
+
+import re
+
+from agent.errors import (
+    AuthenticationFailed,
+    ClusterUnreachable,
+    ConfigError,
+    Fatal,
+    RackwiseError,
+    TlsFailed,
+)
+
+_CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): ([^\n]{1,300})")
+_MOST = 20_000
+_TODO = {
+    ClusterUnreachable: "Check bootstrap.servers and that the brokers run; what was read so far is kept.",
+    AuthenticationFailed: "Check kafka.sasl.* and the user's rights: Describe and Read on the topics.",
+    TlsFailed: "Check kafka.ssl.*.",
+    ConfigError: "Start the agent first, or check topics.prefix and the topics' names.",
+}
+
+
+class DataLost(Fatal):
+    """Records were deleted before they were read; going on would hide the hole."""
+
+
+def data_lost(topic: str, why: str) -> DataLost:
+    """The error for records that are gone."""
+    return DataLost(
+        f"Records of {topic} were deleted before they were read",
+        why=why,
+        todo="Keep the topic longer (topics.*.retention) or ingest more often. To go on, say --accept-data-loss: "
+        "the hole is then written down in bronze.quarantine.",
+    )
+
+
+def of_spark(topic: str, message: str) -> RackwiseError:
+    """What the end of a query means. Only the text is looked at: Spark gives no more."""
+    text = message[:_MOST]
+    if re.search(r"failOnDataLoss|DATA_LOSS|OffsetOutOfRange", text):
+        return data_lost(topic, _first_cause(text))
+    for words, kind, what in _MEANINGS:
+        if re.search(words, text):
+            return kind(what.format(topic=topic), why=_first_cause(text), todo=_TODO[kind])
+    return RackwiseError(f"Reading {topic} failed", why=_first_cause(text), todo="What was read so far is kept.")
+
+
+_SILENCE = "|".join(  # noqa: FLY002 a column of expressions is easier to read and to extend
+    (
+        r"kafka\.common\.errors\.(Timeout|Disconnect|Network)",
+        r"TimeoutException",
+        r"No resolvable bootstrap",
+        r"Failed to (create new|construct) Kafka",
+        r"node assignment",
+        r"Connection refused",
+        r"LeaderNotAvailable",
+        r"NotLeaderOrFollower",
+        r"Cannot fetch (record|offset)s? for",
+    )
+)
+_MEANINGS: tuple[tuple[str, type[RackwiseError], str], ...] = (
+    (r"SaslAuthenticationException", AuthenticationFailed, "The brokers refused the login"),
+    (r"AuthorizationException", AuthenticationFailed, "The brokers do not let this user read {topic}"),
+    (r"SslAuthenticationException|SSLHandshakeException", TlsFailed, "The TLS handshake failed"),
+    (r"UnknownTopicOrPartition|UnknownTopicId", ConfigError, "There is no topic {topic} any more"),
+    (_SILENCE, ClusterUnreachable, "The brokers do not answer any more, so {topic} cannot be read"),
+)
+
+
+def _first_cause(text: str) -> str:
+    """The innermost cause that the text names, in one line."""
+    causes = _CAUSE.findall(text)
+    if causes:
+        name, told = causes[-1]
+        return f"{name.rpartition('.')[2]}: {told.strip()}"
+    return next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")[:300]

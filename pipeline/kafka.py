@@ -1,0 +1,222 @@
+"""rackwise's connection settings for Spark's Kafka source, and what the brokers say of a topic before it is read.
+
+Spark's connector is Java's client: the dotted names become its properties, logins become JAAS, PEM files are read here
+and handed over as text, so that executors elsewhere need no files. Invariant: secrets are options of a source, never
+settings of the session, which show in process lists.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+    AdminClient,
+    OffsetSpec,
+)
+
+from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed, WrongCluster
+from config.kafka_client import KafkaClientConfig
+
+TIMEOUT_S = 15.0
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call] # a constant of the library
+_SAME = (
+    "bootstrap.servers",
+    "client.id",
+    "client.rack",
+    "security.protocol",
+    "sasl.mechanism",
+    "ssl.key.password",
+    "client.dns.lookup",
+    "request.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "connections.max.idle.ms",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "retry.backoff.ms",
+    "send.buffer.bytes",
+    "receive.buffer.bytes",
+)
+"""Names that are the same in Java's client."""
+_PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
+
+
+class Topic(NamedTuple):
+    """A topic as the brokers describe it."""
+
+    name: str
+    cluster: str
+    """Id of the cluster."""
+    id: str
+    """Another one is another topic of the same name."""
+    partitions: tuple[int, ...]
+
+
+def java_properties(kafka: KafkaClientConfig) -> dict[str, str]:
+    """The connection in the names of Java's client. Holds secrets in clear text. Raises ConfigError."""
+    told = {name: str(value) for name, value in kafka.confluent().items()}
+    named = {name: told[name_there] for name in _SAME if (name_there := _THERE.get(name, name)) in told}
+    if "ssl.crl.location" in told:
+        raise ConfigError(
+            "kafka.ssl.crl.location cannot be used here",
+            why="Spark's connector is Java's client, which takes no revocation list of its own",
+            todo="Leave it out for this command: --set kafka.ssl.crl.location=",
+        )
+    return {**named, **_login(told), **_trust(told), **_identity(told), **_host_check(told)}
+
+
+_THERE = {
+    "sasl.mechanism": "sasl.mechanisms",
+    "request.timeout.ms": "socket.timeout.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+}
+"""What confluent-kafka calls them."""
+
+
+def _login(told: Mapping[str, str]) -> dict[str, str]:
+    if "sasl.username" not in told:
+        return {}
+    module = _SCRAM_LOGIN if told.get("sasl.mechanisms", "").startswith("SCRAM") else _PLAIN_LOGIN
+    user, password = _quoted(told["sasl.username"]), _quoted(told.get("sasl.password", ""))
+    return {"sasl.jaas.config": f"{module} required username={user} password={password};"}
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _trust(told: Mapping[str, str]) -> dict[str, str]:
+    text = told.get("ssl.ca.pem") or _text_of(told.get("ssl.ca.location"), "ssl.ca.location")
+    if not text:
+        return {}
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "\n".join(_CERTIFICATE.findall(text)) or text}
+
+
+def _identity(told: Mapping[str, str]) -> dict[str, str]:
+    chain = told.get("ssl.certificate.pem") or _text_of(
+        told.get("ssl.certificate.location"), "ssl.certificate.location"
+    )
+    key = told.get("ssl.key.pem") or _text_of(told.get("ssl.key.location"), "ssl.key.location")
+    if not chain or not key:
+        return {}
+    keys = _KEY.findall(key)
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "\n".join(_CERTIFICATE.findall(chain)) or chain,
+        "ssl.keystore.key": keys[0] if keys else key,
+    }
+
+
+def _host_check(told: Mapping[str, str]) -> dict[str, str]:
+    name = "ssl.endpoint.identification.algorithm"
+    return {name: "" if told[name] == "none" else told[name]} if name in told else {}
+
+
+def _text_of(location: str | None, setting: str) -> str:
+    if not location:
+        return ""
+    try:
+        return Path(location).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"kafka.{setting} cannot be read", why=str(error)) from error
+
+
+def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
+    """Options of a Kafka source or sink of Spark."""
+    named = java_properties(kafka)
+    # A broker that does not answer is told after seconds, not minutes: the runner tries again by itself.
+    named.setdefault("request.timeout.ms", "15000")
+    named["default.api.timeout.ms"] = str(2 * int(named["request.timeout.ms"]))
+    return {f"kafka.{name}": value for name, value in named.items()}
+
+
+class Brokers:
+    """Asks the brokers about topics. One thread at a time."""
+
+    def __init__(self, kafka: KafkaClientConfig, timeout_s: float = TIMEOUT_S) -> None:
+        if "bootstrap.servers" not in kafka.root:
+            raise ConfigError(
+                "No brokers are named", why="kafka.bootstrap.servers is not set", todo="Say --bootstrap-servers."
+            )
+        self._timeout_s = timeout_s
+        self._servers = str(kafka.root["bootstrap.servers"])
+        self._problems: list[KafkaError] = []
+        self._lock = threading.Lock()
+        config: dict[str, str | int | float | bool] = {**kafka.confluent(), "error_cb": self._noted, "log_level": 0}  # type: ignore[dict-item]
+        self._admin = AdminClient(config)
+
+    def topic(self, name: str, expected_cluster: str | None = None) -> Topic | None:
+        """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
+        try:
+            cluster = self._admin.list_topics(name, timeout=self._timeout_s).cluster_id or ""
+            if expected_cluster is not None and cluster != expected_cluster:
+                raise WrongCluster(
+                    f"The brokers belong to cluster {cluster}",
+                    why=f"cluster {expected_cluster} is expected",
+                    todo="Check bootstrap.servers, or cluster.id.",
+                )
+            asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
+            told = asked[name].result(self._timeout_s + 1)
+        except KafkaException as failed:
+            if failed.args[0].code() in _MISSING:
+                return None
+            raise self._refusal(failed.args[0]) from None
+        return Topic(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
+
+    def first_offsets(self, topic: Topic) -> dict[int, int]:
+        """Partition -> offset of the oldest record that is still there. Raises as `topic` does."""
+        wanted = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
+        try:
+            asked = self._admin.list_offsets(wanted, request_timeout=self._timeout_s)
+            return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
+        except KafkaException as failed:
+            raise self._refusal(failed.args[0]) from None
+
+    def _noted(self, error: KafkaError) -> None:
+        with self._lock:
+            self._problems = [*self._problems[-7:], error]
+
+    def _refusal(self, error: KafkaError) -> RackwiseError:
+        """The error that names the cause: credentials, TLS, or silence."""
+        with self._lock:
+            seen = [*self._problems, error]
+        for one in seen:
+            if one.code() in _LOGIN_REFUSED:
+                return AuthenticationFailed(
+                    "The brokers refused the login", why=one.str(), todo="Check kafka.sasl.* and the user's rights."
+                )
+            if one.code() == KafkaError._SSL:  # noqa: SLF001 librdkafka's own public codes begin with an underscore
+                return TlsFailed("The TLS handshake failed", why=one.str(), todo="Check kafka.ssl.*.")
+        return ClusterUnreachable(
+            f"No broker answered within {self._timeout_s:g} s",
+            why=f"{self._servers}: {seen[0].str()}",
+            todo="Check bootstrap.servers and that the brokers run.",
+        )
+
+
+_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001 as above
+_LOGIN_REFUSED = (
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 as above
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
+
+
+def missing_topic(name: str) -> ConfigError:
+    """The error for a topic that is not there."""
+    return ConfigError(
+        f"There is no topic {name}",
+        why="the agent creates it in modes propose and execute, and nobody has yet",
+        todo="Start the agent first, or check topics.prefix and the topics' names.",
+    )

@@ -1,0 +1,1 @@
+"""Streaming runners: topics into bronze, and silver and gold kept up with it."""

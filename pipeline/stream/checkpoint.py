@@ -1,0 +1,132 @@
+"""What a stream has read so far: Spark's own checkpoint, and beside it whose it is.
+
+Invariants: a checkpoint belongs to one topic of one cluster and to one set of tables; with anything else it is refused,
+because its offsets would mean other records. A table that has rows of a topic is never filled from a new checkpoint:
+every record would be there twice.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from agent.errors import BadInput, RackwiseError, WrongCluster
+from pipeline.files import Files
+
+_MARK = "rackwise.json"
+_LOG_VERSION = "v1"
+
+
+class Identity(NamedTuple):
+    """Whose a checkpoint is."""
+
+    query: str
+    topic: str
+    topic_id: str
+    cluster: str
+    tables: str
+    """Root of the tables, with its file system."""
+    format: str
+
+
+class Span(NamedTuple):
+    """What one batch reads."""
+
+    start: dict[int, int]
+    """Partition -> first offset; a partition that is new is missing."""
+    end: dict[int, int]
+    """Partition -> offset after the last."""
+    watermark_ms: int | None
+    """Everything before has been seen, as far as event times tell; None while nothing was."""
+    time_ms: int
+    """When the batch was decided; the same when it is tried again."""
+
+
+class Checkpoint:
+    """The checkpoint of one stream, in the folder ``path``."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self.path = path
+
+    def claim(self, identity: Identity, has_rows: Callable[[], bool]) -> str:
+        """The name under which this stream appends to tables, the same for as long as the checkpoint lives.
+
+        Raises BadInput and WrongCluster for a checkpoint of something else, BadInput when there is none but the table
+        has rows of the topic.
+        """
+        mark = f"{self.path}/{_MARK}"
+        text = self._files.read(mark)
+        if text is not None:
+            return self._claimed(identity, text)
+        if self._files.names(f"{self.path}/offsets"):
+            raise BadInput(
+                f"{self.path} is the checkpoint of another query", why=f"it has no {_MARK}", todo="Name another folder."
+            )
+        if has_rows():
+            raise BadInput(
+                f"The tables have rows of {identity.topic}, but there is no checkpoint at {self.path}",
+                why="without it nobody knows which records they have, so every record could come twice",
+                todo="Restore the checkpoint (spark.checkpoints), or begin anew with another root (--tables).",
+            )
+        writer = f"{identity.query}-{uuid.uuid4().hex[:12]}"
+        self._files.write(mark, json.dumps({"writer": writer, **identity._asdict()}))
+        return writer
+
+    def span(self, number: int) -> Span:
+        """What that batch reads, as Spark wrote it down before it began."""
+        metadata, end = self._decided(number)
+        start = self._decided(number - 1)[1] if number > 0 else {}
+        watermark = int(metadata["batchWatermarkMs"])
+        return Span(start, end, watermark or None, int(metadata["batchTimestampMs"]))
+
+    def position(self) -> dict[int, int]:
+        """Partition -> offset of the next record, after the last batch that was finished; empty for none."""
+        done = [int(name) for name in self._files.names(f"{self.path}/commits") if name.isdecimal()]
+        return self._decided(max(done))[1] if done else {}
+
+    def _claimed(self, wanted: Identity, text: str) -> str:
+        try:
+            mark = json.loads(text)
+            found = Identity(*(str(mark[name]) for name in Identity._fields))
+            writer = str(mark["writer"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadInput(
+                f"{self.path}/{_MARK} cannot be read", why=repr(error), todo="Name another folder."
+            ) from None
+        if found == wanted:
+            return writer
+        if found.cluster != wanted.cluster:
+            raise WrongCluster(
+                f"The brokers belong to cluster {wanted.cluster}",
+                why=f"{self.path} has read {found.topic} of cluster {found.cluster}",
+                todo="Check bootstrap.servers; for another cluster name another root (--tables) or spark.checkpoints.",
+            )
+        if found.topic == wanted.topic and found.topic_id != wanted.topic_id:
+            raise BadInput(
+                f"The topic {wanted.topic} is another one than before",
+                why="it was deleted and created again, so the offsets that were read mean other records",
+                todo="Begin anew with another root (--tables); what was read before stays where it is.",
+            )
+        odd = [name for name in Identity._fields if getattr(found, name) != getattr(wanted, name)]
+        told = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
+        raise BadInput(
+            f"{self.path} is the checkpoint of another query", why=f"it is of {told}", todo="Name another folder."
+        )
+
+    def _decided(self, number: int) -> tuple[dict[str, Any], dict[int, int]]:
+        """Metadata and ends of a batch in Spark's log of offsets."""
+        text = self._files.read(f"{self.path}/offsets/{number}") or ""
+        version, _, rest = text.partition("\n")
+        lines = rest.splitlines()
+        if version != _LOG_VERSION or len(lines) != 2:
+            raise RackwiseError(
+                f"{self.path}/offsets/{number} cannot be read",
+                why=f"its layout is {version[:20]!r}, and {_LOG_VERSION!r} is known",
+                todo="Use the Spark that rackwise names in its extra.",
+            )
+        by_topic = json.loads(lines[1])
+        ends = {int(number): int(end) for partitions in by_topic.values() for number, end in partitions.items()}
+        return json.loads(lines[0]), ends

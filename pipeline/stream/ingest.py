@@ -1,0 +1,217 @@
+"""All of rackwise's topics into bronze, once or for as long as it runs, and silver and gold kept up with it.
+
+Invariants: the telemetry topic must be there, the others may come later (nobody writes a journal before mode execute);
+brokers that fall silent are waited for, as long as patience lasts; what must not go on ends all with its sentence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from agent.errors import ClusterUnreachable, RackwiseError
+from pipeline.kafka import Brokers, Topic, missing_topic
+from pipeline.schemas import bronze
+from pipeline.stream.checkpoint import Span
+from pipeline.stream.topic import Plan, Reading, TopicStream
+from pipeline.tables import Tables
+from pipeline.transforms import parse
+
+TELEMETRY = "telemetry"
+_LOOK_AGAIN_S = 30.0
+_RETRY_S = 5.0
+_STEADY_S = 120.0
+"""A stream that has run so long has brokers that answer: its deadlines are shorter."""
+_STOP_S = 20.0
+_HEAD_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names of the topics."""
+
+    telemetry: str
+    proposals: str
+    journal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """Who is told what a batch brought, before the batch counts as done."""
+
+    telemetry: Callable[[DataFrame], None] = lambda _: None
+    acted: Callable[[DataFrame], None] = lambda _: None
+    """Of proposals and of the journal."""
+
+
+def plans(names: Names, following: Following) -> tuple[Plan, ...]:
+    """What becomes of each topic; telemetry last, so that what it refreshes knows the others' news."""
+    return (
+        Plan(
+            name="proposals",
+            topic=names.proposals,
+            table=bronze.PROPOSALS,
+            parse=lambda records, _topic, _span: parse.proposals(records),
+            follow=following.acted,
+        ),
+        Plan(
+            name="journal",
+            topic=names.journal,
+            table=bronze.JOURNAL,
+            parse=lambda records, topic, _span: parse.journal(records, topic.cluster),
+            follow=following.acted,
+        ),
+        Plan(
+            name=TELEMETRY,
+            topic=names.telemetry,
+            table=bronze.TELEMETRY,
+            parse=_telemetry,
+            event_ms=_event_time,
+            follow=following.telemetry,
+        ),
+    )
+
+
+class Ingest:
+    """Runs the streams of some plans."""
+
+    def __init__(
+        self,
+        streams: Sequence[TopicStream],
+        *,
+        expected_cluster: str | None,
+        patience_ms: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._streams = streams
+        self._expected = expected_cluster
+        self._patience_s = patience_ms / 1_000
+        self._say = say
+
+    def run_once(self, stop: Event) -> int:
+        """Read what is there now, one topic after the other; how many records that were. Raises what went wrong."""
+        for stream in self._streams:
+            if not self._is_there(stream) or stop.is_set():
+                continue
+            stream.start(once=True)
+            while stream.is_running():
+                if stop.wait(0.2):
+                    self._end(stream)
+            if stream.problem is not None and not stop.is_set():
+                raise stream.problem
+            if not stream.records:
+                self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
+        return sum(stream.records for stream in self._streams)
+
+    def run(self, stop: Event) -> int:
+        """Read until told to stop; how many records that were. Raises what must not go on."""
+        waits = {stream.plan.name: _Wait() for stream in self._streams}
+        try:
+            while not stop.is_set():
+                for stream in self._streams:
+                    self._keep_up(stream, waits[stream.plan.name])
+                stop.wait(0.5)
+        finally:
+            for stream in self._streams:
+                self._end(stream)
+        return sum(stream.records for stream in self._streams)
+
+    def _keep_up(self, stream: TopicStream, wait: _Wait) -> None:
+        """Start the stream when it does not run and its time has come; wait longer when no broker answers."""
+        now = time.monotonic()
+        if wait.is_running:
+            if stream.is_running():
+                if now - wait.started >= _STEADY_S:
+                    wait.silent_since = None
+                return
+            wait.is_running = False
+            self._bear(stream, wait, stream.problem or RackwiseError(f"Reading {stream.plan.topic} ended by itself"))
+        elif now >= wait.until:
+            try:
+                wait.is_running = self._is_there(stream)
+            except ClusterUnreachable as error:
+                if not wait.has_run:
+                    raise
+                self._bear(stream, wait, error)
+            else:
+                wait.until = now + _LOOK_AGAIN_S
+                if wait.is_running:
+                    wait.has_run = True
+                    wait.started = now
+                    stream.start(once=False)
+
+    def _bear(self, stream: TopicStream, wait: _Wait, problem: RackwiseError) -> None:
+        """Be patient with brokers that do not answer; raise everything else."""
+        now = time.monotonic()
+        if not isinstance(problem, ClusterUnreachable):
+            raise problem
+        since = wait.silent_since = wait.silent_since or now
+        if now - since >= self._patience_s:
+            raise problem
+        wait.until = now + _RETRY_S
+        left = self._patience_s - (now - since)
+        self._say(f"{stream.plan.name}: {problem.what}; tried again for {left:.0f} s more")
+
+    def _is_there(self, stream: TopicStream) -> bool:
+        if stream.check(self._expected):
+            return True
+        if stream.plan.name == TELEMETRY:
+            raise missing_topic(stream.plan.topic)
+        self._say(f"{stream.plan.name}: there is no topic {stream.plan.topic} yet")
+        return False
+
+    def _end(self, stream: TopicStream) -> None:
+        """Let a batch come to its end, not for long; then stop."""
+        until = time.monotonic() + _STOP_S
+        while stream.is_in_batch and time.monotonic() < until:
+            time.sleep(0.1)
+        stream.stop()
+
+
+@dataclass(slots=True)
+class _Wait:
+    """How one stream is doing."""
+
+    is_running: bool = False
+    has_run: bool = False
+    started: float = 0.0
+    """By the monotonic clock."""
+    until: float = 0.0
+    """When it is looked for again, by the monotonic clock."""
+    silent_since: float | None = None
+
+
+def streams(
+    made: Sequence[Plan],
+    reading: Reading,
+    *,
+    tables: Tables,
+    brokers: Brokers,
+    checkpoints: str,
+    say: Callable[[str], None],
+) -> tuple[TopicStream, ...]:
+    """A stream for each plan, each with a checkpoint of its own below that folder."""
+    return tuple(
+        TopicStream(
+            plan, reading, tables=tables, brokers=brokers, checkpoint=f"{checkpoints}/ingest-{plan.name}", say=say
+        )
+        for plan in made
+    )
+
+
+def _telemetry(records: DataFrame, _topic: Topic, span: Span) -> DataFrame:
+    return parse.with_late(parse.telemetry(records), span.watermark_ms)
+
+
+def _event_time(records: DataFrame) -> DataFrame:
+    """When the look began, as far as that is told and not after now: one clock that runs ahead must not close hours."""
+    # The agent writes it before data; only the head is looked at, because the whole is parsed once, elsewhere.
+    head = F.substring(F.col("value").cast("string"), 1, _HEAD_CHARS)
+    taken_ms = F.regexp_extract(head, r'"taken_ms":\s*(\d{1,18})[,}\s]', 1).try_cast("bigint")
+    told = F.timestamp_millis(F.greatest(taken_ms, F.lit(0)))
+    return records.withColumn("event_time", F.least(told, F.current_timestamp()))

@@ -1,0 +1,51 @@
+"""Keeps silver and gold up with bronze: after each batch, what it touched is worked out again.
+
+A batch counts as done only when its looks are in silver and gold, so whatever dies in between comes again, and looks
+that are worked out twice give the same rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+
+from pipeline.jobs.refresh import LookKey, RefreshSettings, refresh
+from pipeline.stream.ingest import Following
+from pipeline.tables import Tables
+
+
+class Live:
+    """Follows the streams; one refresh at a time."""
+
+    def __init__(self, tables: Tables, settings: RefreshSettings, say: Callable[[str], None]) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._say = say
+        self._lock = threading.Lock()
+        # What was touched before a restart is not known, so outcomes are looked at once in any case.
+        self._acted = True
+        self._told: set[str] = set()
+
+    def following(self) -> Following:
+        """Who is to be told what."""
+        return Following(telemetry=self._on_telemetry, acted=self._on_acted)
+
+    def _on_acted(self, _rows: DataFrame) -> None:
+        self._acted = True
+
+    def _on_telemetry(self, rows: DataFrame) -> None:
+        looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
+        with self._lock:
+            acted, self._acted = self._acted, False
+            try:
+                done = refresh(self._tables, looks, settings=self._settings, acted=acted)
+            except BaseException:
+                self._acted = self._acted or acted
+                raise
+        self._say(f"gold: {done.looks} looks and {done.hours} hours worked out in {done.seconds:.1f} s")
+        for message in done.messages:
+            if message not in self._told:
+                self._told.add(message)
+                self._say(f"gold: {message}")

@@ -1,0 +1,267 @@
+"""One topic into its bronze table, batch by batch, each record exactly once.
+
+A batch is: records from Kafka, parsed once and held; those that can be read to the topic's table, the others to
+quarantine; then whoever follows is told what was touched; then Spark commits the batch. Whatever dies in between, the
+same batch comes again with the same number and the same offsets, and tables leave out a number that they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from agent.errors import RackwiseError
+from pipeline.errors import data_lost, of_spark
+from pipeline.files import Files
+from pipeline.kafka import Brokers, Topic
+from pipeline.schemas.bronze import QUARANTINE
+from pipeline.schemas.table import Table
+from pipeline.stream.checkpoint import Checkpoint, Identity, Span
+from pipeline.tables import Batch, Tables
+from pipeline.transforms.parse import accepted, quarantined
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_ROWS_OF_A_FILE = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How topics are read."""
+
+    options: Mapping[str, str]
+    """Of Spark's Kafka source: the connection."""
+    max_records: int
+    """Most records of a batch."""
+    interval_ms: int
+    """Least time between the beginnings of two batches."""
+    late_after_ms: int
+    """How long an hour stays open after its end."""
+    accept_data_loss: bool = False
+    """Whether to go on over records that are gone, and write the hole down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What becomes of a topic."""
+
+    name: str
+    topic: str
+    table: Table
+    parse: Callable[[DataFrame, Topic, Span], DataFrame]
+    """Rows of the table, the raw record and the reason, of records."""
+    event_ms: Callable[[DataFrame], DataFrame] | None = None
+    """Adds ``event_time``, which moves the watermark; None where nothing can be late."""
+    follow: Callable[[DataFrame], None] = lambda _: None
+    """Is given the accepted rows of each batch, before the batch counts as done."""
+
+
+class Hole(NamedTuple):
+    """Offsets that were deleted before they were read."""
+
+    partition: int
+    first: int
+    end: int
+    """The offset after the last."""
+
+
+class TopicStream:
+    """One topic's query. Make it, `check` it, `start` it; once it is over, `problem` says why."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        reading: Reading,
+        *,
+        tables: Tables,
+        brokers: Brokers,
+        checkpoint: str,
+        say: Callable[[str], None],
+    ) -> None:
+        self.plan = plan
+        self._reading = reading
+        self._tables = tables
+        self._brokers = brokers
+        self._files = Files(tables.spark)
+        self._checkpoint = Checkpoint(self._files, checkpoint)
+        self._say = say
+        self._topic: Topic | None = None
+        self._writer = ""
+        self._query: StreamingQuery | None = None
+        self._failure: RackwiseError | None = None
+        self.records = 0
+        """Records since the start, quarantined ones included."""
+
+    def check(self, expected_cluster: str | None = None) -> bool:
+        """Whether the topic is there, and fits the checkpoint and the tables.
+
+        Raises what `Brokers.topic` raises, BadInput and WrongCluster for a checkpoint or tables of something else, and
+        DataLost when records are gone.
+        """
+        topic = self._brokers.topic(self.plan.topic, expected_cluster)
+        if topic is None:
+            return False
+        tables = self._tables
+        identity = Identity(
+            self.plan.name, topic.name, topic.id, topic.cluster, self._files.absolute(tables.root), tables.format
+        )
+        tables.exists(QUARANTINE)  # refuses one that a newer rackwise made
+        self._writer = self._checkpoint.claim(identity, self._has_rows)
+        self._topic = topic
+        position = self._checkpoint.position()
+        if position and not self._reading.accept_data_loss:
+            gone = _holes(position, self._brokers.first_offsets(topic))
+            if gone:
+                raise data_lost(topic.name, "; ".join(map(_told, gone)))
+        return True
+
+    def start(self, *, once: bool) -> None:
+        """Begin to read; with ``once`` only what is there now."""
+        reading = self._reading
+        source = (
+            self._tables.spark.readStream.format("kafka")
+            .options(**reading.options)
+            .option("subscribe", self.plan.topic)
+            .option("startingOffsets", "earliest")
+            .option("includeHeaders", "true")
+            .option("kafka.isolation.level", "read_committed")
+            .option("failOnDataLoss", str(not reading.accept_data_loss).lower())
+            .option("maxOffsetsPerTrigger", reading.max_records)
+            .option("groupIdPrefix", f"rackwise-ingest-{self.plan.name}")
+        )
+        records = source.load()
+        if self.plan.event_ms is not None:
+            delay = f"{reading.late_after_ms} milliseconds"
+            records = self.plan.event_ms(records).withWatermark("event_time", delay)
+        writer = (
+            records.writeStream.queryName(self.plan.name)
+            .option("checkpointLocation", self._checkpoint.path)
+            .foreachBatch(self._batch)
+        )
+        trigger = {"availableNow": True} if once else {"processingTime": f"{reading.interval_ms} milliseconds"}
+        self._failure = None
+        self._query = writer.trigger(**trigger).start()
+
+    def is_running(self) -> bool:
+        """Whether it goes on."""
+        if self._query is None or self._query.isActive:
+            return self._query is not None
+        error = self._query.exception()
+        if error is not None:
+            self._failure = self._failure or of_spark(self.plan.topic, str(error))
+        return False
+
+    @property
+    def problem(self) -> RackwiseError | None:
+        """Why it ended; None when it did as it was told."""
+        return self._failure
+
+    def stop(self) -> None:
+        """End it now; a batch that is not done will come again."""
+        if self._query is not None and self._query.isActive:
+            self._query.stop()
+
+    @property
+    def is_in_batch(self) -> bool:
+        """Whether it is in the middle of a batch."""
+        return self._query is not None and self._query.isActive and bool(self._query.status["isTriggerActive"])
+
+    def _batch(self, records: DataFrame, number: int) -> None:
+        try:
+            self._take(records, number)
+        except RackwiseError as error:
+            self._failure = error  # Spark gives only its text on
+            raise
+
+    def _take(self, records: DataFrame, number: int) -> None:
+        topic = self._topic
+        if topic is None:
+            raise RackwiseError("A stream was started before it was checked")
+        span = self._checkpoint.span(number)
+        parsed = self.plan.parse(records, topic, span).persist()
+        try:
+            counts = _counts(parsed)
+            good = sum(one.good for one in counts.values())
+            bad = sum(one.bad for one in counts.values())
+            batch = Batch(self._writer, number)
+            if good:
+                # Parsed and held already: a small batch in one file is worth more than two cores that write.
+                rows = accepted(parsed, self.plan.table).coalesce(1 + good // _ROWS_OF_A_FILE)
+                self._tables.append(self.plan.table, rows, batch)
+            rest = self._quarantine(parsed, bad, self._holes(topic, span, counts), span)
+            if rest is not None:
+                self._tables.append(QUARANTINE, rest, batch)
+            if good:
+                self.plan.follow(accepted(parsed, self.plan.table))
+        finally:
+            parsed.unpersist()
+        self.records += good + bad
+        told = f", {bad} of them to quarantine" if bad else ""
+        self._say(f"{self.plan.name}: batch {number}, {good + bad} records{told}, {self.records} since the start")
+
+    def _holes(self, topic: Topic, span: Span, counts: Mapping[int, _Counted]) -> list[Hole]:
+        """What is gone for certain between what was read before and the first record of this batch."""
+        if not self._reading.accept_data_loss or not span.start:
+            return []
+        found = []
+        for hole in _holes(span.start, self._brokers.first_offsets(topic)):
+            first_read = counts[hole.partition].first if hole.partition in counts else span.end.get(hole.partition, 0)
+            # What was still there when it was read is not lost, even if it was deleted since.
+            end = min(hole.end, first_read)
+            if end > hole.first:
+                found.append(hole._replace(end=end))
+        return found
+
+    def _quarantine(self, parsed: DataFrame, bad: int, holes: list[Hole], span: Span) -> DataFrame | None:
+        if not bad and not holes:
+            return None
+        if not holes:
+            return quarantined(parsed)
+        for hole in holes:
+            self._say(f"{self.plan.name}: {_told(hole)}; the hole is written down")
+        when = datetime.fromtimestamp(span.time_ms / 1_000, UTC)
+        rows = [
+            (self.plan.topic, hole.partition, hole.first, when, None, None, None, f"lost: {_told(hole)}", f"{when:%F}")
+            for hole in holes
+        ]
+        told = parsed.sparkSession.createDataFrame(rows, QUARANTINE.schema)
+        return quarantined(parsed).unionByName(told)
+
+    def _has_rows(self) -> bool:
+        return any(
+            not self._tables.read(table).where(F.col("topic") == self.plan.topic).isEmpty()
+            for table in (self.plan.table, QUARANTINE)
+        )
+
+
+class _Counted(NamedTuple):
+    good: int
+    bad: int
+    first: int
+
+
+def _counts(parsed: DataFrame) -> dict[int, _Counted]:
+    """Partition -> what came of it."""
+    is_good = F.col("reason").isNull().cast("int")
+    rows = parsed.groupBy("partition").agg(
+        F.sum(is_good).alias("good"), F.sum(1 - is_good).alias("bad"), F.min("offset").alias("first")
+    )
+    return {row["partition"]: _Counted(row["good"], row["bad"], row["first"]) for row in rows.collect()}
+
+
+def _holes(position: Mapping[int, int], first: Mapping[int, int]) -> list[Hole]:
+    return [
+        Hole(partition, offset, first[partition])
+        for partition, offset in sorted(position.items())
+        if first.get(partition, offset) > offset
+    ]
+
+
+def _told(hole: Hole) -> str:
+    return f"partition {hole.partition} lacks offsets {hole.first} to {hole.end - 1}"

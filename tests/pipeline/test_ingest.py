@@ -1,0 +1,135 @@
+"""Topics of real brokers into bronze: every record once, what cannot be read in quarantine, holes never hidden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from agent.cluster import EmbeddedCluster
+from agent.errors import BadInput, ConfigError, RackwiseError, WrongCluster
+from pipeline.errors import DataLost
+from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
+from pipeline.tables import Format, Tables
+from tests.pipeline.topics import MS, Counted, Topics, counted, event
+
+HOUR_MS = 3_600_000
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def topics(embedded_cluster: EmbeddedCluster) -> Topics:
+    return Topics(embedded_cluster)
+
+
+@pytest.mark.parametrize("layout", ["delta", "parquet"])
+def test_every_record_of_every_topic_is_in_one_table_once_over_restarts(
+    topics: Topics, make_tables: Callable[[str, Format], Tables], tmp_path: Path, layout: Format
+) -> None:
+    tables = make_tables("tables", layout)
+    topics.make(topics.names.telemetry)
+    topics.events(500, every_bad=7)
+    told: list[str] = []
+    topics.ingest(tables, tmp_path, max_records=300, say=told.append).run_once(Event())
+    assert counted(tables, TELEMETRY) == Counted(428, 428)
+    assert counted(tables, QUARANTINE) == Counted(72, 72)
+    assert f"journal: there is no topic {topics.names.journal} yet" in told
+
+    topics.make(topics.names.proposals, topics.names.journal, partitions=1)
+    topics.events(100, every_bad=7)
+    late = json.loads(event(topics.produced))
+    topics.put(topics.names.telemetry, json.dumps({**late, "taken_ms": MS - 5 * HOUR_MS}).encode(), key="x")
+    topics.proposal(b'{"id":"p"}', "s")
+    topics.proposal(None, "s")
+    topics.flush()
+    topics.journal((3, True), (4, False), (2, True))
+    for _ in range(2):  # the second finds nothing new
+        topics.ingest(tables, tmp_path, max_records=300, say=told.append).run_once(Event())
+        assert counted(tables, TELEMETRY) == Counted(515, 515)
+        assert counted(tables, QUARANTINE) == Counted(86, 86)
+        assert counted(tables, PROPOSALS) == Counted(2, 2)
+        assert counted(tables, JOURNAL) == Counted(5, 5)
+    assert f"telemetry: nothing new in {topics.names.telemetry}" in told
+    marked = {row["n"]: row["late"] for row in tables.read(TELEMETRY).where("late").collect()}
+    assert marked == {topics.produced: True}
+    assert {row["seq"] for row in tables.read(JOURNAL).collect()} == {0, 1, 2, 7, 8}
+    assert {row["cluster"] for row in tables.read(JOURNAL).collect()} == {topics.cluster.cluster_id}
+
+
+def test_records_that_were_deleted_unread_stop_ingest_until_the_hole_is_accepted_and_then_are_written_down(
+    topics: Topics, delta_tables: Tables, tmp_path: Path
+) -> None:
+    topics.make(topics.names.telemetry)
+    topics.events(40)
+    topics.ingest(delta_tables, tmp_path).run_once(Event())
+    topics.events(40)
+    topics.admin.delete_records([TopicPartition(topics.names.telemetry, 1, 33)])[
+        TopicPartition(topics.names.telemetry, 1)
+    ].result(30)
+    with pytest.raises(DataLost) as refused:
+        topics.ingest(delta_tables, tmp_path).run_once(Event())
+    assert "partition 1 lacks offsets 20 to 32" in str(refused.value)
+    assert "--accept-data-loss" in refused.value.todo
+    assert counted(delta_tables, TELEMETRY) == Counted(40, 40)
+
+    topics.ingest(delta_tables, tmp_path, accept_data_loss=True).run_once(Event())
+    assert counted(delta_tables, TELEMETRY) == Counted(80 - 13, 80 - 13)
+    (hole,) = delta_tables.read(QUARANTINE).collect()
+    assert (hole["partition"], hole["offset"], hole["value"]) == (1, 20, None)
+    assert hole["reason"] == "lost: partition 1 lacks offsets 20 to 32"
+    topics.ingest(delta_tables, tmp_path).run_once(Event())  # what was accepted is behind us
+
+    _check_refusals(topics, delta_tables, tmp_path)
+
+
+def _check_refusals(topics: Topics, tables: Tables, root: Path) -> None:
+    """What does not fit the checkpoint or the tables is refused before anything is read."""
+    mark = root / "checkpoints" / "ingest-telemetry" / "rackwise.json"
+    whole = mark.read_text()
+
+    def refused(kind: type[RackwiseError], sentence: str, fresh: Tables = tables, where: Path = root) -> None:
+        with pytest.raises(kind) as told:
+            topics.ingest(fresh, where).run_once(Event())
+        assert sentence in str(told.value)
+        assert told.value.exit_code == 2
+
+    def with_mark(**changed: str) -> None:
+        mark.write_text(json.dumps({**json.loads(whole), **changed}))
+        mark.with_name(f".{mark.name}.crc").unlink(missing_ok=True)
+
+    with_mark(query="proposals")
+    refused(BadInput, "is the checkpoint of another query: it is of query proposals, not telemetry")
+    with_mark(cluster="another")
+    refused(WrongCluster, "has read")
+    with_mark(topic_id="AAAAAAAAAAAAAAAAAAAAAA")
+    refused(BadInput, "is another one than before: it was deleted and created again")
+    mark.unlink()
+    refused(BadInput, "is the checkpoint of another query: it has no rackwise.json")
+    with_mark()
+    refused(BadInput, "but there is no checkpoint at", where=root / "elsewhere")
+
+    version = Path(tables.path(TELEMETRY)) / "_rackwise.json"
+    version.write_text(version.read_text().replace('"version": 1', '"version": 2'))
+    version.with_name(f".{version.name}.crc").unlink()
+    newer = Tables(tables.spark, tables.root)
+    refused(BadInput, "is of version 2, and this rackwise reads up to 1", newer)
+
+
+def test_a_topic_that_is_missing_or_a_cluster_that_is_another_one_is_told_before_anything_is_written(
+    topics: Topics, delta_tables: Tables, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=f"There is no topic {topics.names.telemetry}") as missing:
+        topics.ingest(delta_tables, tmp_path).run_once(Event())
+    assert missing.value.exit_code == 2
+    topics.make(topics.names.telemetry)
+    with pytest.raises(WrongCluster, match="cluster another is expected"):
+        topics.ingest(delta_tables, tmp_path, cluster="another").run_once(Event())
+    assert not Path(delta_tables.root).exists()
+    told: list[str] = []
+    assert topics.ingest(delta_tables, tmp_path, say=told.append).run_once(Event()) == 0
+    assert f"telemetry: nothing new in {topics.names.telemetry}" in told

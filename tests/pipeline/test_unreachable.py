@@ -1,0 +1,163 @@
+"""No brokers, no Spark extra, odd options: a sentence and an exit code, before Spark is started where that can be."""
+
+from __future__ import annotations
+
+import builtins
+import socket
+from threading import Event
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
+from config.kafka_client import KafkaClientConfig
+from pipeline import errors, session
+from pipeline.cli import spark_app
+from pipeline.errors import DataLost
+from pipeline.kafka import Brokers
+from pipeline.stream.ingest import TELEMETRY, Ingest
+
+
+def unused_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_brokers_that_do_not_answer_are_named_with_exit_code_5() -> None:
+    servers = f"127.0.0.1:{unused_port()}"
+    brokers = Brokers(KafkaClientConfig.of({"bootstrap.servers": servers}), timeout_s=1)
+    with pytest.raises(ClusterUnreachable) as refused:
+        brokers.topic("t")
+    assert servers in refused.value.why
+    assert refused.value.exit_code == 5
+
+
+def test_without_brokers_in_the_settings_the_option_is_named() -> None:
+    with pytest.raises(ConfigError, match="No brokers are named"):
+        Brokers(KafkaClientConfig.of({}))
+
+
+def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_spark(name: str, *rest: Any, **named: Any) -> Any:
+        if name == "pyspark":
+            raise ImportError("No module named 'pyspark'")
+        return real(name, *rest, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_spark)
+    with pytest.raises(session.NeedsSpark) as refused:
+        session.need_spark()
+    assert "pip install 'rackwise[spark]'" in refused.value.todo
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["--conf", "spark.x"], "--conf 'spark.x' is no setting", id="a conf without value"),
+        pytest.param(["--format", "iceberg"], "spark.format: iceberg is not offered", id="an unknown format"),
+        pytest.param(["--set", "spark.intervall=1s"], "did you mean", id="a misspelt setting"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_before_spark_starts(arguments: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(spark_app, ["ingest", *arguments])
+    assert isinstance(result.exception, ConfigError)
+    assert sentence in str(result.exception)
+
+
+JAVA = "org.apache.spark.SparkException: Job aborted\nCaused by: {}"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "code"),
+    [
+        pytest.param(
+            JAVA.format("org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment."),
+            ClusterUnreachable, 5, id="silence",
+        ),
+        pytest.param(
+            JAVA.format("org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed"),
+            AuthenticationFailed, 2, id="a wrong password",
+        ),
+        pytest.param(
+            JAVA.format("org.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed"),
+            TlsFailed, 2, id="a certificate of somebody else",
+        ),
+        pytest.param(
+            JAVA.format("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [t]"),
+            AuthenticationFailed, 2, id="no right to read",
+        ),
+        pytest.param(
+            JAVA.format("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host"),
+            ConfigError, 2, id="a topic that was deleted meanwhile",
+        ),
+        pytest.param(
+            JAVA.format('java.lang.IllegalStateException: ... set the source option "failOnDataLoss" to "false"'),
+            DataLost, 1, id="records that were deleted meanwhile",
+        ),
+        pytest.param("java.lang.IllegalStateException: something else", RackwiseError, 1, id="anything else"),
+        pytest.param("", RackwiseError, 1, id="nothing at all"),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_query_is_told_by_its_cause(text: str, kind: type[RackwiseError], code: int) -> None:
+    found = errors.of_spark("t", text)
+    assert type(found) is kind
+    assert found.exit_code == code
+    assert found.todo
+
+
+class Silent:
+    """A stream whose brokers fall silent; no broker falls silent and comes back on a beat."""
+
+    def __init__(self, ends: list[RackwiseError | None]) -> None:
+        self.plan = type("P", (), {"name": TELEMETRY, "topic": "t"})
+        self.problem: RackwiseError | None = None
+        self.records = 0
+        self.is_in_batch = False
+        self._ends = ends
+        self.starts = 0
+
+    def check(self, _expected: str | None) -> bool:
+        return True
+
+    def start(self, *, once: bool) -> None:
+        self.starts += 1
+        self.problem = self._ends.pop(0)
+
+    def is_running(self) -> bool:
+        return self.problem is None
+
+    def stop(self) -> None:
+        return
+
+
+def test_brokers_that_fall_silent_are_waited_for_as_long_as_patience_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.stream.ingest._RETRY_S", 0.0)
+    silent = ClusterUnreachable("silent")
+    stop = Event()
+    back = Silent([silent, silent, None])
+    told: list[str] = []
+
+    def say(line: str) -> None:
+        told.append(line)
+        if len(told) == 2:
+            stop.set()
+
+    Ingest([back], expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[list-item]
+    assert len(told) == 2
+    assert all(line.startswith("telemetry: silent; tried again for ") for line in told)
+    assert back.starts == 2
+
+    with pytest.raises(ClusterUnreachable):
+        Ingest([Silent([silent])], expected_cluster=None, patience_ms=0, say=say).run(Event())  # type: ignore[list-item]
+
+
+def test_anything_but_silence_ends_ingest_at_once() -> None:
+    with pytest.raises(DataLost):
+        Ingest(
+            [Silent([DataLost("gone")])],  # type: ignore[list-item]
+            expected_cluster=None, patience_ms=60_000, say=print,
+        ).run(Event())  # fmt: skip

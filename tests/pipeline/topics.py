@@ -1,0 +1,175 @@
+"""rackwise's topics on real brokers, filled as an agent and as strangers would fill them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import functions as F
+
+from agent.cluster import EmbeddedCluster
+from agent.journal.codec import to_bytes
+from agent.journal.entry import Entry
+from agent.propose.cloud_events import headers, source
+from agent.propose.published import CREATED
+from config.kafka_client import KafkaClientConfig
+from pipeline.kafka import Brokers, source_options
+from pipeline.schemas.table import Table
+from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
+from pipeline.stream.topic import Reading
+from pipeline.tables import Tables
+
+MS = 1_767_323_045_000
+_prefixes = (f"rackwise-test-{number}" for number in itertools.count())
+
+
+class Topics:
+    """One set of topics with a name of its own."""
+
+    def __init__(self, cluster: EmbeddedCluster, *, partitions: int = 2) -> None:
+        self.cluster = cluster
+        self.kafka = KafkaClientConfig.of({"bootstrap.servers": cluster.bootstrap_servers})
+        self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 20})
+        prefix = next(_prefixes)
+        self.names = Names(
+            telemetry=f"{prefix}.telemetry", proposals=f"{prefix}.proposals", journal=f"{prefix}.journal"
+        )
+        self.partitions = partitions
+        self.produced = 0
+        """Telemetry records so far."""
+        self.bad = 0
+        """How many of them are no events."""
+
+    def make(self, *names: str, partitions: int | None = None) -> None:
+        """Create the topics."""
+        new = [NewTopic(name, partitions or self.partitions, 1) for name in names]
+        for answer in self.admin.create_topics(new).values():
+            answer.result(30)
+
+    def delete(self, name: str) -> None:
+        for answer in self.admin.delete_topics([name]).values():
+            answer.result(30)
+
+    def events(self, count: int, *, every_bad: int = 0, look: str = "12345678-1", filler: str = "") -> None:
+        """Telemetry events, each ``every_bad``-th of them no event at all."""
+        for _ in range(count):
+            n = self.produced
+            self.produced += 1
+            is_bad = every_bad > 0 and n % every_bad == 0
+            self.bad += is_bad
+            value = b"\x00no event" if is_bad else event(n, look, filler)
+            self.put(self.names.telemetry, value, key=f"topic/{n % 50}", partition=n % self.partitions)
+        self.flush()
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Telemetry as the agent writes it, in partition 0."""
+        for line in lines:
+            self.produced += 1
+            self.put(self.names.telemetry, line.encode(), key="x", partition=0)
+        self.flush()
+
+    def proposal(self, value: bytes | None, slot: str, cluster: str = "c") -> None:
+        told = headers(
+            event_id=f"p-{slot}",
+            source=source(cluster, "agent"),
+            kind=CREATED,
+            subject="topic/t",
+            time_ms=MS,
+            schema="u",
+        )
+        self.put(self.names.proposals, value, key=slot, heads=list(told) if value is not None else [])
+
+    def journal(self, *batches: tuple[int, bool]) -> None:
+        """Transactions of so many entries each, committed or not."""
+        producer = Producer({
+            "bootstrap.servers": self.cluster.bootstrap_servers, "transactional.id": f"{self.names.journal}-writer",
+        })  # fmt: skip
+        producer.init_transactions(30)
+        sequence = itertools.count()
+        for count, committed in batches:
+            producer.begin_transaction()
+            for _ in range(count):
+                n = next(sequence)
+                value = to_bytes(Entry(key=f"plan/{n}", kind="intent", at_ms=MS, epoch=1, seq=n, value={"n": n}))
+                producer.produce(self.names.journal, value, key=f"plan/{n}".encode(), partition=0)
+            if committed:
+                producer.commit_transaction(30)
+            else:
+                producer.flush(30)
+                producer.abort_transaction(30)
+
+    def put(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: str,
+        partition: int = 0,
+        heads: list[tuple[str, bytes]] | None = None,
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key=key.encode(), partition=partition, headers=heads or [])
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                return
+
+    def flush(self) -> None:
+        assert self._producer.flush(60) == 0
+
+    def ingest(self, tables: Tables, root: Path, **named: Any) -> Ingest:
+        """A runner of all three topics into the tables; ``named`` are fields of `Reading`."""
+        return runner(self.kafka, self.names, tables, root, **named)
+
+
+def runner(
+    kafka: KafkaClientConfig,
+    names: Names,
+    tables: Tables,
+    root: Path,
+    *,
+    say: Callable[[str], None] = print,
+    following: Following | None = None,
+    cluster: str | None = None,
+    **named: Any,
+) -> Ingest:
+    reading = {"max_records": 100_000, "interval_ms": 200, "late_after_ms": 600_000, **named}
+    made = streams(
+        plans(names, following or Following()),
+        Reading(options=source_options(kafka), **reading),
+        tables=tables,
+        brokers=Brokers(kafka, 10),
+        checkpoints=str(root / "checkpoints"),
+        say=say,
+    )
+    return Ingest(made, expected_cluster=cluster, patience_ms=1_000, say=say)
+
+
+def event(n: int, look: str = "12345678-1", filler: str = "") -> bytes:
+    told = {
+        "v": 1, "kind": "report", "subject": f"topic/{n % 50}", "cluster": "c", "look": look, "n": n, "taken_ms": MS,
+        "data": {"number": n, "filler": filler},
+    }  # fmt: skip
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+class Counted(NamedTuple):
+    """Rows of a table, and how many of them differ in their key."""
+
+    rows: int
+    distinct: int
+
+
+def counted(tables: Tables, table: Table) -> Counted:
+    read = tables.read(table)
+    row = read.agg(F.count(F.lit(1)).alias("rows"), F.count_distinct(F.struct(*table.key)).alias("distinct")).first()
+    assert row is not None
+    return Counted(row["rows"], row["distinct"])
