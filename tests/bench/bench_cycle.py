@@ -1,5 +1,7 @@
 """One whole cycle, decode to propose, on the synthetic world; then a cycle in which 1 % of the groups changed.
 
+The large world is also looked at with weights of all its partitions: first, next, and when all of them have changed.
+
 Each size runs in a process of its own, so that resident memory is that of this size. The world (what ``observe`` would
 hand over) is part of it. The brokers are synthetic: no machine runs 10,000 groups of real clients.
 """
@@ -7,9 +9,11 @@ hand over) is part of it. The brokers are synthetic: no machine runs 10,000 grou
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import psutil
 
@@ -17,6 +21,8 @@ from agent.collector import walk_seldom
 from agent.limits import Limits
 from agent.loop import Line
 from agent.memory import Memory
+from agent.observation import Observation, RawTopic
+from agent.weights.kept import Told, TopicRates
 from tests.world import a_world, next_look
 
 SIZES = (1_000, 10_000)
@@ -40,20 +46,30 @@ def main() -> None:
         ("CPU of the next cycle as a share of the full one", share, GOAL_NEXT_SHARE),
     ):
         print(json.dumps({"bench": "cycle", "case": case, "figure": figure, "goal": goal, "ok": figure <= goal}))
+    weighed = json.loads(_in_a_fresh_process(SIZES[-1], "weighed"))
+    for case in ("first", "next", "new weights"):
+        print(
+            json.dumps({"bench": "cycle", "case": f"{case}, {weighed['groups']} groups with weights", **weighed[case]})
+        )
+    figure = weighed["first"]["cpu_s"] / full
+    print(json.dumps({"bench": "cycle", "case": "a full cycle with weights over one without", "figure": figure}))
     growth = full / small["first"]["cpu_s"]
     print(json.dumps({"bench": "cycle", "case": "growth of CPU over ten times the groups", "figure": growth}))
 
 
-def _in_a_fresh_process(size: int) -> str:
-    run = subprocess.run([sys.executable, "-m", __spec__.name, str(size)], capture_output=True, text=True, check=False)
+def _in_a_fresh_process(size: int, *how: str) -> str:
+    command = [sys.executable, "-m", __spec__.name, str(size), *how]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         sys.exit(run.stderr)
     return run.stdout.splitlines()[-1]
 
 
-def one(size: int) -> None:
+def one(size: int, *, weighed: bool = False) -> None:
     walk_seldom()  # as the command does
     world = a_world(size)
+    weights = _weights(world) if weighed else None
+    world = replace(world, weights=weights)
     line = Line(Limits(max_proposals=size))
 
     def cycle(observation, memory, number):
@@ -77,9 +93,12 @@ def one(size: int) -> None:
     # Two settling looks: the memory of the first is not yet that of a running agent.
     following = []
     for number in range(NEXT_LOOKS):
-        world = next_look(world, seed=number + 2)
+        world = replace(next_look(world, seed=number + 2), weights=weights, taken_ms=world.taken_ms)
         figures, memory = cycle(world, memory, number + 2)
         following.append(figures)
+    renewed = {}
+    if weighed:
+        renewed, _ = cycle(replace(world, weights=_weights(world, seed=2)), memory, NEXT_LOOKS + 2)
     process = psutil.Process()
     print(
         json.dumps(
@@ -87,14 +106,27 @@ def one(size: int) -> None:
                 "groups": size,
                 "first": first,
                 "next": min(following[1:], key=lambda figures: figures["cpu_s"]),
+                "new weights": renewed,
                 "resident_mib": round(process.memory_info().rss / 2**20),
             }
         )
     )
 
 
+def _weights(world: Observation, seed: int = 1) -> Told:
+    """A rate for every partition, as unequal as traffic is, with the four digits that the pipeline writes."""
+    rng = random.Random(seed)
+
+    def rates(topic: RawTopic) -> TopicRates:
+        numbers = tuple(row.partition for row in topic.partitions)
+        drawn = tuple(float(f"{rng.lognormvariate(9, 2):.4g}") for _ in numbers)
+        return TopicRates(topic.name, world.taken_ms - 86_400_000, world.taken_ms - 60_000, numbers, drawn)
+
+    return Told("rackwise.weights", tuple(map(rates, world.topics)))
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        one(int(sys.argv[1]))
+        one(int(sys.argv[1]), weighed="weighed" in sys.argv)
     else:
         main()
