@@ -12,7 +12,8 @@ from pipeline.backtest.ranking import Ranked
 def draw(rows: Sequence[Ranked], path: Path) -> None:
     """Write the picture, SVG or PNG by the name of the file. Raises ConfigError where matplotlib is not installed."""
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 an optional extra
+        from matplotlib import rc_context  # noqa: PLC0415 an optional extra
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 as above
         from matplotlib.figure import Figure  # noqa: PLC0415 as above
     except ImportError as error:
         raise ConfigError(
@@ -36,7 +37,8 @@ def draw(rows: Sequence[Ranked], path: Path) -> None:
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
     # Neither dates nor random ids: equal rankings give equal files.
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    with rc_context({"svg.hashsalt": "rackwise"}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _cost(row: Ranked, *, in_money: bool) -> float:

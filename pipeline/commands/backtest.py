@@ -60,6 +60,7 @@ def backtest(
         typer.echo("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
         return
     wanted = chosen(strategies, changes=change or (), described=_text(described))
+    from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
     loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
     with options.job("backtest", loaded) as job:
         from pipeline.jobs.backtest import Wanted, run_backtest
@@ -68,9 +69,9 @@ def backtest(
             job.tables,
             Wanted(
                 strategies=wanted,
-                from_ms=_moment(from_),
-                to_ms=_moment(to),
-                by=_by(by),
+                from_ms=from_ms,
+                to_ms=to_ms,
+                by=fidelity,
                 groups=groups,
                 cluster=cluster,
                 stretch_ms=round(stretch_hours * _HOUR_MS),

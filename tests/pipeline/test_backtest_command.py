@@ -1,0 +1,79 @@
+"""What the command says before any Spark is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.errors import BadInput
+from pipeline.backtest.plot import draw
+from pipeline.backtest.ranking import markdown, ranked
+from pipeline.backtest.score import Scores
+from pipeline.backtest.strategies import BUILT_IN
+from pipeline.cli import spark_app
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(spark_app, ["backtest", *arguments])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def test_the_list_names_every_strategy() -> None:
+    assert [line.partition(":")[0] for line in run("--list").splitlines()] == [one.name for one in BUILT_IN]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(("--strategies", "patiet"), "Did you mean patient?", id="a strategy that is not there"),
+        pytest.param(("--by", "week"), "neither looks nor groups", id="a word that is no fidelity"),
+        pytest.param(("--from", "yesterday"), "is no moment", id="a moment that is none"),
+        pytest.param(("--change", "x"), "NAME:LIMIT=VALUE", id="a change of nothing"),
+        pytest.param(("--described", "/nowhere.yaml"), "cannot be read", id="a file that is not there"),
+    ],
+)
+def test_mistakes_are_told_at_once(arguments: tuple[str, ...], told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        run(*arguments)
+
+
+def unit(strategy: str, stretch: int, bucket: int, **scores: float) -> dict[str, object]:
+    given = Scores(looks=10, groups=5, seconds=600.0, **scores)._asdict()
+    named = {"snapshots": given.pop("groups"), **given}
+    return {"strategy": strategy, "cluster": "c", "stretch_ms": stretch, "bucket": bucket, **named}
+
+
+def test_parts_of_one_stretch_share_its_time_and_costs_add_up() -> None:
+    units = [
+        unit(name, stretch, bucket, read_bytes=1e9 * cost, read_usd=cost, read_partition_s=600.0, triggers=1)
+        for name, cost in (("dear", 4.0), ("cheap", 1.0), ("no-action", 8.0))
+        for stretch in (0, 1)
+        for bucket in (0, 1)
+    ]
+    rows = ranked(units)
+    assert [(row.rank, row.strategy) for row in rows] == [(1, "cheap"), (2, "dear"), (3, "no-action")]
+    cheap = rows[0]
+    assert (cheap.scores.seconds, cheap.scores.looks, cheap.scores.groups) == (1200.0, 20, 20)
+    assert cheap.usd_per_day == pytest.approx(4.0 / 1200 * 86_400)
+    assert cheap.saved_usd_per_day == pytest.approx(28.0 / 1200 * 86_400)
+    assert cheap.crossing == 2.0
+
+
+def test_without_bytes_reads_across_racks_decide_and_no_money_is_told() -> None:
+    rows = ranked([unit("a", 0, 0, read_partition_s=9.0), unit("b", 0, 0, read_partition_s=3.0, dark_group_s=60.0)])
+    assert [row.strategy for row in rows] == ["b", "a"]
+    text = markdown(rows, {})
+    assert "| 1 | b | unknown | unknown |" in text
+    assert "no money is in them" in text
+
+
+def test_the_picture_is_drawn_the_same_again(tmp_path: Path) -> None:
+    rows = ranked([unit("a", 0, 0, read_partition_s=9.0), unit("b", 0, 0, false_triggers=2)])
+    for name in ("one.svg", "two.svg", "three.png"):
+        draw(rows, tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert (tmp_path / "three.png").read_bytes().startswith(b"\x89PNG")
