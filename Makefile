@@ -90,6 +90,10 @@ bench: venv ## the figures of docs/benchmarks.md
 bench-scaleout: venv ## a Streams application grows, with rackwise (SCALEOUT="--alone": and one without, ten minutes more)
 	$(BIN)/python -m tests.bench.scaleout $(SCALEOUT)
 
+.PHONY: bench-spark
+bench-spark: venv ## the pipeline's figures of docs/benchmarks.md (BENCH="ingest fleet": some of them)
+	$(BIN)/python -m tests.bench.spark $(BENCH)
+
 .PHONY: fuzz
 fuzz: venv ## fuzz the decoders (FUZZ_SECONDS, default 60)
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock

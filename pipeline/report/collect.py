@@ -6,6 +6,8 @@ looks that did not arrive whole, and records that could not be read.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame
@@ -20,9 +22,22 @@ from pipeline.tables import Tables
 
 MOST_ROWS = 1_000
 """Most rows of one table in a report."""
-DEAREST_GROUPS = 12
-LEAST_LOCAL_GROUPS = 40
+DEAREST = 12
+"""Groups that are told apart in costs."""
+LEAST_LOCAL = 40
+"""Groups whose locality is shown."""
+_AT_A_TIME = 3
+_MAY_LACK = {bronze.QUARANTINE.name}
+"""Tables that are there only when something went wrong."""
 _Row = TypeVar("_Row", bound=NamedTuple)
+_AddUp = Callable[[DataFrame], DataFrame]
+
+
+class _Counted(NamedTuple):
+    """How often something was so."""
+
+    why: str | None
+    number: int
 
 
 def collect(tables: Tables, period: Period) -> facts.Facts:
@@ -40,75 +55,114 @@ class _Collecting:
         self._left_out: dict[str, int] = {}
 
     def facts(self) -> facts.Facts:
-        traffic = self._within(gold.PARTITION_TRAFFIC, "hour_ms")
-        ledger = self._within(gold.LEDGER, "hour_ms")
-        locality = self._within(gold.LOCALITY, "hour_ms")
-        ended = self._within(gold.OUTCOMES, "applied_ms")
-        rates = self._of_clusters(gold.RESTORE_RATES)
-        looks = self._within(silver.LOOKS, "taken_ms")
+        """Some questions at a time, as none of them keeps a core busy by itself."""
+        period = self._period
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+
+            def ask(title: str, kind: type[_Row], table: Table, add_up: _AddUp) -> Future[tuple[_Row, ...]]:
+                return pool.submit(self._rows, title, kind, table, add_up)
+
+            costs = ask("cost", facts.Cost, gold.LEDGER, lambda rows: summaries.costs(_hours(rows, period), DEAREST))
+            pairs = ask("ledger", facts.Pair, gold.LEDGER, lambda rows: summaries.pairs(_hours(rows, period)))
+            standing = ask("standing", facts.Standing, gold.OUTCOMES, self._standing)
+            coverage = ask(
+                "coverage",
+                facts.Coverage,
+                gold.PARTITION_TRAFFIC,
+                lambda rows: summaries.coverage(_hours(rows, period)),
+            )
+            near = ask(
+                "locality", facts.Near, gold.LOCALITY, lambda rows: summaries.near(_hours(rows, period), LEAST_LOCAL)
+            )
+            warmups = ask(
+                "warm-ups",
+                facts.Warmups,
+                gold.WARMUPS,
+                lambda rows: summaries.warmups(touching(rows, period, "began_ms", "last_ms")),
+            )
+            restores = ask(
+                "restores",
+                facts.Restore,
+                gold.RESTORE_RATES,
+                lambda rows: summaries.restores(of_clusters(rows, period)),
+            )
+            rebalances = ask(
+                "rebalances",
+                facts.Rebalances,
+                gold.REBALANCES,
+                lambda rows: summaries.rebalances(within(rows, period, "seen_ms")),
+            )
+            drifts = ask(
+                "drift",
+                facts.Drift,
+                gold.RACK_DRIFT,
+                lambda rows: summaries.drifts(touching(rows, period, "began_ms", "ended_ms")),
+            )
+            outcomes = ask(
+                "outcomes",
+                facts.Outcome,
+                gold.OUTCOMES,
+                lambda rows: summaries.outcomes(within(rows, period, "applied_ms")),
+            )
+            errors = ask(
+                "errors",
+                facts.Errors,
+                gold.OUTCOMES,
+                lambda rows: summaries.errors(within(rows, period, "applied_ms")),
+            )
+            looked = ask(
+                "looks", _Counted, silver.LOOKS, lambda rows: summaries.looked(within(rows, period, "taken_ms"))
+            )
+            unread = ask("quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
         return facts.Facts(
-            from_ms=self._period.from_ms,
-            to_ms=self._period.to_ms,
-            coverage=self._rows("coverage", facts.Coverage, summaries.coverage(traffic)),
-            costs=self._rows("cost", facts.Cost, summaries.costs(ledger, DEAREST_GROUPS)),
-            pairs=self._rows("ledger", facts.Pair, summaries.pairs(ledger)),
-            near=self._rows("locality", facts.Near, summaries.near(locality, LEAST_LOCAL_GROUPS)),
-            warmups=self._rows(
-                "warm-ups", facts.Warmups, summaries.warmups(self._touching(gold.WARMUPS, "began_ms", "last_ms"))
-            ),
-            restores=self._rows("restores", facts.Restore, summaries.restores(rates)),
-            rebalances=self._rows(
-                "rebalances", facts.Rebalances, summaries.rebalances(self._within(gold.REBALANCES, "seen_ms"))
-            ),
-            drifts=self._rows(
-                "drift", facts.Drift, summaries.drifts(self._touching(gold.RACK_DRIFT, "began_ms", "ended_ms"))
-            ),
-            outcomes=self._rows("outcomes", facts.Outcome, summaries.outcomes(ended)),
-            errors=self._rows("errors", facts.Errors, summaries.errors(ended)),
-            standing=self._rows(
-                "standing",
-                facts.Standing,
-                summaries.standing(self._touching(gold.OUTCOMES, "created_ms", "done_ms"), ledger),
-            ),
-            problems=(*self._problems("look", summaries.incomplete(looks)), *self._quarantined()),
-            looks=None if silver.LOOKS.name in self._absent else looks.where("complete").count(),
+            from_ms=period.from_ms,
+            to_ms=period.to_ms,
+            coverage=coverage.result(),
+            costs=costs.result(),
+            pairs=pairs.result(),
+            near=near.result(),
+            warmups=warmups.result(),
+            restores=restores.result(),
+            rebalances=rebalances.result(),
+            drifts=drifts.result(),
+            outcomes=outcomes.result(),
+            errors=errors.result(),
+            standing=standing.result(),
+            problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),
+            looks=None
+            if silver.LOOKS.name in self._absent
+            else sum(row.number for row in looked.result() if row.why is None),
             left_out=tuple(sorted(self._left_out.items())),
-            absent=tuple(sorted(self._absent)),
+            absent=tuple(sorted(self._absent - _MAY_LACK)),
         )
 
-    def _quarantined(self) -> tuple[Problem, ...]:
+    def _standing(self, proposals: DataFrame) -> DataFrame:
+        ledger = _hours(self._tables.read(gold.LEDGER), self._period)
+        return summaries.standing(touching(proposals, self._period, "created_ms", "done_ms"), ledger)
+
+    def _quarantined(self, records: DataFrame) -> DataFrame:
         """Whose cluster such a record is of nobody can tell, so the clusters do not choose."""
-        records = self._table(bronze.QUARANTINE)
-        moment = F.unix_millis("kafka_time").alias("kafka_ms")
-        timed = records.select("reason", moment)
-        return self._problems(
-            "record", summaries.quarantined(within(timed, self._period._replace(clusters=()), "kafka_ms"))
-        )
+        timed = records.select("reason", F.unix_millis("kafka_time").alias("kafka_ms"))
+        return summaries.quarantined(within(timed, self._period._replace(clusters=()), "kafka_ms"))
 
-    def _problems(self, what: str, frame: DataFrame) -> tuple[Problem, ...]:
-        found = frame.limit(MOST_ROWS).collect()
-        return tuple(Problem(what, row["why"], row["number"]) for row in found)
-
-    def _rows(self, title: str, kind: type[_Row], frame: DataFrame) -> tuple[_Row, ...]:
+    def _rows(self, title: str, kind: type[_Row], table: Table, add_up: _AddUp) -> tuple[_Row, ...]:
         """The rows in their order, as values of that kind; what is beyond the most is counted."""
+        if not self._tables.exists(table):
+            self._absent.add(table.name)
+            return ()
+        frame = add_up(self._tables.read(table))
         found = frame.limit(MOST_ROWS + 1).collect()
         if len(found) > MOST_ROWS:
             self._left_out[title] = frame.count() - MOST_ROWS
         return tuple(kind(*map(_plain, row)) for row in found[:MOST_ROWS])
 
-    def _within(self, table: Table, moment: str) -> DataFrame:
-        return within(self._table(table), self._period, moment)
 
-    def _touching(self, table: Table, begin: str, end: str) -> DataFrame:
-        return touching(self._table(table), self._period, begin, end)
+def _hours(rows: DataFrame, period: Period) -> DataFrame:
+    return within(rows, period, "hour_ms")
 
-    def _of_clusters(self, table: Table) -> DataFrame:
-        return of_clusters(self._table(table), self._period)
 
-    def _table(self, table: Table) -> DataFrame:
-        if not self._tables.exists(table):
-            self._absent.add(table.name)
-        return self._tables.read(table)
+def _problems(what: str, counted: tuple[_Counted, ...]) -> Iterator[Problem]:
+    return (Problem(what, row.why, row.number) for row in counted if row.why is not None)
 
 
 def _plain(value: Any) -> Any:

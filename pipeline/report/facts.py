@@ -180,8 +180,8 @@ class Standing(NamedTuple):
     moves: int | None
     move_bytes: float | None
     seconds: float | None
-    before_bytes_per_s: float | None
     after_bytes_per_s: float | None
+    """Predicted across racks afterwards."""
     gain_usd_per_day: float | None
     cross_bytes: float | None
     """What the subject sent across racks in the period: what a group read, or all that has to do with a topic."""

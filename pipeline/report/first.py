@@ -69,13 +69,11 @@ def by_worth(facts: Facts) -> tuple[Standing, ...]:
     """The proposals that stand, what is worth most first."""
     pace = Pace(facts)
 
-    def key(row: Standing) -> tuple[float, float, float, float, str, str, str]:
+    def key(row: Standing) -> tuple[float, float, float, str, str, str]:
         usd = pace.over(row.usd, row.cluster, _DAY)
-        spared = (row.before_bytes_per_s or 0.0) - (row.after_bytes_per_s or 0.0)
         hourly = pace.over(row.avoidable_bytes, row.cluster, _HOUR)
         return (
             -(row.gain_usd_per_day if row.gain_usd_per_day is not None else _possible(row, usd)),
-            -max(spared, 0.0) if row.after_bytes_per_s is not None else 0.0,
             -(hourly or 0.0),
             -(row.unknown_bytes or 0.0),
             row.kind,
@@ -105,10 +103,8 @@ def worth(row: Standing, pace: Pace) -> str:
         parts.append(f"of {pace.volume(row.unknown_bytes, row.cluster)} nobody can tell whether they cross racks")
     if row.gain_usd_per_day:
         parts.append(f"predicted to change the bill by {words.money(-row.gain_usd_per_day, sign=True)} a day")
-    elif row.before_bytes_per_s is not None and row.after_bytes_per_s is not None:
-        change = row.after_bytes_per_s - row.before_bytes_per_s
-        if change:
-            parts.append(f"predicted to change what crosses racks by {words.per_second(change, sign=True)}")
+    elif row.after_bytes_per_s is not None:
+        parts.append(f"predicted to leave {words.per_second(row.after_bytes_per_s)} across racks")
     return ", ".join(parts) or "its bytes are not known yet"
 
 

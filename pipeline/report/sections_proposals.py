@@ -19,7 +19,7 @@ def standing_section(facts: Facts) -> Section:
         Head("what to do"),
         Head("proposal"),
         Head("predicted change of the bill", Unit.USD_PER_DAY, sign=True),
-        Head("predicted change across racks", Unit.BYTES_PER_S, sign=True),
+        Head("across racks afterwards, predicted", Unit.BYTES_PER_S),
         Head("subject's bill now", Unit.USD_PER_DAY),
         Head("its bytes across racks now", Unit.BYTES_PER_S),
         Head("its bytes of unknown racks", Unit.BYTES_PER_S),
@@ -35,7 +35,7 @@ def standing_section(facts: Facts) -> Section:
             todo(row),
             row.proposal,
             None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
-            _less(row.after_bytes_per_s, row.before_bytes_per_s),
+            row.after_bytes_per_s,
             pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY),
             pace.over(row.cross_bytes, row.cluster, 1.0),
             pace.over(row.unknown_bytes, row.cluster, 1.0),
@@ -150,7 +150,3 @@ def _error_lead(rows: Sequence[Errors]) -> str:
         return "There is nothing to compare yet."
     told = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
     return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {told}."
-
-
-def _less(after: float | None, before: float | None) -> float | None:
-    return None if after is None or before is None else after - before

@@ -213,7 +213,6 @@ def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
             F.col("predicted_moves").alias("moves"),
             F.col("predicted_move_bytes").alias("move_bytes"),
             F.col("predicted_seconds").alias("seconds"),
-            "before_bytes_per_s",
             F.col("predicted_bytes_per_s").alias("after_bytes_per_s"),
             gain.alias("gain_usd_per_day"),
             "cross_bytes",
@@ -224,13 +223,14 @@ def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
     )
 
 
-def incomplete(looks: DataFrame) -> DataFrame:
-    """Looks that could not be used, by why. ``looks`` is silver.looks.
+def looked(looks: DataFrame) -> DataFrame:
+    """Looks by why they could not be used; null for those that could. ``looks`` is silver.looks.
 
-    Looks that the agent wrote in short on purpose are none of them.
+    Looks that the agent wrote in short on purpose are neither.
     """
-    unusable = looks.where(~F.col("complete") & F.coalesce(F.col("full"), ~F.col("complete")))
-    return _counted_by(unusable.select(F.coalesce("problem", F.lit("nobody told why")).alias("why")))
+    lost = ~F.col("complete") & F.coalesce(F.col("full"), ~F.col("complete"))
+    why = F.when(lost, F.coalesce("problem", F.lit("nobody told why")))
+    return _counted_by(looks.where(F.col("complete") | lost).select(why.alias("why")))
 
 
 def quarantined(records: DataFrame) -> DataFrame:

@@ -103,7 +103,7 @@ def facts(**some: object) -> Facts:
 
 
 def proposal(reason: str = "set_client_rack", subject: str = "group/billing", **figures: float | None) -> Standing:
-    row = Standing("c", "p-1", "advise", reason, subject, *[None] * 11)
+    row = Standing("c", "p-1", "advise", reason, subject, *[None] * 10)
     return row._replace(**figures)
 
 
@@ -145,6 +145,11 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
             facts(standing=(proposal("mend_rack_spread", "topic/pay"),)),
             "Move replicas of topic pay, so that no rack holds more copies than it must: its bytes are not known yet.",
             id="nothing is known of the topic's bytes",
+        ),
+        pytest.param(
+            facts(standing=(proposal("leaders_to_readers", "topic/pay", after_bytes_per_s=12_000.0),)),
+            "Give topic pay leaders in the racks of its readers: predicted to leave 12.0 kB/s across racks.",
+            id="a prediction without a price",
         ),
         pytest.param(
             facts(standing=(proposal("from_a_newer_agent", "topic/pay"),)),
