@@ -1,0 +1,153 @@
+"""The backtest on Spark: whole looks and groups apart, results that are found again, bad input that is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from agent.errors import BadInput
+from agent.memo import Memo
+from agent.propose.codec import proposal_to_bytes
+from agent.replay import replay_look
+from agent.telemetry import events
+from agent.telemetry.looks import Recorded
+from pipeline.backtest.look import whole_look
+from pipeline.backtest.ranking import markdown, ranked, scores_of
+from pipeline.backtest.replaying import replay
+from pipeline.backtest.slices import Cutter, Rebuilt
+from pipeline.backtest.strategies import chosen
+from pipeline.jobs.backtest import Wanted, run_backtest
+from pipeline.schemas.backtest import UNITS
+from pipeline.schemas.bronze import TELEMETRY
+from pipeline.tables import Batch, Tables
+from tests.builders import TAKEN_MS
+from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, with_tasks, without
+
+STRETCH_MS = 240_000
+COLUMNS = (
+    "topic string, partition int, offset long, at double, event_id string, v int, kind string, subject string, "
+    "cluster string, look string, n int, taken_ms long, data string, more string, late boolean, day string"
+)
+
+
+def ingest(tables: Tables, rows: Iterable[tuple[Any, ...]], number: int = 0) -> None:
+    """Write bronze as ingest would have."""
+    frame = tables.spark.createDataFrame(list(rows), COLUMNS)
+    told = frame.withColumn("kafka_time", F.timestamp_millis((F.col("at") * 1000).cast("long"))).drop("at")
+    tables.append(TELEMETRY, told, Batch("test", number))
+
+
+def history() -> list[Recorded]:
+    return recorded(lambda minute: with_tasks(shop(swapped=minute < 6, generation=4 + (minute > 5))), 9)
+
+
+def wanted(names: str = "as-recorded,no-action,execute", **more: Any) -> Wanted:
+    return Wanted(strategies=chosen(names), stretch_ms=STRETCH_MS, **more)
+
+
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Tables with nine looks in bronze, some events in fragments and some written twice."""
+    tables = Tables(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(events, "MAX_RECORD_CHARS", 600)
+        rows = bronze_rows(events_of(history()))
+    assert any(row[6] == "fragment" for row in rows)
+    ingest(tables, [*rows, *rows[5:9]])
+    return tables
+
+
+def test_a_history_is_lived_through_once_and_found_again(filled: Tables) -> None:
+    looks = history()
+    first = run_backtest(filled, wanted("as-recorded,execute"))
+    units = filled.read(UNITS).select("said", "acts").collect()
+    live = [(look.look, proposal_to_bytes(one)) for look in looks for one in replay_look(look).proposals]
+    assert sorted((one.look, one.document.encode()) for row in units for one in row.said) == sorted(live)
+    acts = [act for row in units for act in row.acts]
+    assert acts
+    assert all(json.loads(act.document)["id"] == act.proposal for act in acts)
+    assert first.messages == ()
+
+    more = run_backtest(filled, wanted(), print)
+    stretches = len({row["stretch_ms"] for row in more.rows})
+    assert stretches == 3
+    assert (first.worked_out, first.found) == (2 * stretches, 0)
+    assert (more.worked_out, more.found) == (stretches, 2 * stretches)
+
+    table = ranked(more.rows)
+    assert {row.strategy for row in table} == {"as-recorded", "no-action", "execute"}
+    (nothing,) = (row for row in table if row.strategy == "no-action")
+    assert nothing.scores.groups == 18
+    text = markdown(table, {"execute": "What if."})
+    assert "18 group snapshots in 9 looks" in text
+    assert "**execute**: What if." in text
+
+
+def test_groups_apart_come_to_what_they_come_to_without_spark(filled: Tables) -> None:
+    strategies = chosen("no-action,execute")
+    done = run_backtest(filled, wanted("no-action,execute", by="groups", buckets=2, tasks=1))
+    assert {row["by"] for row in done.rows} == {"groups"}
+    assert 0.3 < done.shared < 1
+    decode, model = Memo(), Memo()
+    looks = [whole_look(look, decode, model) for look in history()]
+    found = {(row["strategy"], row["stretch_ms"], row["bucket"]): scores_of(row) for row in done.rows}
+    checked = 0
+    for stretch, of_stretch in groupby(looks, key=lambda look: look.snapshot.taken_ms // STRETCH_MS * STRETCH_MS):
+        cutter = Cutter(2)
+        rows = [list(cutter.rows(look)) for look in of_stretch]
+        for bucket in sorted({row.bucket for of in rows for row in of}):
+            rebuilt = Rebuilt("test-cluster")
+            part = [rebuilt.look([row for row in of if row.bucket == bucket]) for of in rows]
+            for result in replay(part, strategies):
+                assert found[result.strategy, stretch, bucket] == result.scores
+                checked += 1
+    assert checked == len(found) == len(done.rows)
+
+    some = run_backtest(filled, wanted("execute", by="groups", buckets=2, groups="read*"))
+    assert sum(row["snapshots"] for row in some.rows) == 9
+    assert sum(row["triggers"] for row in some.rows) >= 1
+
+
+def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(spark, str(tmp_path), "parquet")
+    broken = bronze_rows(without(events_of(history()[:4]), "0000abcd-1", 3, 4))
+    newer = [(*row[:5], 2, *row[6:]) if row[9] == "0000abcd-2" else row for row in broken]
+    ingest(tables, newer)
+    done = run_backtest(tables, wanted("no-action"))
+    assert done.messages[0] == "2 looks could not be lived through and were left out"
+    assert "look 0000abcd-1 lacks 2 of its" in " ".join(done.messages)
+    assert "version 2 needs a newer rackwise" in " ".join(done.messages)
+    assert sum(row["looks"] for row in done.rows) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        pytest.param({"to_ms": TAKEN_MS - 1}, "looks in full go from 2025-10-09", id="an empty stretch"),
+        pytest.param({"from_ms": 2, "to_ms": 2}, "--from is not before --to", id="a stretch that ends as it begins"),
+        pytest.param({"cluster": "elsewhere"}, "of test-cluster", id="a cluster that is not there"),
+        pytest.param({"groups": "a*"}, "--by groups", id="a pattern with whole looks"),
+    ],
+)
+def test_what_cannot_be_lived_through_is_told(filled: Tables, more: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        run_backtest(filled, wanted("no-action", **more))
+    assert sentence in str(raised.value)
+
+
+def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Tables(spark, str(tmp_path), "parquet")
+    with pytest.raises(BadInput, match="tells no look in full"):
+        run_backtest(tables, wanted("no-action"))
+    strategies = chosen("own", changes=("own:group.acceptable_recovery_lag=1",))
+    with pytest.raises(BadInput, match="--by looks"):
+        run_backtest(tables, Wanted(strategies=strategies, by="groups"))
