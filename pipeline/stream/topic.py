@@ -111,7 +111,8 @@ class TopicStream:
         identity = Identity(
             self.plan.name, topic.name, topic.id, topic.cluster, self._files.absolute(tables.root), tables.format
         )
-        tables.exists(QUARANTINE)  # refuses one that a newer rackwise made
+        for table in (self.plan.table, QUARANTINE):
+            tables.exists(table)  # refuses one that a newer rackwise made
         self._writer = self._checkpoint.claim(identity, self._has_rows)
         self._topic = topic
         position = self._checkpoint.position()
