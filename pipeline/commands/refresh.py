@@ -39,6 +39,5 @@ def refresh(
         done = run(job.tables, looks, settings=refresh_settings(loaded.settings), on_progress=options.say)
     for message in done.messages:
         options.say(message)
-    for name, rows in done.rows.items():
-        options.say(f"{name}: {rows} rows")
+    options.say(f"written: {', '.join(done.rows) or 'nothing'}")
     print(f"{done.looks} looks and {done.hours} hours were worked out again in {done.seconds:.1f} s")

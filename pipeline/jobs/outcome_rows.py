@@ -9,7 +9,6 @@ from pipeline.jobs.work import Work, Write, between
 from pipeline.schemas import bronze, gold, silver
 from pipeline.tables import Where
 from pipeline.transforms.ledger import Grounds, copies, ledger
-from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.outcomes import crossing, moved, outcomes, windows
 from pipeline.transforms.prices import PriceRow, price_table
 from pipeline.transforms.producers import producer_table
@@ -46,9 +45,8 @@ def _newest(rows: DataFrame, name: str) -> int | None:
 
 
 def _where(told: DataFrame) -> tuple[Where, ...]:
-    found = told.select("proposal", "created_ms").collect()
-    days = sorted({day_of(row["created_ms"]) for row in found})
-    return ({"day": days, "proposal": sorted({row["proposal"] for row in found})},)
+    """Their rows, on whatever day they stand: how early one was first published is not always known."""
+    return ({"proposal": sorted(row["proposal"] for row in told.select("proposal").distinct().collect())},)
 
 
 def _measured(

@@ -68,8 +68,8 @@ class Refreshed:
     """Looks that were read again."""
     hours: int = 0
     """Hours, of all clusters, that were worked out again."""
-    rows: Mapping[str, int] = field(default_factory=dict)
-    """Table -> rows written; a table that did not change is missing."""
+    rows: Mapping[str, int | None] = field(default_factory=dict)
+    """Table that was written -> its new rows, None where nobody counted them; one that stays as it is is missing."""
     messages: tuple[str, ...] = ()
     """What a person should know: pairs without a price, looks that could not be read. Each once, sorted."""
     seconds: float = 0.0
@@ -91,18 +91,15 @@ def refresh(
     say = on_progress or _silent
     touched = None if looks is None else sorted(set(looks))
     work = Work(tables)
-    try:
-        read = _silver(work, touched)
-        say(f"{read} looks were read")
-        hours = _touched_hours(work, touched)
-        work.hours = None if touched is None else hours
-        if hours:
-            _gold(work, settings)
-            say(f"{len(hours)} hours were worked out")
-        if acted:
-            work.write(outcome_writes(work, settings.prices))
-    finally:
-        work.release()
+    read = _silver(work, touched)
+    say(f"{read} looks were read")
+    hours = _touched_hours(work, touched)
+    work.hours = None if touched is None else hours
+    if hours:
+        _gold(work, settings)
+        say(f"{len(hours)} hours were worked out")
+    if acted:
+        work.write(outcome_writes(work, settings.prices))
     return Refreshed(
         looks=read,
         hours=len(hours),
@@ -146,7 +143,7 @@ def _silver(work: Work, touched: list[LookKey] | None) -> int:
     work.write(
         Write(table, silver_table(wide, table), where, counts[name])
         for name, table in names.items()
-        if counts[name] or touched is None
+        if counts[name] or (touched is None and work.tables.exists(table))
     )
     return int(counts["looks"])
 

@@ -1,4 +1,4 @@
-"""What every part of a refresh works with: tables, the hours in question, what is held in memory, what is written."""
+"""What every part of a refresh works with: tables, the hours in question, rows that are held, what is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Write(NamedTuple):
     where: Sequence[Where] = ()
     """What they take the place of; everything when empty."""
     number: int | None = None
-    """How many they are; None when they are still to be counted."""
+    """How many they are; None when that is not known: counting them is as much work as writing them."""
 
 
 class Work:
@@ -44,21 +44,17 @@ class Work:
         self.tables = tables
         self.spark = tables.spark
         self.hours: list[Hour] | None = None
-        self.rows: dict[str, int] = {}
-        """Table -> rows written."""
+        self.rows: dict[str, int | None] = {}
+        """Table that was written -> how many rows, where they were counted."""
         self.messages: set[str] = set()
-        self._held: list[DataFrame] = []
 
     def hold(self, frame: DataFrame) -> DataFrame:
-        """Keep it once it was worked out, until `release`."""
-        self._held.append(frame.persist())
-        return frame
+        """Work it out now, and keep it as long as somebody refers to it.
 
-    def release(self) -> None:
-        """Let go of what was held."""
-        for frame in self._held:
-            frame.unpersist()
-        self._held.clear()
+        A checkpoint forgets how the rows came about. Merely cached, every query on top of it would be planned with all
+        that lies below once more, which takes longer than the work itself.
+        """
+        return frame.localCheckpoint(eager=True)
 
     def context(self, table: Table, back_ms: int = CONTEXT_MS) -> DataFrame:
         """Rows of silver that have a say in the hours."""
@@ -103,19 +99,17 @@ class Work:
 
     def write_one(self, write: Write) -> None:
         """One table; nothing is written where there are no rows and no table."""
-        if write.number is not None:
-            self._replace(write, write.number)
+        if write.number is not None or self.tables.exists(write.table):
+            self._replace(write)
             return
-        rows = write.rows.persist()
-        try:
-            self._replace(write._replace(rows=rows), rows.count())
-        finally:
-            rows.unpersist()
+        rows = self.hold(write.rows)
+        number = rows.count()
+        if number:
+            self._replace(write._replace(rows=rows, number=number))
 
-    def _replace(self, write: Write, number: int) -> None:
-        if number or self.tables.exists(write.table):
-            self.tables.replace_where(write.table, write.rows, *write.where)
-            self.rows[write.table.name] = number
+    def _replace(self, write: Write) -> None:
+        self.tables.replace_where(write.table, write.rows, *write.where)
+        self.rows[write.table.name] = write.number
 
 
 def between(rows: DataFrame, first_ms: int, last_ms: int) -> DataFrame:

@@ -7,6 +7,9 @@ consume               over the reader's route: the leader, or an in-sync replica
 move                  from the leader's rack to each replica that a reassignment adds: what it copied in that time
 ====================  ================================================================================================
 
+What a broker cuts off at the end of an answer and sends again is not in it: next to nothing for whoever keeps up; for
+readers that catch up and replicas that are copied, about half a batch for each answer (a megabyte by default).
+
 Unavoidable is what no placement avoids: replicas on min(replication factor, racks) racks need as many copies beyond
 the leader's rack, and producers in several racks write to one leader. All reading can be local, and nobody has to move.
 """
