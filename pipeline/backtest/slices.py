@@ -33,8 +33,11 @@ from agent.model.snapshot import (
     TaskCopy,
     TopicState,
 )
+from agent.model.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
 from agent.observation import Gap
 from agent.typed_json import from_json, to_json
+from agent.weights.values import RestoreWeight
+from assignors.problem import TopicPartition
 from pipeline.backtest.costs import rates_of
 from pipeline.backtest.look import Look, Rates
 
@@ -59,6 +62,10 @@ class Slice(NamedTuple):
     topics: bytes | None
     moving: bytes | None
     """What changes in each look: copies of tasks and what is remembered of the group. None for a plain group."""
+    weights_digest: int
+    """Which weights of the pipeline, for this group and its topics; 0 for none."""
+    weights: bytes | None
+    """What that digest stands for, as JSON, where it comes first."""
     rates: bytes | None
     """Bytes per second by topic and partition, as 32-bit floats, little end first, NaN for unknown; None for all."""
 
@@ -78,6 +85,7 @@ class WorldData(NamedTuple):
     changes: tuple[RackChange, ...]
     acts: Mapping[str, int]
     limits: Limits
+    weights: WeightsState | None = None
 
 
 class GroupData(NamedTuple):
@@ -91,6 +99,15 @@ class TopicsData(NamedTuple):
     """Topics that decide about a group."""
 
     topics: tuple[TopicState, ...]
+
+
+class WeightsData(NamedTuple):
+    """Weights that a plan for a group may rest on."""
+
+    topics: Mapping[str, Column] = {}
+    reads: Mapping[TopicPartition, float] | None = None
+    """What the group reads of a partition, where that is not what the partition takes in."""
+    restores: tuple[RestoreWeight, ...] | None = None
 
 
 class MovingData(NamedTuple):
@@ -126,7 +143,7 @@ class Cutter:
         groups = [one for name in names if isinstance(one := snapshot.groups.get(name), ConsumerGroup | StreamsGroup)]
         of = {group.id: bucket_of(group.id, self._buckets) for group in groups}
         for bucket in sorted(set(of.values())):
-            yield Slice(bucket, snapshot.taken_ms, look.name, WORLD, "", 0, 0, world, None, None, None)
+            yield Slice(bucket, snapshot.taken_ms, look.name, WORLD, "", 0, 0, world, None, None, 0, None, None)
         for group in groups:
             yield self._row(look, group, of[group.id])
         self._digests.turn()
@@ -140,6 +157,8 @@ class Cutter:
         topics_body, topics_digest = of(
             ("topics", group.id), (topics,), lambda: _digested(TopicsData, TopicsData(topics))
         )
+        told = _weights(snapshot.weighed, group.id, names)
+        weights_body, weights_digest = of(("weights", group.id), (told,), lambda: _digested_weights(told))
         moving = MovingData(
             snapshot.copies.get(group.id, ()), memory.streams.get(group.id), memory.rebalancing.get(group.id)
         )
@@ -156,6 +175,8 @@ class Cutter:
             self._once(bucket, digest, body),
             self._once(bucket, topics_digest, topics_body),
             None if moving == MovingData() else _bytes(MovingData, moving),
+            weights_digest,
+            self._once(bucket, weights_digest, weights_body) if weights_digest else None,
             rates.astype("<f4").tobytes() if rates is not None and known else None,
         )
 
@@ -174,6 +195,7 @@ class Rebuilt:
         self._groups: dict[int, Group] = {}
         self._topics: dict[int, tuple[TopicState, ...]] = {}
         self._known: dict[str, TopicState] = {}
+        self._weights: dict[int, WeightsData] = {}
         self._same = Memo()
         self._before: tuple[list[int], list[str]] = ([], [])
         self._laid: tuple[Mapping[str, Group], Mapping[str, TopicState]] = ({}, {})
@@ -185,7 +207,22 @@ class Rebuilt:
         names: list[str] = []
         rates: dict[str, Rates] = {}
         moving: dict[str, bytes] = {}
-        for _, _, _, kind, subject, group_digest, topics_digest, group, topics, moves, rate in rows:
+        told_weights: dict[str, int] = {}
+        for (
+            _,
+            _,
+            _,
+            kind,
+            subject,
+            group_digest,
+            topics_digest,
+            group,
+            topics,
+            moves,
+            weights_digest,
+            weights,
+            rate,
+        ) in rows:
             if kind == WORLD:
                 world = from_json(WorldData, json.loads(group))
                 continue
@@ -193,6 +230,10 @@ class Rebuilt:
                 self._groups[group_digest] = _group(group)
             if topics is not None and topics_digest not in self._topics:
                 self._topics[topics_digest] = self._topic_states(topics)
+            if weights is not None and weights_digest not in self._weights:
+                self._weights[weights_digest] = from_json(WeightsData, json.loads(weights))
+            if weights_digest:
+                told_weights[subject] = weights_digest
             digests += (group_digest, topics_digest)
             names.append(subject)
             if rate is not None:
@@ -204,7 +245,18 @@ class Rebuilt:
             raise Torn(f"look {name} of cluster {self._cluster} has no row about the world")
         groups, topics_by_name = self._arranged(digests, names, name)
         told = {subject: from_json(MovingData, json.loads(body)) for subject, body in moving.items()}
-        return _look(self._cluster, name, taken_ms, world, _Parts(groups, topics_by_name, told, rates), self._same)
+        parts = _Parts(groups, topics_by_name, told, rates, self._weighed(told_weights, name))
+        return _look(self._cluster, name, taken_ms, world, parts, self._same)
+
+    def _weighed(self, told: Mapping[str, int], look: str) -> Weighed:
+        """The weights of all groups; one object for as long as they are the same."""
+        if not told:
+            return NOT_WEIGHED
+        key = tuple(told.items())
+        try:
+            return self._same.of(("weighed",), (key,), lambda: _together({n: self._weights[d] for n, d in key}))
+        except KeyError as error:
+            raise Torn(f"look {look} of cluster {self._cluster} names {error}, which was never written") from error
 
     def _topic_states(self, body: bytes) -> tuple[TopicState, ...]:
         """The topics; one that other groups read too is the same object for all."""
@@ -237,6 +289,7 @@ class _Parts(NamedTuple):
     topics: Mapping[str, TopicState]
     moving: Mapping[str, MovingData]
     rates: Mapping[str, Rates]
+    weighed: Weighed
 
 
 def _look(  # noqa: PLR0917 the parts of a look
@@ -256,6 +309,9 @@ def _look(  # noqa: PLR0917 the parts of a look
         reassignments={move.id: move for move in world.reassignments},
         selector_is_rack_aware=world.selector_is_rack_aware,
         rack_locators=world.rack_locators,
+        bytes_per_s=parts.weighed.bytes_per_s,
+        weighed=parts.weighed,
+        weights=world.weights,
         gaps=gaps,
         taken_ms=taken_ms,
         monotonic_ms=world.monotonic_ms,
@@ -289,6 +345,35 @@ def _world(look: Look) -> WorldData:
         changes=memory.changes,
         acts=memory.acts,
         limits=look.limits,
+        weights=snapshot.weights,
+    )
+
+
+def _weights(weighed: Weighed, group: str, topics: Iterable[str]) -> WeightsData | None:
+    """What concerns a group; None for nothing."""
+    if weighed is NOT_WEIGHED:
+        return None
+    columns = {name: weighed.topics[name] for name in topics if name in weighed.topics}
+    told = WeightsData(columns, weighed.groups.get(group), weighed.restores.get(group))
+    return None if told == WeightsData() else told
+
+
+def _digested_weights(told: WeightsData | None) -> tuple[bytes, int]:
+    return (b"", 0) if told is None else _digested(WeightsData, told)
+
+
+def _together(told: Mapping[str, WeightsData]) -> Weighed:
+    topics = {name: column for one in told.values() for name, column in one.topics.items()}
+    return Weighed(
+        topics=dict(sorted(topics.items())),
+        groups={name: one.reads for name, one in told.items() if one.reads is not None},
+        restores={name: one.restores for name, one in told.items() if one.restores is not None},
+        bytes_per_s={
+            TopicPartition(name, number): rate
+            for name, column in topics.items()
+            for number, rate in enumerate(column)
+            if rate is not None
+        },
     )
 
 

@@ -43,6 +43,8 @@ _SLICE_COLUMNS = (
     "group_body",
     "topics_body",
     "moving",
+    "weights_digest",
+    "weights_body",
     "rates",
 )
 _PART = ("cluster", "stretch_ms", "bucket")

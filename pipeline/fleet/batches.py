@@ -30,7 +30,7 @@ Row = dict[str, Any]
 Batches = Iterable["pa.RecordBatch"]
 PIECE = (
     "cluster", "look", "taken_ms", "kind", "subject", "weight",
-    "group_digest", "topics_digest", "group_body", "topics_body", "moving", "rates",
+    "group_digest", "topics_digest", "group_body", "topics_body", "moving", "weights_digest", "weights_body", "rates",
 )  # fmt: skip
 """Columns between the two halves of a job over looks. Kinds are those of slices, and `ANSWER`."""
 ANSWER = 2
@@ -118,7 +118,7 @@ class PlanGroups:
                 yield from self._planned(cluster, look, taken_ms, piece)
 
     def _planned(self, cluster: str, look: str, taken_ms: int, rows: Sequence[Sequence[Any]]) -> Iterator[Row]:
-        world = (0, taken_ms, look, WORLD, "", 0, 0, self._worlds[cluster], None, None, None)
+        world = (0, taken_ms, look, WORLD, "", 0, 0, self._worlds[cluster], None, None, 0, None, None)
         slices = [(0, taken_ms, look, GROUP, row[4], *row[6:]) for row in rows]
         began = time.process_time()
         with no_walks():
@@ -144,7 +144,22 @@ def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
 def _answer_piece(cluster: str, look: str, taken_ms: int, answer: Answer) -> Row:
     row = _plan_row(Run(""), cluster, answer, look, taken_ms, None)
     told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
-    cells = (cluster, look, taken_ms, ANSWER, answer.subject, 0.0, 0, 0, json.dumps(told).encode(), None, None, None)
+    cells = (
+        cluster,
+        look,
+        taken_ms,
+        ANSWER,
+        answer.subject,
+        0.0,
+        0,
+        0,
+        json.dumps(told).encode(),
+        None,
+        None,
+        0,
+        None,
+        None,
+    )
     return dict(zip(PIECE, cells, strict=True))
 
 

@@ -174,7 +174,7 @@ def _stretch(wanted: Wanted) -> Any:
 def _parts(rows: DataFrame) -> list[_Todo]:
     """The parts with the digests of their rows, in order. A sum of hashes does not mind the order of rows."""
     told = (
-        ("look", "kind", "subject", "group_digest", "topics_digest", "moving", "rates")
+        ("look", "kind", "subject", "group_digest", "topics_digest", "moving", "weights_digest", "rates")
         if "group_digest" in rows.columns
         else ("event_id", "v", "taken_ms", "data")
     )

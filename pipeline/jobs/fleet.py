@@ -45,6 +45,8 @@ _PIECES = columns(
     column("group_body", BINARY, "As slices have it; of a plan its row."),
     column("topics_body", BINARY, "As slices have it."),
     column("moving", BINARY, "As slices have it."),
+    column("weights_digest", LONG, "As slices have it.", required=True),
+    column("weights_body", BINARY, "As slices have it."),
     column("rates", BINARY, "As slices have it."),
 )
 _HEADERS = t.ArrayType(

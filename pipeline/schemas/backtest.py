@@ -27,6 +27,8 @@ SLICES = Table(
         column("group_body", BINARY, "What group_digest stands for, as JSON, where it comes first; kind 0: the world."),
         column("topics_body", BINARY, "What topics_digest stands for, as JSON, where it comes first."),
         column("moving", BINARY, "Copies of tasks and what was remembered of the group, as JSON."),
+        column("weights_digest", LONG, "Which weights of the pipeline; 0 for none.", required=True),
+        column("weights_body", BINARY, "What weights_digest stands for, as JSON, where it comes first."),
         column("rates", BINARY, "Bytes per second by topic and partition: 32-bit floats, little end first."),
         column("input", STRING, "Digest of the events that the stretch was cut from.", required=True),
     ),

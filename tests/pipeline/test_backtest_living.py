@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 
 from agent.memo import Memo
+from agent.model.weighed import NOT_WEIGHED, Weighed
 from agent.propose.codec import proposal_to_bytes
 from agent.replay import replay_look
 from agent.telemetry.looks import Recorded
+from agent.weights.values import RestoreWeight
+from assignors.problem import TopicPartition
 from pipeline.backtest.living import Life
 from pipeline.backtest.look import Look, Unusable, whole_look
 from pipeline.backtest.replaying import Result, replay
@@ -190,6 +193,28 @@ def test_groups_apart_hold_what_the_whole_look_holds(buckets: int) -> None:
             assert all(one.snapshot.topics[name] == whole_one.snapshot.topics[name] for name in one.snapshot.topics)
             assert one.limits == whole_one.limits
             assert one.memory.brokers == whole_one.memory.brokers
+
+
+def test_groups_apart_have_the_weights_of_the_pipeline() -> None:
+    restores = (RestoreWeight(0, 1.0, 2.0, 3.0, 4, None),)
+    weighed = Weighed(
+        topics={"clicks": (1.0, None), "orders": (5.0, 6.0, 7.0, 8.0)},
+        groups={"readers": {TopicPartition("orders", 1): 60.0}},
+        restores={"app": restores},
+        bytes_per_s={
+            TopicPartition("clicks", 0): 1.0,
+            **{TopicPartition("orders", number): 5.0 + number for number in range(4)},
+        },
+    )
+    looks = [
+        replace(look, snapshot=replace(look.snapshot, weighed=weighed if number else NOT_WEIGHED))
+        for number, look in enumerate(whole(recorded(lambda _: with_tasks(shop()), 3)))
+    ]
+    first, second, third = parts(looks)[0]
+    assert first.snapshot.weighed is NOT_WEIGHED
+    assert second.snapshot.weighed == weighed
+    assert third.snapshot.weighed is second.snapshot.weighed
+    assert second.snapshot.bytes_per_s == weighed.bytes_per_s
 
 
 def test_groups_apart_do_and_cost_what_groups_in_whole_looks_do_and_cost() -> None:
