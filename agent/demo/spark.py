@@ -25,7 +25,7 @@ from agent.model.weighed import Basis
 from agent.propose.proposal import Proposal
 
 _MASTER = "local[2]"
-_INGEST_EVERY = "10s"
+_INGEST_EVERY = "15s"
 _GOLD_WITHIN_S = 150.0
 _COMMAND_WITHIN_S = 120.0
 _PLANNED_WITHIN_S = 60.0
@@ -143,8 +143,11 @@ class SparkSide:
         return "--bootstrap-servers", self._where.bootstrap_servers
 
     def _command(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """The command as a process in a session of its own, so that a Ctrl-C here does not reach it first."""
-        command = [sys.executable, "-m", "agent", "spark", name, *arguments]
+        """The command as a process in a session of its own, so that a Ctrl-C here does not reach it first.
+
+        Nice, because brokers and clients are on the same cores, and a broker that is starved ends the show.
+        """
+        command = ["nice", "-n", "5", sys.executable, "-m", "agent", "spark", name, *arguments]
         command += ["--tables", str(self._where.folder / "tables"), "--master", _MASTER]
         # What the environment sets is meant for the user's own cluster.
         environment = {key: value for key, value in os.environ.items() if not _is_setting(key)}

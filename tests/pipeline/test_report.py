@@ -1,0 +1,320 @@
+"""A report of written-out tables: what Spark adds up, the files, byte for byte, and a browser that opens them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from agent.errors import BadInput
+from pipeline.jobs.report import FORMATS, texts_of, write_report
+from pipeline.report import summaries
+from pipeline.report.collect import collect
+from pipeline.report.compose import compose
+from pipeline.report.facts import Facts
+from pipeline.report.html import to_html
+from pipeline.report.period import Period
+from pipeline.schemas import gold
+from pipeline.schemas.table import Table
+from pipeline.tables import Tables
+from tests.pipeline.report_tables import BEGIN_MS, DAY_MS, GB, HOUR_MS, C, ledger_row, outcome_row, whole, world, write
+
+GOLDEN = Path(__file__).with_name("golden") / "report"
+SVG = re.compile(r"<svg .*?</svg>", re.DOTALL)
+
+
+def rows(spark: SparkSession, table: Table, *told: dict[str, object]):
+    return spark.createDataFrame([whole(table, row) for row in told], table.schema)
+
+
+def expected(spark: SparkSession, kind: type, schema, *values: tuple[object, ...]):
+    return spark.createDataFrame([kind(*value) for value in values], schema)
+
+
+@pytest.fixture(scope="module")
+def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    """What is collected of the written-out world."""
+    tables = Tables(spark, str(tmp_path_factory.mktemp("tables")))
+    write(tables, world())
+    return collect(tables, Period())
+
+
+def test_costs_fold_all_groups_but_the_dearest_and_count_what_is_unknown(spark: SparkSession):
+    ledger = rows(
+        spark,
+        gold.LEDGER,
+        ledger_row(group="dear", bytes=3 * GB),
+        ledger_row(group="dear", bytes=None, usd=None),
+        ledger_row(group="dear", zone="SAME_ZONE", bytes=9 * GB),
+        ledger_row(group="cheap", bytes=2 * GB),
+        ledger_row(group="free", bytes=1 * GB, usd=None),
+        ledger_row(group="free", zone="UNKNOWN", bytes=5 * GB),
+        ledger_row(path="replicate", bytes=4 * GB),
+        ledger_row(path="produce", zone="UNKNOWN", bytes=2 * GB),
+        ledger_row(path="move", zone="SAME_ZONE", bytes=2 * GB),
+    )
+    found = summaries.costs(ledger, most=1)
+    day = "2025-11-21"
+    assertDataFrameEqual(
+        found,
+        expected(
+            spark,
+            tuple_of,
+            found.schema,
+            (C, day, "consume", "dear", 3 * GB, 0.0, 0.06, None, 1),
+            (C, day, summaries.OTHER_READS, "", 3 * GB, 5 * GB, 0.04, GB, 0),
+            (C, day, "move", "", 0.0, 0.0, 0.0, 0.0, 0),
+            (C, day, "produce", "", None, 2 * GB, None, 0.0, 0),
+            (C, day, "replicate", "", 4 * GB, 0.0, 0.08, 0.0, 0),
+        ),
+        checkRowOrder=True,
+    )
+
+
+def test_hours_that_looks_cover_are_counted_and_thin_ones_in_between_told(spark: SparkSession):
+    traffic = rows(
+        spark,
+        gold.PARTITION_TRAFFIC,
+        *(
+            {
+                "cluster": C,
+                "hour_ms": BEGIN_MS + hour * HOUR_MS,
+                "topic": "t",
+                "partition": partition,
+                "seconds": seconds - partition,
+            }
+            for hour, seconds in enumerate((600.0, 3600.0, 1800.0, 300.0))
+            for partition in range(2)
+        ),
+    )
+    found = summaries.coverage(traffic)
+    last = BEGIN_MS + 3 * HOUR_MS
+    assertDataFrameEqual(found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1)))
+
+
+def test_locality_adds_up_bytes_only_where_both_are_known_and_takes_the_least_local_groups(spark: SparkSession):
+    def cell(group: str, rack: str, local: float, local_bytes: float | None, hour: int = 0) -> dict[str, object]:
+        at = {"cluster": C, "hour_ms": BEGIN_MS + hour * HOUR_MS, "group": group, "rack": rack}
+        return {**at, "local": local, "total": 10.0, "unknown": 0.0, "local_bytes": local_bytes, "total_bytes": 100.0}
+
+    locality = rows(
+        spark,
+        gold.LOCALITY,
+        cell("far", "b", 1.0, 10.0),
+        cell("far", "b", 2.0, None, hour=1),
+        cell("far", "a", 9.0, 90.0),
+        cell("near", "a", 10.0, 100.0),
+    )
+    found = summaries.near(locality, most=1)
+    assertDataFrameEqual(
+        found,
+        expected(
+            spark,
+            tuple_of,
+            found.schema,
+            (C, "far", "a", 9.0, 10.0, 0.0, 90.0, 100.0),
+            (C, "far", "b", 3.0, 20.0, 0.0, 10.0, 100.0),
+        ),
+        checkRowOrder=True,
+    )
+
+
+def test_errors_are_of_proposals_that_tell_both_and_nothing_is_divided_by_zero(spark: SparkSession):
+    applied = {"applied_ms": BEGIN_MS}
+    proposals = rows(
+        spark,
+        gold.OUTCOMES,
+        outcome_row("a", "done", predicted_moves=10, measured_moves=12, **applied),
+        outcome_row("b", "done", predicted_moves=10, measured_moves=5, **applied),
+        outcome_row("c", "done", predicted_moves=0, measured_moves=5, predicted_seconds=4.0, **applied),
+        outcome_row("d", "standing", predicted_moves=1, measured_moves=9),
+    )
+    found = summaries.errors(proposals)
+    assertDataFrameEqual(found, expected(spark, tuple_of, found.schema, ("moves", 2, -0.43, -0.15, 0.13, -0.5)))
+
+
+def test_a_standing_proposal_has_the_flows_of_its_subject_without_moves(spark: SparkSession):
+    proposals = rows(
+        spark,
+        gold.OUTCOMES,
+        outcome_row("p-1", subject="topic/orders"),
+        outcome_row("p-2", subject="group/orders"),
+        outcome_row("p-3", subject="broker/1"),
+        outcome_row("p-4", "void", subject="group/orders"),
+    )
+    ledger = rows(
+        spark,
+        gold.LEDGER,
+        ledger_row(group="orders", topic="other", bytes=GB),
+        ledger_row(path="replicate", bytes=3 * GB, unavoidable_bytes=2 * GB),
+        ledger_row(path="move", bytes=7 * GB),
+    )
+    found = summaries.standing(proposals, ledger).select(
+        "proposal", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd"
+    )
+    assertDataFrameEqual(
+        found,
+        expected(
+            spark,
+            tuple_of,
+            found.schema,
+            ("p-1", 3 * GB, GB, 0.0, 0.06),
+            ("p-2", GB, GB, 0.0, 0.02),
+            ("p-3", None, None, None, None),
+        ),
+        checkRowOrder=True,
+    )
+
+
+def tuple_of(*values: object) -> tuple[object, ...]:
+    return values
+
+
+def test_a_period_leaves_out_what_lies_elsewhere(spark: SparkSession, tmp_path: Path):
+    tables = Tables(spark, str(tmp_path))
+    write(tables, {gold.LEDGER: [ledger_row(group="billing", hour_ms=BEGIN_MS + day * DAY_MS) for day in range(3)]})
+    found = collect(tables, Period(BEGIN_MS + DAY_MS, BEGIN_MS + 2 * DAY_MS, (C,)))
+    assert [(row.day, row.cross_bytes) for row in found.costs] == [("2025-11-22", GB)]
+    assert collect(tables, Period(clusters=("another",))).costs == ()
+
+
+def test_the_report_is_the_golden_one(facts: Facts):
+    """Another text is a decision: RACKWISE_GOLDEN=write writes it anew."""
+    texts = texts_of(compose(facts), FORMATS)
+    texts["report.html"] = SVG.sub("<svg/>", texts["report.html"])
+    if os.environ.get("RACKWISE_GOLDEN") == "write":
+        shutil.rmtree(GOLDEN, ignore_errors=True)
+        GOLDEN.mkdir(parents=True)
+        for name, text in texts.items():
+            (GOLDEN / name).write_bytes(text.encode())
+    assert {file.name: file.read_bytes().decode() for file in GOLDEN.iterdir()} == texts
+
+
+def test_two_processes_write_the_same_bytes(facts: Facts, tmp_path: Path):
+    (tmp_path / "facts").write_bytes(pickle.dumps(facts))
+    program = (
+        "import pickle, sys; from pathlib import Path;"
+        "from pipeline.report.compose import compose; from pipeline.report.html import to_html;"
+        "sys.stdout.write(to_html(compose(pickle.loads(Path(sys.argv[1]).read_bytes()))))"
+    )
+    digests = {
+        hashlib.sha256(
+            subprocess.run(
+                [sys.executable, "-c", program, tmp_path / "facts"],
+                env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8", "MPLBACKEND": "agg"},
+                check=True,
+                stdout=subprocess.PIPE,
+            ).stdout
+        ).hexdigest()
+        for seed in ("1", "2")
+    }
+    assert digests == {hashlib.sha256(to_html(compose(facts)).encode()).hexdigest()}
+
+
+def test_the_page_is_well_formed_fetches_nothing_and_takes_no_name_for_markup(facts: Facts):
+    page = to_html(compose(facts))
+    tree = ET.fromstring(page.removeprefix("<!DOCTYPE html>"))  # noqa: S314 our own page
+    names = [element.get("id") for element in tree.iter() if element.get("id")]
+    assert len(names) == len(set(names)), "ids are unique over all plots"
+    links = [
+        value
+        for element in tree.iter()
+        for key, value in element.attrib.items()
+        if key.rpartition("}")[2] in {"href", "src"} or "url(" in value
+    ]
+    assert links
+    inside = re.compile(r"#(.+)|.*url\(#(.+?)\).*")
+    for link in links:
+        found = inside.fullmatch(link)
+        assert found, f"{link} leads out of the page"
+        assert (found[1] or found[2]) in names
+    assert "<b>ird</b>" not in page
+    assert "we &lt;b&gt;ird&lt;/b&gt; $x^2$ | name" in page
+    assert not re.search(r"<script|@import|javascript:", page)
+
+
+def test_every_plot_has_a_table_beside_it(facts: Facts):
+    plotted = [section for section in compose(facts).sections if section.plot is not None]
+    assert [section.name for section in plotted] == [
+        "cost",
+        "ledger",
+        "locality",
+        "warmups",
+        "restores",
+        "rebalances",
+        "outcomes",
+    ]
+    assert [section.name for section in plotted if not section.grid.rows or not section.says] == []
+
+
+def test_several_clusters_are_told_apart(facts: Facts):
+    other = facts.pairs[0]._replace(cluster="another")
+    grids = {section.name: section.grid for section in compose(facts._replace(pairs=(*facts.pairs, other))).sections}
+    assert grids["ledger"].heads[0].title == "cluster"
+    assert grids["ledger"].rows[-1][0] == "another"
+
+
+def test_tables_that_do_not_exist_yet_are_told_and_a_root_without_gold_is_refused(tables: Tables, tmp_path: Path):
+    with pytest.raises(BadInput, match="rackwise spark refresh"):
+        write_report(tables, Period(), tmp_path / "out")
+    write(tables, {gold.LEDGER: [ledger_row(group="billing")]})
+    written = write_report(tables, Period(), tmp_path / "out", ("md",))
+    assert [file.name for file in written.files] == ["report.md"]
+    text = written.files[0].read_text()
+    assert text.startswith("**Nothing is proposed now; what group billing reads crosses racks most: 1.0 GB, $0.020 in")
+    assert "do not exist yet" in text
+    assert r"gold.partition\_traffic" in text
+
+
+def test_a_folder_that_cannot_be_written_is_told(delta_tables: Tables, tmp_path: Path):
+    write(delta_tables, {gold.LEDGER: [ledger_row(group="billing")]})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot be written"):
+        write_report(delta_tables, Period(), tmp_path / "file" / "out", ("md",))
+
+
+class _Texts(HTMLParser):
+    """What stands in the elements of one name, and how often each element is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, int] = {}
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.found[tag] = self.found.get(tag, 0) + 1
+
+
+@pytest.mark.drill
+def test_a_browser_shows_the_page_without_a_complaint(facts: Facts, tmp_path: Path):
+    """In the drill lane, because it needs a Chromium on this machine (Debian: apt-get install chromium)."""
+    browser = next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
+    assert browser is not None, "no Chromium on PATH: install one, for example with `apt-get install chromium`"
+    page, picture = tmp_path / "report.html", tmp_path / "report.png"
+    page.write_text(to_html(compose(facts)), encoding="utf-8")
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    command += ["--enable-logging=stderr", "--window-size=1240,2400", "--hide-scrollbars"]
+    shown = subprocess.run(
+        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=200, check=True
+    )
+    assert "CONSOLE" not in shown.stderr, "the page broke its own policy, or something else was said to the console"
+    parser = _Texts()
+    parser.feed(shown.stdout)
+    assert parser.found["svg"] == 7
+    assert parser.found["table"] == len(compose(facts).sections)
+    subprocess.run([*command, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=200, check=True)
+    drawn = picture.read_bytes()
+    assert drawn.startswith(b"\x89PNG")
+    assert len(drawn) > 50_000, "an empty page is smaller"
