@@ -21,7 +21,7 @@ _KEY = ("cluster", "proposal")
 
 
 def windows(lives: DataFrame) -> DataFrame:
-    """Before and after each act: cluster, proposal, phase, hour_ms (a number of the window), its from and to.
+    """Before and after each act: cluster, proposal, phase, hour_ms (the window's own begin), its from and to.
 
     ``lives`` has cluster, proposal, applied_ms and done_ms.
     """
@@ -39,8 +39,8 @@ def windows(lives: DataFrame) -> DataFrame:
         ),
     )
     told = ended.select("cluster", "proposal", F.explode(spans).alias("window")).select(*_KEY, "window.*")
-    # A ledger asks for hours; a window is one with a number of its own.
-    return told.withColumn("hour_ms", F.xxhash64("cluster", "proposal", "phase"))
+    # A ledger asks for hours. All windows are as long, so those that begin at once are one.
+    return told.withColumn("hour_ms", F.col("window_from_ms"))
 
 
 def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: DataFrame) -> DataFrame:
@@ -50,12 +50,13 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     """
     seconds = traffic.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
     flows = ledger.where(F.col("path").isin("replicate", "consume"))
-    mine = (F.col("subject.kind") == "topic") & (F.col("topic") == F.col("subject.name"))
-    mine |= (F.col("subject.kind") == "group") & (F.col("group") == F.col("subject.name"))
+    mine = (F.col("subject_kind") == "topic") & (F.col("topic") == F.col("subject_name"))
+    mine |= (F.col("subject_kind") == "group") & (F.col("group") == F.col("subject_name"))
+    of = subjects.select(*_KEY, F.col("kind").alias("subject_kind"), F.col("name").alias("subject_name"))
     cross = F.col("zone") == "CROSS_ZONE"
     told = (
         named.select(*_KEY, "phase", "hour_ms")
-        .join(subjects, on=[*_KEY], how="inner")
+        .join(of, on=[*_KEY], how="inner")
         .join(seconds, on=["cluster", "hour_ms"], how="inner")
         .join(flows, on=["cluster", "hour_ms"], how="inner")
         .where(mine)
@@ -70,11 +71,11 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
         ).alias("usd_per_day"),
     )
 
-    def of(phase: str, name: str) -> Column:
+    def at(phase: str, name: str) -> Column:
         return F.max(F.when(F.col("phase") == phase, F.col(name))).alias(f"{phase}_{name}")
 
     return rates.groupBy(*_KEY).agg(
-        *(of(phase, name) for phase in ("before", "after") for name in ("bytes_per_s", "usd_per_day"))
+        *(at(phase, name) for phase in ("before", "after") for name in ("bytes_per_s", "usd_per_day"))
     )
 
 

@@ -1,8 +1,8 @@
 """What each partition took in: records by end offsets, bytes by what a record takes on disk.
 
 A record's size comes from what the log grew over what was appended, between looks that asked for sizes. That holds for
-logs that only grow: an interval in which segments were deleted is told by its small ratio and left out, and a compacted
-topic takes what the agent had learned. How much a whole log holds per record says nothing about either.
+logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic
+takes what the agent had learned. How much a whole log holds per record says nothing about either.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of, part_of
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
 _CUT_SHARE = 0.5
-"""An interval whose bytes per record are below this share of the median had segments deleted in it."""
+"""Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
+_WHOLE_SHARE = 0.9
+"""With at least this share of the median, all intervals together tell of no deletion."""
 
 
 def seen(partitions: DataFrame, times: DataFrame) -> DataFrame:
@@ -140,17 +142,26 @@ def _grown() -> Column:
     teaches = (
         was["topic_id"].eqNullSafe(F.col("topic_id"))
         & (F.col("monotonic_ms") - was["monotonic_ms"] <= LONGEST_MS)
-        & (records > 0)
-        & (grew > 0)
+        & (records >= 0)
+        & (grew >= 0)
+        & (records + grew > 0)
         & ~F.coalesce("compacted", F.lit(False))  # noqa: FBT003
     )
-    return F.when(teaches, F.struct((grew / records).alias("ratio"), grew.alias("bytes"), records.alias("records")))
+    ratio = (grew / F.nullif(records, F.lit(0))).alias("ratio")
+    return F.when(teaches, F.struct(ratio, grew.alias("bytes"), records.alias("records")))
 
 
 def _uncut(grown: Column) -> Column:
-    """Those in which nothing was deleted; ``grown`` is sorted by ratio."""
-    median = F.get(grown, F.floor(F.size(grown) / 2).cast("int"))["ratio"]
-    return F.filter(grown, lambda one: one["ratio"] >= median * _CUT_SHARE)
+    """Those in which nothing was deleted; ``grown`` is sorted by ratio, what grew without records first.
+
+    Sizes and offsets of one look are not of one instant: what one interval has too little, the next has too much. So
+    all of them count together, unless together they fall short of the median, as they do where a segment is missing.
+    """
+    told = F.filter(grown, lambda one: one["ratio"].isNotNull())
+    median = F.get(told, F.floor(F.size(told) / 2).cast("int"))["ratio"]
+    together = _sum_of(grown, "bytes") / F.nullif(_sum_of(grown, "records"), F.lit(0))
+    uncut = F.filter(told, lambda one: one["ratio"] >= median * _CUT_SHARE)
+    return F.when(together >= median * _WHOLE_SHARE, grown).otherwise(uncut)
 
 
 def _sum_of(rows: Column, name: str) -> Column:
