@@ -37,7 +37,7 @@ plan.interval: 5s
 http.port: 0
 log.format: json
 racks.stable_for: 6s
-approve.rules: {everything: {kinds: [reassign, leaders, trigger]}}
+approve.rules: {everything: {kinds: [reassign, leaders, trigger], max_moves: 1000}}
 """
 
 
@@ -67,7 +67,8 @@ def agent(demo_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[Running]:
 def test_nothing_is_triggered_or_moved_while_nothing_changes(
     demo_cluster: EmbeddedCluster, work: Workload, agent: Running
 ) -> None:
-    wait_for(lambda: agent.events("leading"), within_s=60)
+    wait_for(lambda: agent.process.poll() is not None or agent.events("leading"), within_s=60)
+    assert agent.process.poll() is None, agent.log.read_text()
     _mended(demo_cluster)
     work.wait_settled()
     with Eye(demo_settings(demo_cluster, work).settings) as eye:
