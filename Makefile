@@ -35,7 +35,7 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 .PHONY: test
 test: venv lint types imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
-	@$(MAKE) --no-print-directory -j 2 --output-sync=line integration beside
+	@$(MAKE) --no-print-directory -j 2 integration beside
 
 .PHONY: beside
 beside: venv
