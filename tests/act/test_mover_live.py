@@ -68,15 +68,15 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
     after = {TopicPartition("moved", 0): (3, 2), TopicPartition("moved", 1): (2, 3), TopicPartition("moved", 2): (1, 3)}
     file = reassignment_file(after, tmp_path / "after.json")
     assert read_reassignment_json(Path(file).read_text(encoding="utf-8")) == after
-    plan = plan_for(hand, "p-moved", after, throttle_bytes_per_s=2 * MB)
+    plan = plan_for(hand, "p-moved", after, throttle_bytes_per_s=MB)
     mark = cluster.proxy.count
 
     with mover(hand, tmp_path / "journal") as one:
         one.accept(plan)
         wait_for(lambda: len(hand.list_reassignments(DEADLINE_MS)) == 3, "the move has begun", 60)
         set_now = throttles(hand, "moved", "elsewhere")
-        assert set_now[Setting(Holder.BROKER, "3", FOLLOWER_RATE)] == "2000000"
-        assert set_now[Setting(Holder.BROKER, "2", LEADER_RATE)] == "2000000"
+        assert set_now[Setting(Holder.BROKER, "3", FOLLOWER_RATE)] == "1000000"
+        assert set_now[Setting(Holder.BROKER, "2", LEADER_RATE)] == "1000000"
         assert set_now[Setting(Holder.BROKER, "1", LEADER_RATE)] == "7000000", "a rate of others stays"
         assert set_now[Setting(Holder.TOPIC, "moved", LEADER_REPLICAS)].split(",")[0] == "7:1"
         wait_for(lambda: _moving(one) == set(after), "the status tells what moves", 30)

@@ -44,6 +44,7 @@ def test_the_first_start_makes_an_archive_and_the_second_uses_it(jars: JarSet) -
     assert sorted(one.name for one in jars.directory.glob(".*")) == []
 
 
+@pytest.mark.drill
 def test_brokers_start_without_an_archive_and_with_a_broken_one(jars: JarSet) -> None:
     do_without_archive(jars)
     assert start([]) == {1: "a"}

@@ -161,6 +161,7 @@ def test_warm_ups_are_followed_until_they_are_promotable(
     assert str(trigger.subject) == "group/shop"
 
 
+@pytest.mark.drill
 def test_copies_that_restore_too_slowly_are_found(demo_cluster: EmbeddedCluster, work: Workload) -> None:
     """A warm-up that restores slower than its task grows, and standbys that had caught up until more was written."""
     with Workload.start(demo_cluster.bootstrap_servers, plan=depot_plan) as depot:
