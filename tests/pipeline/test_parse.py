@@ -72,7 +72,7 @@ def test_what_the_agent_writes_comes_back_as_equal_json(spark: SparkSession) -> 
     parsed = parse.telemetry(records(spark, *(line.encode() for line in lines)))
     row = parse.accepted(parsed, TELEMETRY).first()
     assert row is not None
-    assert json.loads(row["data"]) == data
+    assert json.loads(row["data"]) == json.loads(lines[0])["data"], "two halves of a pair are one character by now"
 
 
 def test_the_fragments_of_an_event_are_rows_of_their_own_that_join_to_it(spark: SparkSession) -> None:
