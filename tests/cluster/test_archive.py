@@ -30,6 +30,7 @@ def start(told: list[str]) -> dict[int, str | None]:
         return dict(described(one.bootstrap_servers))
 
 
+@pytest.mark.drill
 def test_the_first_start_makes_an_archive_and_the_second_uses_it(jars: JarSet) -> None:
     first: list[str] = []
     assert needs_archive(jars)

@@ -27,7 +27,7 @@ def topics(embedded_cluster: EmbeddedCluster) -> Topics:
     return Topics(embedded_cluster)
 
 
-@pytest.mark.parametrize("layout", ["delta", "parquet"])
+@pytest.mark.parametrize("layout", ["delta", pytest.param("parquet", marks=pytest.mark.drill)])
 def test_every_record_of_every_topic_is_in_one_table_once_over_restarts(
     topics: Topics, make_tables: Callable[[str, Format], Tables], tmp_path: Path, layout: Format
 ) -> None:
