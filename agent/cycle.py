@@ -18,7 +18,7 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import OtherGroup, Snapshot
 from agent.model.weighed import Basis
-from agent.observation import Gap, GapCause, Observation
+from agent.observation import Gap, GapCause, Observation, Part
 from agent.plan.plan import Plan
 from agent.propose.proposal import Proposal
 
@@ -102,8 +102,11 @@ def changes(before: Memory, detection: Detection) -> Changes:
 
 
 def is_partial(snapshot: Snapshot) -> bool:
-    """Whether something that was asked for, and that these brokers offer, did not answer."""
-    return any(gap.cause not in _NOT_MISSED for gap in snapshot.gaps)
+    """Whether something that was asked for, and that these brokers offer, did not answer.
+
+    Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
+    """
+    return any(gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS for gap in snapshot.gaps)
 
 
 def basis(snapshot: Snapshot) -> tuple[Basis, str | None]:

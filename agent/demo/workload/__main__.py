@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import replace
 
+from agent.cluster.errors import ClusterError
 from agent.cluster.spec import DEFAULT_VERSION
 from agent.demo.workload.compiled import compiled
 from agent.demo.workload.errors import WorkloadError
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
             _run(options)
     except KeyboardInterrupt:
         _say("ended")
-    except (WorkloadError, ToolError) as failed:
+    except (WorkloadError, ClusterError, ToolError) as failed:
         _say(str(failed))
         return 1
     return 0
