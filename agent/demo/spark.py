@@ -26,6 +26,8 @@ from agent.propose.proposal import Proposal
 
 _MASTER = "local[2]"
 _INGEST_EVERY = "15s"
+_PATIENCE = "1m"
+"""When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
 _GOLD_WITHIN_S = 150.0
 _COMMAND_WITHIN_S = 120.0
 _PLANNED_WITHIN_S = 60.0
@@ -92,12 +94,14 @@ class SparkSide:
         self._thread.start()
 
     def close(self) -> None:
-        """End every command that runs."""
+        """End every command that runs, also when a signal comes meanwhile."""
         self._leave.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        for process in (self._step, self._ingest):
-            _end(process)
+        try:
+            if self._thread.is_alive():
+                self._thread.join()
+        finally:
+            for process in (self._step, self._ingest):
+                _end(process)
 
     def _run(self) -> None:
         try:
@@ -111,7 +115,8 @@ class SparkSide:
     def _play(self) -> None:
         began = time.monotonic()
         self._tell("scene", "rackwise spark ingest: telemetry, proposals and journal become tables, batch by batch")
-        self._ingest = self._command("ingest", *self._kafka(), "--set", f"spark.interval={_INGEST_EVERY}")
+        pace = ("--set", f"spark.interval={_INGEST_EVERY}", "--set", f"spark.patience={_PATIENCE}")
+        self._ingest = self._command("ingest", *self._kafka(), *pace)
         self._wait(self._has_gold, _GOLD_WITHIN_S, "no gold table appeared", watched=self._ingest)
         took = time.monotonic() - began
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
@@ -220,5 +225,8 @@ def _end(process: subprocess.Popen[bytes] | None) -> None:
     try:
         process.wait(_END_WITHIN_S)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        pass
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
