@@ -120,7 +120,7 @@ class ExecuteLimits:
     broker_bytes_per_s: int = 125_000_000
     """What a broker's network carries each way, from which headroom is worked out."""
     min_isr_guard: bool = True
-    """Stop and undo when a partition in the plan is at or under its min ISR."""
+    """Stop and undo when a partition in the plan falls under its min ISR."""
     stuck_after_ms: int = 300_000
     """A move without progress for this long is re-paced once, then cancelled."""
     grace_after_broker_loss_ms: int = 60_000

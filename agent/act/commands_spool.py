@@ -58,7 +58,7 @@ class SpoolInbox:
                 self._problem = f"everybody may write {self._directory}, so nothing is taken from it: chmod o-w"
                 return ()
             paths = sorted(path for path in self._directory.iterdir() if path.suffix == _SUFFIX)
-            return tuple(one for path in paths[:MOST_AT_ONCE] if (one := self._taken(path, view)) is not None)
+            return tuple(one for path in paths[:MOST_AT_ONCE] if (one := self._readable(path, view)) is not None)
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -71,6 +71,14 @@ class SpoolInbox:
 
     def close(self) -> None:
         """See `Inbox`."""
+
+    def _readable(self, path: Path, view: View) -> Command | None:
+        """As `_taken`; a file that cannot be read or put away is said and keeps no other one waiting."""
+        try:
+            return self._taken(path, view)
+        except OSError as error:
+            self._problem = f"{path} could not be read: {error.strerror or error}"
+            return None
 
     def _taken(self, path: Path, view: View) -> Command | None:
         """The command of a file; None when it is answered, and then gone, or when it is none, and then set aside."""

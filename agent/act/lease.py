@@ -126,6 +126,9 @@ class KafkaLease:
             except KafkaException as failed:
                 self._say(failed.args[0])
                 self._stop.wait(_RETRY_S)
+            except Exception as failed:  # noqa: BLE001 this thread is the only one that stands for election
+                self._tell(f"{type(failed).__name__}: {failed}")
+                self._stop.wait(_RETRY_S)
 
     def _take_part(self) -> None:
         """One membership, until it is closed or in doubt."""
@@ -156,7 +159,10 @@ class KafkaLease:
             self._committed = 0  # once more, with the next poll
 
     def _say(self, error: KafkaError) -> None:
-        self._problem, self._problem_ms = error.str(), self._clock_ms()
+        self._tell(error.str())
+
+    def _tell(self, problem: str) -> None:
+        self._problem, self._problem_ms = problem, self._clock_ms()
 
     def _was_away(self) -> bool:
         """Whether the lease ran out while this process did not run; then this assignment counts no more."""

@@ -89,6 +89,16 @@ def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: P
     assert sorted(path.name for path in spool.iterdir()) == ["0-strange.bad", "00000000000003-last.json", "half.new"]
 
 
+def test_a_file_that_cannot_be_read_keeps_no_other_one_waiting(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    for at_ms, name in ((1, "early"), (3, "late")):
+        spool_command(spool, {"id": name, "verb": "pause"}, at_ms=at_ms)
+    (spool / "00000000000002-odd.json").mkdir()
+    inbox = SpoolInbox(spool)
+    assert [one.id for one in inbox.read({})] == ["early", "late"]
+    assert "00000000000002-odd.json could not be read: Is a directory" in (inbox.problem() or "")
+
+
 def test_a_directory_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     spool_command(spool, {"id": "a"}, at_ms=1)

@@ -129,6 +129,27 @@ def test_an_agent_that_did_not_run_for_long_gives_its_lease_up_and_ends_only_if_
     assert not lease.may_act()
 
 
+def test_an_election_that_went_wrong_in_an_unforeseen_way_is_said_and_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tries: list[str] = []
+
+    def breaks(_config: object) -> None:
+        tries.append("once more")
+        raise RuntimeError("no more threads")
+
+    monkeypatch.setattr("agent.act.lease.Consumer", breaks)
+    monkeypatch.setattr("agent.act.lease._RETRY_S", 0.01)
+    lease = KafkaLease(LeasePlan(config={}))
+    lease.start()
+    try:
+        wait_for(lambda: len(tries) > 2, "it tries again")
+        assert lease.problem() == "RuntimeError: no more threads"
+        assert not lease.may_act()
+    finally:
+        lease.close()
+
+
 @pytest.mark.integration
 def test_a_leader_that_was_fenced_ends_and_one_that_only_lost_its_lease_leads_again(
     servers: str, prefix: str, start: Start
