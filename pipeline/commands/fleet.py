@@ -72,7 +72,7 @@ def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None
     from pipeline.jobs.fleet import publish
     from pipeline.kafka import Brokers, missing_topic, source_options
 
-    topic = f"{settings.topics.prefix}.proposals"
+    topic = settings.proposals_topic
     if Brokers(settings.kafka).topic(topic, cluster) is None:
         raise missing_topic(topic)
     count = publish(tables, run=run, cluster=cluster, topic=topic, options=source_options(settings.kafka))
@@ -83,7 +83,7 @@ def _connected(settings: Settings) -> str:
     """The cluster that the settings connect to."""
     from pipeline.kafka import Brokers, missing_topic
 
-    topic = f"{settings.topics.prefix}.proposals"
+    topic = settings.proposals_topic
     found = Brokers(settings.kafka).topic(topic)
     if found is None:
         raise missing_topic(topic)
