@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from confluent_kafka import KafkaException
+
 from agent.cycle import Cycle
 from agent.demo.news import with_line
 from agent.demo.shares import Share, shares
 from agent.detect.assessment import Measure
+from agent.errors import ClusterUnreachable
 from agent.propose.codec import proposal_from_json
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.published import CREATED
@@ -34,11 +37,18 @@ class Published(NamedTuple):
 
 
 def read_back(settings: Settings) -> Published:
-    """Everything in the proposals topic, read with a plain consumer. Raises KafkaException."""
-    with open_reader(
-        settings.kafka.confluent(), settings.proposals_topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
-    ) as reader:
-        return published(reader.read(reader.spans()))
+    """Everything in the proposals topic, read with a plain consumer. Raises ClusterUnreachable."""
+    quiet = {**settings.kafka.confluent(), "log_level": 0}
+    topic = settings.proposals_topic
+    try:
+        with open_reader(quiet, topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
+            return published(reader.read(reader.spans()))
+    except KafkaException as error:
+        raise ClusterUnreachable(
+            f"{topic} could not be read back",
+            why=error.args[0].str(),
+            todo="Run the demo on a machine that has more time for its brokers.",
+        ) from error
 
 
 def published(records: Iterable[Read]) -> Published:

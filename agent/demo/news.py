@@ -118,7 +118,7 @@ def _first_of(findings: list[Finding]) -> Line:
 
 
 def _some(names: Iterable[str]) -> str:
-    told = list(names)
+    told = list(dict.fromkeys(names))
     rest = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
     return ", ".join(told[:_NAMED]) + rest
 

@@ -68,7 +68,7 @@ def _play(screen: Screen, seconds: int, version: str, report: Path | None) -> in
     )
     screen.setup(check_needs())
     if report is not None:
-        screen.setup(check_spark())
+        screen.setup(check_spark(report))
     with ExitStack() as stack:
         stack.callback(screen.plain, "", "cleaning up")
         cluster = stack.enter_context(_cluster(screen, version))

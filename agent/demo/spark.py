@@ -8,10 +8,12 @@ command wrote and where the rest of it is.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +36,11 @@ _PLANNED_WITHIN_S = 60.0
 _END_WITHIN_S = 30.0
 _POLL_S = 0.5
 _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
+_MARK = "bronze/telemetry/_rackwise.json"
+"""Lies in every folder of tables that ingest has begun."""
+_TOLD = ("gold:",)
+"""Lines of ingest that are told here; the others are in its log."""
+_NAMES_BYTES = " bytes/s"
 _SHOWN = 3
 
 
@@ -46,20 +53,32 @@ class Where(NamedTuple):
 
     bootstrap_servers: str
     folder: Path
-    """Tables and logs; goes with the cluster."""
+    """Logs; goes with the cluster."""
     report: Path
-    """Folder of the report; stays."""
+    """Folder of the report and of the tables below it; stays."""
+
+    @property
+    def tables(self) -> Path:
+        """Root of the tables."""
+        return self.report / "tables"
 
 
-def check_spark() -> str:
-    """One sentence. Raises Unmet without the Spark extra."""
+def check_spark(report: Path) -> str:
+    """One sentence. Raises Unmet without the Spark extra, and when something else is where the tables belong."""
     if find_spec("pyspark") is None:
         raise Unmet(
             "The demo with Spark needs the Spark extra",
             why="pyspark is not installed beside rackwise",
             todo="Run `make demo-spark`, or install it with `pip install 'rackwise[spark]'`.",
         )
-    return "the Spark extra is installed"
+    tables = report / "tables"
+    if tables.exists() and not (tables / _MARK).exists() and any(tables.iterdir()):
+        raise Unmet(
+            f"{tables} is in the way",
+            why="the demo keeps its tables there, and what is there now are no tables of rackwise",
+            todo="Name another folder with --report.",
+        )
+    return f"the Spark extra is installed; tables and report go to {report.absolute()}"
 
 
 class SparkSide:
@@ -78,6 +97,7 @@ class SparkSide:
         self.error: RackwiseError | None = None
         """What went wrong; None while nothing did."""
         self._first = ""
+        self._told = 0
 
     @property
     def over(self) -> bool:
@@ -86,8 +106,18 @@ class SparkSide:
 
     def summary(self) -> tuple[str, ...]:
         """The closing lines."""
-        page = (self._where.report / "report.html").absolute()
-        return "", "What the report says first", f"  {self._first}", f"  {page}"
+        where = self._where
+        tables = [one.parent for one in where.tables.glob("*/*/_delta_log")]
+        layers = Counter(table.parent.name for table in tables)
+        counts = ", ".join(f"{number} in {layer}" for layer, number in sorted(layers.items()))
+        return (
+            "",
+            "What the report says first",
+            f"  {self._first}",
+            f"  the report   {(where.report / 'report.html').absolute()}",
+            f"  the tables   {where.tables.absolute()}  ({counts}; docs/tables.md says what is in them)",
+            f"  again        rackwise spark report --tables {where.tables} --out {where.report}",
+        )
 
     def start(self) -> None:
         """Begin; the agent is looking."""
@@ -102,6 +132,9 @@ class SparkSide:
         finally:
             for process in (self._step, self._ingest):
                 _end(process)
+            if self._ingest is not None and not self._first:
+                # Half a story helps nobody; what explains a failure is in the logs.
+                shutil.rmtree(self._where.tables, ignore_errors=True)
 
     def _run(self) -> None:
         try:
@@ -114,6 +147,8 @@ class SparkSide:
 
     def _play(self) -> None:
         began = time.monotonic()
+        # Tables of an earlier demo are those of a cluster that is gone.
+        shutil.rmtree(self._where.tables, ignore_errors=True)
         self._tell("scene", "rackwise spark ingest: telemetry, proposals and journal become tables, batch by batch")
         pace = ("--set", f"spark.interval={_INGEST_EVERY}", "--set", f"spark.patience={_PATIENCE}")
         self._ingest = self._command("ingest", *self._kafka(), *pace)
@@ -124,7 +159,7 @@ class SparkSide:
         self._tell("scene", "rackwise spark weights: bytes per second go back to the agent")
         for line in self._finished("weights", *self._kafka()):
             self._tell("spark", line)
-        self._wait(lambda: bool(self._weighted()), _PLANNED_WITHIN_S, "no proposal rests on weights")
+        self._wait(lambda: bool(self._weighted()), _PLANNED_WITHIN_S, "no proposal names bytes/s by the weights")
         self._tell("weights", *(proposal.sentence for proposal in self._weighted()[:_SHOWN]))
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
         _end(self._ingest)
@@ -132,17 +167,20 @@ class SparkSide:
         self._first = told[0] if told else ""
 
     def _weighted(self) -> list[Proposal]:
-        """Proposals of the last cycle that rest on the pipeline's weights, those that name bytes first."""
+        """Proposals of the last cycle that name bytes per second by the pipeline's weights."""
         cycle = self._last()
-        found = [
-            proposal
-            for proposal in (cycle.proposals if cycle is not None else ())
-            if ("basis", Basis.WEIGHTS.value) in proposal.evidence
-        ]
-        return sorted(found, key=lambda proposal: ("B/s" not in proposal.sentence, proposal.id))
+        return sorted(
+            (
+                proposal
+                for proposal in (cycle.proposals if cycle is not None else ())
+                if ("basis", Basis.WEIGHTS.value) in proposal.evidence and _NAMES_BYTES in proposal.sentence
+            ),
+            key=lambda proposal: proposal.id,
+        )
 
     def _has_gold(self) -> bool:
-        return all(any((self._where.folder / "tables" / name).glob("**/*.parquet")) for name in _WANTED_TABLES)
+        """A table has a log once its first rows can be read."""
+        return all(any((self._where.tables / name / "_delta_log").glob("*.json")) for name in _WANTED_TABLES)
 
     def _kafka(self) -> tuple[str, ...]:
         return "--bootstrap-servers", self._where.bootstrap_servers
@@ -153,7 +191,7 @@ class SparkSide:
         Nice, because brokers and clients are on the same cores, and a broker that is starved ends the show.
         """
         command = ["nice", "-n", "5", sys.executable, "-m", "agent", "spark", name, *arguments]
-        command += ["--tables", str(self._where.folder / "tables"), "--master", _MASTER]
+        command += ["--tables", str(self._where.tables), "--master", _MASTER]
         # What the environment sets is meant for the user's own cluster.
         environment = {key: value for key, value in os.environ.items() if not _is_setting(key)}
         with self._log(name).open("wb") as log, self._out(name).open("wb") as out:
@@ -177,6 +215,7 @@ class SparkSide:
     ) -> None:
         until = time.monotonic() + within_s
         while not true():
+            self._tell_news()
             if self._leave.is_set():
                 raise Failed("The demo ended before the pipeline was through", todo="Give it more DEMO_SECONDS.")
             if watched is not None and watched.poll() is not None:
@@ -184,6 +223,12 @@ class SparkSide:
             if time.monotonic() > until:
                 raise self._failed("ingest", f"{otherwise} within {within_s:.0f} s")
             self._leave.wait(_POLL_S)
+
+    def _tell_news(self) -> None:
+        """What ingest has worked out since."""
+        lines = _lines(self._log("ingest"))
+        new, self._told = lines[self._told :], len(lines)
+        self._tell("spark", *(line for line in new if line.startswith(_TOLD)))
 
     def _failed(self, name: str, why: str) -> Failed:
         last = _lines(self._log(name))[-1:]
