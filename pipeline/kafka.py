@@ -191,10 +191,14 @@ class Brokers:
         with self._lock:
             seen = [*self._problems, error]
         for one in seen:
-            if one.code() in _LOGIN_REFUSED:
+            if one.code() in _NOT_ALLOWED:
                 return AuthenticationFailed(
-                    "The brokers refused the login", why=one.str(), todo="Check kafka.sasl.* and the user's rights."
+                    "The brokers know the user, who may not do this",
+                    why=one.str(),
+                    todo="Give the user Read and Describe on rackwise's topics.",
                 )
+            if one.code() in _LOGIN_REFUSED:
+                return AuthenticationFailed("The brokers refused the login", why=one.str(), todo="Check kafka.sasl.*.")
             if one.code() == KafkaError._SSL:  # noqa: SLF001 librdkafka's own public codes begin with an underscore
                 return TlsFailed("The TLS handshake failed", why=one.str(), todo="Check kafka.ssl.*.")
         return ClusterUnreachable(
@@ -208,9 +212,8 @@ _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa
 _LOGIN_REFUSED = (
     KafkaError._AUTHENTICATION,  # noqa: SLF001 as above
     KafkaError.SASL_AUTHENTICATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 )
+_NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def missing_topic(name: str) -> ConfigError:
