@@ -24,7 +24,7 @@ def locality(readings: DataFrame, ledger: DataFrame) -> DataFrame:
             F.count_if(near == "UNKNOWN").cast("double").alias("unknown"),
         )
     )
-    within = F.when(F.col("zone") != "SAME_ZONE", F.lit(0.0)).otherwise(F.col("bytes"))
+    within = F.when(F.col("zone") == "SAME_ZONE", F.col("bytes")).when(F.col("zone") == "CROSS_ZONE", F.lit(0.0))
     in_bytes = (
         ledger.where(F.col("path") == "consume")
         .groupBy("cluster", "hour_ms", "group", F.col("target_rack").alias("rack"))

@@ -264,7 +264,7 @@ def test_how_far_groups_are_behind(world: World, spark: SparkSession) -> None:
 
 
 def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
-    def near(group: str, rack: str, *figures: float) -> Row:
+    def near(group: str, rack: str, *figures: float | None) -> Row:
         names = ("local", "total", "unknown", "local_bytes", "total_bytes")
         return {"cluster": CLUSTER, "hour_ms": HOUR_MS, "group": group, "rack": rack, "day": DAY} | dict(
             zip(names, figures, strict=True)
@@ -273,7 +273,7 @@ def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
     expected = [
         near("shop", "c", 2.0, 2.0, 0.0, 58_000.0, 58_000.0),
         near("shop", "b", 0.0, 2.0, 0.0, 0.0, 60_000.0),
-        near("whole", "", 0.0, 2.0, 2.0, 0.0, 59_000.0),
+        near("whole", "", 0.0, 2.0, 2.0, None, 59_000.0),
     ]
     mine = F.col("group").isin("shop", "whole")
     found = locality(world.readings.where(mine), world.ledger.where(mine))

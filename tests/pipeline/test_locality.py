@@ -1,0 +1,61 @@
+"""How local groups read, by hand: racks that are not known, bytes that are not, what is no reading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from pipeline.schemas.gold import LEDGER, LOCALITY
+from pipeline.transforms.locality import locality
+from pipeline.transforms.routes import LEADER_UNKNOWN, READER_UNKNOWN
+from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame
+
+READINGS = "cluster string, hour_ms long, group string, role string, now struct<source:string,target:string,why:string>"
+
+
+def reading(group: str, *way: str | None, role: str = "active", cluster: str = CLUSTER) -> tuple[Any, ...]:
+    return cluster, HOUR_MS, group, role, way
+
+
+def flow(group: str, way: str, bytes_: float | None, zone: str, path: str = "consume") -> Row:
+    source, _, target = way.partition("->")
+    return {
+        "cluster": CLUSTER, "hour_ms": HOUR_MS, "path": path, "group": group, "topic": "t", "source_rack": source,
+        "target_rack": target, "zone": zone, "bytes": bytes_, "day": DAY,
+    }  # fmt: skip
+
+
+def near(group: str, rack: str, *figures: float | None, cluster: str = CLUSTER) -> Row:
+    names = ("local", "total", "unknown", "local_bytes", "total_bytes")
+    known = dict(zip(names, figures, strict=True))
+    return {"cluster": cluster, "hour_ms": HOUR_MS, "group": group, "rack": rack, "day": DAY} | known
+
+
+def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
+    readings = [
+        *(reading("g", "a", "a", None), reading("g", "a", "a", None), reading("g", "b", "a", None)),
+        *(reading("g", "a", "b", None), reading("g", None, "b", LEADER_UNKNOWN)),
+        reading("g", "a", None, READER_UNKNOWN),
+        reading("g", "a", "a", None, cluster="other"),
+        reading("unsized", "a", "a", None),
+        reading("app", "a", "b", None, role="standby"),
+    ]
+    flows = [
+        *(flow("g", "a->a", 100.0, "SAME_ZONE"), flow("g", "b->a", 50.0, "CROSS_ZONE")),
+        *(flow("g", "a->b", 30.0, "CROSS_ZONE"), flow("g", "->b", 20.0, "UNKNOWN")),
+        flow("unsized", "a->a", None, "SAME_ZONE"),
+        # What is replicated is nobody's reading.
+        flow("g", "a->a", 7_000.0, "SAME_ZONE", path="replicate"),
+    ]
+    expected = [
+        near("g", "a", 2.0, 3.0, 0.0, 100.0, 150.0),
+        # Part of what b reads comes from where nobody knows: it may be b.
+        near("g", "b", 0.0, 2.0, 1.0, None, 50.0),
+        near("g", "", 0.0, 1.0, 1.0, None, None),
+        near("g", "a", 1.0, 1.0, 0.0, None, None, cluster="other"),
+        near("unsized", "a", 1.0, 1.0, 0.0, None, None),
+    ]
+    found = locality(spark.createDataFrame(readings, READINGS), frame(spark, LEDGER, *flows))
+    assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))
