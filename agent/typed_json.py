@@ -178,6 +178,8 @@ def _record(kind: type) -> Codec:
     parts = {name: codec(hint) for name, hint in hints.items() if name in defaults}
     plain = tuple(name for name, part in parts.items() if part.write is _same)
     written = tuple((name, part.write) for name, part in parts.items())
+    readers = tuple((name, part.read) for name, part in parts.items())
+    needed = frozenset(name for name, default in defaults.items() if default is MISSING)
 
     def write(value: Any) -> Json:
         if len(plain) == len(written):
@@ -185,10 +187,12 @@ def _record(kind: type) -> Codec:
         return {name: write_part(getattr(value, name)) for name, write_part in written}
 
     def read(data: Json) -> Any:
-        missing = [name for name, default in defaults.items() if default is MISSING and name not in data]
-        if missing:
+        if not isinstance(data, dict):
+            raise TypeError(f"an object expected, {type(data).__name__} found")
+        if not data.keys() >= needed:
+            missing = [name for name in defaults if name in needed and name not in data]
             raise KeyError(f"{kind.__name__} without {missing[0]}")
-        return kind(**{name: part.read(data[name]) for name, part in parts.items() if name in data})
+        return kind(**{name: read_part(data[name]) for name, read_part in readers if name in data})
 
     return Codec(write, read)
 

@@ -60,6 +60,17 @@ class Cost(NamedTuple):
 
 
 NOTHING = Cost()
+_Pair = tuple[str, str] | tuple[()] | None
+"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that cannot be told."""
+
+
+class _Served(NamedTuple):
+    """By what it is told who serves a read."""
+
+    racks: Mapping[int, str]
+    selector: bool | None
+    known: dict[tuple[int | None, tuple[int, ...], str | None], _Pair]
+    """What was told before."""
 
 
 class Costs:
@@ -67,6 +78,9 @@ class Costs:
 
     def __init__(self) -> None:
         self._memo = Memo()
+        self._ground: tuple[object, ...] = ()
+        self._pairs: dict[tuple[int | None, tuple[int, ...], str | None], _Pair] = {}
+        """(leader, ISR, rack of the reader) -> way, on one ground: a cluster has few different ones."""
         self.fresh = 0
         """Arrangements of groups and their topics that were not those of the look before."""
 
@@ -97,7 +111,9 @@ class Costs:
     ) -> Ways:
         self.fresh += 1
         selector = bits_for((group,), snapshot, self._memo).selector_is_rack_aware
-        return _ways(group, topics, dict(racks), selector, limits)
+        if (racks, selector) != self._ground:
+            self._ground, self._pairs = (racks, selector), {}
+        return _ways(group, topics, _Served(dict(racks), selector, self._pairs), limits)
 
     def turn(self) -> None:
         """End a look."""
@@ -159,12 +175,11 @@ def _cost(ways: Ways, rates: Rates | None) -> Cost:
 def _ways(
     group: ConsumerGroup | StreamsGroup,
     topics: Sequence[TopicState | None],
-    racks: Mapping[int, str],
-    selector: bool | None,  # noqa: FBT001 three-valued
+    served: _Served,
     limits: Limits,
 ) -> Ways:
-    states = {state.id: state for topic in topics if topic is not None for state in topic.partitions}
-    place = {partition: number for number, partition in enumerate(states)}
+    states = [state for topic in topics if topic is not None for state in topic.partitions]
+    place = {state.id: number for number, state in enumerate(states)}
     crossing, usd = np.zeros(len(states)), np.zeros(len(states))
     reads = partitions = unknown = 0
     for partition, rack in _readers(group):
@@ -172,7 +187,7 @@ def _ways(
         if at is None:
             continue
         reads += 1
-        pair = _way(partition, rack, states, racks, selector)
+        pair = _way(states[at], rack, served)
         if pair is None:
             unknown += 1
             crossing[at] = usd[at] = np.nan
@@ -200,16 +215,17 @@ def _readers(group: Group) -> Iterator[tuple[TopicPartition, str | None]]:
                     yield partition, rack
 
 
-def _way(
-    partition: TopicPartition,
-    rack: str | None,
-    states: Mapping[TopicPartition, PartitionState],
-    racks: Mapping[int, str],
-    selector: bool | None,  # noqa: FBT001 three-valued
-) -> tuple[str, str] | tuple[()] | None:
-    """(from rack, to rack) of a read that crosses, () of one that does not, None of one that cannot be told."""
-    flows = read_flows((Reader(partition, rack),), states, racks, {partition: 1.0}, selector=selector)
-    return None if flows is None else next(iter(flows), ())
+def _way(state: PartitionState, rack: str | None, served: _Served) -> _Pair:
+    """How a read by somebody in that rack travels; it depends on the leader and the ISR alone."""
+    key = (state.leader, state.isr, rack)
+    try:
+        return served.known[key]
+    except KeyError:
+        flows = read_flows(
+            (Reader(state.id, rack),), {state.id: state}, served.racks, {state.id: 1.0}, selector=served.selector
+        )
+        pair = served.known[key] = None if flows is None else next(iter(flows), ())
+        return pair
 
 
 def _racks(snapshot: Snapshot) -> tuple[tuple[int, str], ...]:

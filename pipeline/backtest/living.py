@@ -57,6 +57,7 @@ class Lived(NamedTuple):
     shown: Shown
     detection: Detection
     proposals: tuple[Proposal, ...]
+    """None of a strategy that neither acts nor is what was recorded."""
     acts: tuple[Effect | Proposal, ...]
     """What it did: effects, and proposals whose effect looks cannot show."""
     ended: tuple[tuple[Effect, Ended], ...]
@@ -97,10 +98,12 @@ class Life:
         snapshot = shown.snapshot
         detection = detect(snapshot, memory, limits, self._memos["detect"])
         planned = _weighed(look, snapshot, detection, limits)
-        plan = make_plan(planned, detection, limits, self._memos["plan"])
-        if not look.whole:  # the replicas of a topic concern readers that this part does not show
-            plan = Plan(triggers=plan.triggers, predictions=plan.predictions)
-        proposals = propose(planned, plan, detection, limits, self._memos["propose"])
+        plan, proposals = Plan(), tuple[Proposal, ...]()
+        if as_recorded or self.strategy.acts:  # nothing comes of what is never done, so it is not worked out
+            plan = make_plan(planned, detection, limits, self._memos["plan"])
+            if not look.whole:  # the replicas of a topic concern readers that this part does not show
+                plan = Plan(triggers=plan.triggers, predictions=plan.predictions)
+            proposals = propose(planned, plan, detection, limits, self._memos["propose"])
         done: tuple[Proposal, ...] = ()
         if self.strategy.acts and proposals:
             done = self._allowed(proposals, Asked(planned, memory, limits, chain.journal))
