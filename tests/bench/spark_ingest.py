@@ -26,7 +26,8 @@ from pipeline.tables import Tables
 from tests.pipeline.topics import Counted, Topics, counted
 
 MANY = int(os.environ.get("RACKWISE_BENCH_EVENTS", "3000000"))
-BATCH = 100_000
+BATCH = MANY // 30
+"""A tenth of the events is three batches, of which the first is told apart."""
 PARTITIONS = 6
 FILLER = "x" * 60
 
