@@ -13,6 +13,7 @@ from agent.replay import replay_look
 from agent.telemetry.looks import Recorded
 from agent.weights.values import RestoreWeight
 from assignors.problem import TopicPartition
+from pipeline.backtest.costs import Costs
 from pipeline.backtest.living import Life
 from pipeline.backtest.look import Look, Unusable, whole_look
 from pipeline.backtest.replaying import Result, replay
@@ -78,6 +79,32 @@ def planted(minute: int) -> Answers:
     answers = shop(swapped=False, generation=9)
     answers.broker(3, "b")
     return answers.topic("orders", (4, 2), (2, 4), (1, 3), (3, 1))
+
+
+def test_what_is_known_of_who_serves_a_read_is_asked_again_when_a_broker_changes_its_rack() -> None:
+    def scene(minute: int) -> Answers:
+        home = shop(swapped=False)
+        return home if minute < 3 else home.broker(1, "b").broker(3, "b")
+
+    looks = whole(recorded(scene, 6))
+    kept, crossing = Costs(), []
+    for look in looks:
+        told = kept.by_group(look, look.snapshot, look.snapshot.groups)
+        assert told == Costs().by_group(look, look.snapshot, look.snapshot.groups)
+        crossing.append(told["readers"].partitions)
+        kept.turn()
+    assert crossing == [0, 0, 0, 2, 2, 2], "brokers 1 and 3 hold partitions 0 and 1, and their reader is in rack a"
+
+
+def test_a_strategy_that_does_nothing_plans_nothing_and_scores_what_it_saw() -> None:
+    looks = whole(recorded(lambda _: shop(), 4))
+    idle, acting = Life(chosen("no-action")[0]), Life(chosen("execute")[0])
+    first = [life.live(looks[0]) for life in (idle, acting)]
+    assert first[0].detection == first[1].detection
+    assert (first[0].proposals, first[0].acts) == ((), ())
+    assert len(first[1].proposals) > 0
+    scores = by_name(looks, "no-action")["no-action"].scores
+    assert (scores.looks, scores.violation_minutes > 0, scores.triggers) == (4, True, 0)
 
 
 def test_results_of_a_stretch_do_not_depend_on_looks_that_follow_it() -> None:
