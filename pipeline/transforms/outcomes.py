@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import OUTCOMES
-from pipeline.transforms.spans import day_of
+from pipeline.transforms.spans import all_or_null, day_of
 
 WINDOW_MS = 600_000
-"""How long before and after is measured, at most; shorter where another act or the end of the looks is nearer."""
+"""How long before and after is measured, at most; shorter where looks begin or end. Other acts meanwhile are in it."""
 SETTLE_MS = 5_000
 """After the end, leaders and readers may still change for so long."""
 DAY_S = 86_400
@@ -82,7 +82,8 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
 def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFrame:
     """What looks show of plans: measured_moves and measured_move_bytes by cluster and proposal.
 
-    A move came when the first look after the end shows the replicas that were planned, in their order.
+    A move came when the first look after the end shows the replicas that were planned, in their order. Bytes are null
+    where no log dir tells those of one of them.
     """
     targets = (
         lives.where(F.col("targets").isNotNull() & F.col("done_ms").isNotNull())
@@ -111,8 +112,12 @@ def moved(lives: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFra
     by_target = wanted.join(found, on=[*place, "broker"], how="left").withColumn(
         "copied", F.when(during, F.col("copied")).when(F.col("at_ms").isNull() | ~during, F.lit(0))
     )
-    copied = by_target.groupBy(*_KEY).agg(F.sum("copied").cast("double").alias("measured_move_bytes"))
-    return moves.join(copied, on=[*_KEY], how="left")
+    copied = by_target.groupBy(*_KEY).agg(F.struct(all_or_null(F.col("copied")).alias("bytes")).alias("copied"))
+    # What only changes leaders copies nothing.
+    in_bytes = F.when(F.col("copied").isNull(), F.lit(0.0)).otherwise(F.col("copied.bytes"))
+    return moves.join(copied, on=[*_KEY], how="left").select(
+        *_KEY, "measured_moves", in_bytes.alias("measured_move_bytes")
+    )
 
 
 def outcomes(proposals: DataFrame, lives: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:

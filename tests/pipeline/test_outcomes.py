@@ -1,0 +1,211 @@
+"""Proposals by hand: their lives out of two topics, and what was predicted beside what was measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from agent.execute.values import Batch, BatchState, Plan, PlanState, Target
+from agent.journal.moves import write
+from agent.typed_json import to_json
+from assignors.problem import TopicPartition
+from pipeline.schemas.bronze import JOURNAL, PROPOSALS
+from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC
+from pipeline.schemas.table import Table
+from pipeline.transforms.outcomes import SETTLE_MS, WINDOW_MS, crossing, moved, outcomes, windows
+from pipeline.transforms.proposals import acted, published
+from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame, look, partition, partitions
+
+TARGETS = "array<struct<topic:string,partition:int,before:array<int>,after:array<int>>>"
+LIVES = (
+    f"cluster string, proposal string, acted_state string, applied_ms long, done_ms long, targets {TARGETS}, came int"
+)
+PREDICTED = {
+    "cross_rack_bytes_per_s_before": 900.0, "cross_rack_bytes_per_s_after": 400.0, "usd_per_day_before": 2.0,
+    "usd_per_day_after": 0.5, "moves": 2, "bytes_to_move": 5_000, "seconds": 10.0,
+}  # fmt: skip
+
+
+def open_frame(spark: SparkSession, table: Table, *rows: Row) -> DataFrame:
+    """As `frame`; the place of a record in its topic is left open."""
+    place = {"topic": "t", "partition": 0, "offset": 0, "day": DAY}
+    schema = table.schema.fieldNames()
+    kinds = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in table.schema)
+    return spark.createDataFrame([tuple((place | row).get(name) for name in schema) for row in rows], kinds)
+
+
+def created(proposal: str, second: int, *, expires: int = 900, kind: str = "reassign", **more: Any) -> Row:
+    document = {
+        "id": proposal, "kind": kind, "reason": "mend_rack_spread", "subject": {"kind": "topic", "name": "orders"},
+        "predicted": PREDICTED, "created_ms": at(second), "expires_ms": at(second + expires),
+    } | more  # fmt: skip
+    return {
+        "type": "rackwise.proposal.created.v1", "cluster": CLUSTER, "time_ms": at(second), "data": json.dumps(document),
+    }  # fmt: skip
+
+
+def void(proposal: str, second: int) -> Row:
+    life = {"id": proposal, "state": "void", "at_ms": at(second)}
+    return {"type": "rackwise.proposal.void.v1", "cluster": CLUSTER, "time_ms": at(second), "data": json.dumps(life)}
+
+
+def test_what_became_of_proposals_that_nobody_carried_out(spark: SparkSession) -> None:
+    rows = [
+        *(created("stands", 0), created("stands", 600)),
+        *(created("gone", 0), void("gone", 60)),
+        *(created("again", 0), void("again", 60), created("again", 120)),
+        created("old", -2_000),
+        {"type": None, "cluster": CLUSTER, "time_ms": at(0), "data": None},
+    ]
+    lives = spark.createDataFrame([], LIVES)
+    none = spark.createDataFrame(
+        [], "cluster string, proposal string, before_bytes_per_s double, before_usd_per_day double, "
+        "after_bytes_per_s double, after_usd_per_day double"
+    )  # fmt: skip
+    moves = spark.createDataFrame([], "cluster string, proposal string, measured_moves int, measured_move_bytes double")
+    told = published(open_frame(spark, PROPOSALS, *rows))
+    found = outcomes(told, lives, none, moves, at(700))
+    expected = [("stands", "standing"), ("gone", "void"), ("again", "standing"), ("old", "expired")]
+    assertDataFrameEqual(
+        found.select("proposal", "state"), spark.createDataFrame(expected, "proposal string, state string")
+    )
+    (row,) = found.where("proposal = 'gone'").collect()
+    assert (row["created_ms"], row["done_ms"], row["subject"]) == (at(0), at(60), "topic/orders")
+    assert (row["predicted_moves"], row["predicted_usd_per_day"], row["measured_moves"]) == (2, 1.5, None)
+
+
+def entry(second: int, seq: int, key: str, kind: str, value: Any) -> Row:
+    return {
+        "cluster": CLUSTER, "key": key, "kind": kind, "at_ms": at(second), "epoch": 1, "seq": seq,
+        "data": None if value is None else json.dumps(value),
+    }  # fmt: skip
+
+
+def test_what_the_journal_says_was_carried_out(spark: SparkSession) -> None:
+    target = Target(TopicPartition("orders", 3), "id", (1, 4), (1, 2))
+
+    def plan(proposal: str, second: int, seq: int, state: PlanState) -> Row:
+        line = write(Plan(proposal, (target,), state))
+        return entry(second, seq, line.key, line.kind, line.value)
+
+    batch = write(Batch("p-done", 1, (target,), BatchState.SENT))
+    verdict = {"verdict": "AS_PREDICTED", "at_ms": at(90), "sentence": "", "came": 3, "beyond_count": 1}
+    trigger = {"group_id": "g", "proposal_id": "p-asked", "acted_ms": at(50), "effect": "REBALANCING"}
+    rows = [
+        *(plan("p-done", 0, 1, PlanState.OPEN), plan("p-done", 40, 5, PlanState.DONE)),
+        entry(10, 2, batch.key, batch.kind, batch.value),
+        plan("p-runs", 0, 3, PlanState.OPEN),
+        plan("p-back", 60, 6, PlanState.ROLLED_BACK),
+        entry(50, 7, "trigger/g/p-asked", "outcome", {**trigger, "judgement": None}),
+        entry(90, 8, "trigger/g/p-asked", "judged", {**trigger, "judgement": verdict}),
+        entry(50, 9, "trigger/g/p-not", "outcome", {**trigger, "proposal_id": "p-not", "effect": "REFUSED"}),
+        entry(70, 10, "trigger/g/p-not", "forgotten", None),
+    ]
+    moved_ = [("orders", 3, [1, 4], [1, 2])]
+    expected = [
+        (CLUSTER, "p-done", "done", at(10), at(40), moved_, None),
+        (CLUSTER, "p-runs", "running", at(0), None, moved_, None),
+        (CLUSTER, "p-back", "cancelled", at(60), at(60), moved_, None),
+        (CLUSTER, "p-asked", "done", at(50), at(90), None, 4),
+        (CLUSTER, "p-not", "failed", at(50), None, None, None),
+    ]
+    assertDataFrameEqual(acted(open_frame(spark, JOURNAL, *rows)), spark.createDataFrame(expected, LIVES))
+    assert to_json(Plan, Plan("p", (target,)))["targets"][0]["id"] == {"topic": "orders", "partition": 3}
+
+
+def test_what_looks_show_of_plans(spark: SparkSession) -> None:
+    plans = {
+        "came": ("t", [1, 4, 2], [1, 3, 2]),
+        # The replicas that were wanted, and another one in the place of the second.
+        "half": ("u", [1, 2], [3, 4]),
+        "led": ("v", [1, 2], [2, 1]),
+        "not led": ("w", [1, 2], [2, 1]),
+        "never seen": ("x", [1, 2], [1, 3]),
+        "unsized": ("y", [1, 2], [1, 3]),
+    }
+    lives = [(CLUSTER, name, "done", at(10), at(20), [(topic, 0, *way)], None) for name, (topic, *way) in plans.items()]
+    shown = {"t": [1, 3, 2], "u": [3, 9], "v": [2, 1], "w": [1, 2], "y": [1, 3]}
+    ends = [look("i", 1, second=5), look("i", 2, second=25), look("i", 3, second=900)]
+    rows = [
+        partition(of, topic, 0, replicas=replicas if of is ends[1] else [7, 8])
+        for topic, replicas in shown.items()
+        for of in ends
+    ]
+    copied = [("t", 3, 15, 4_000), ("t", 3, 25, 2_000), ("t", 3, 5, 7_000), ("t", 9, 15, 7_000), ("u", 3, 15, 100)]
+    copied += [("y", 3, 15, None), ("y", 3, 25, 50)]
+    copies = spark.createDataFrame(
+        [(CLUSTER, topic, 0, broker, at(second), size) for topic, broker, second, size in copied],
+        "cluster string, topic string, partition int, broker int, taken_ms long, copied long",
+    )
+    expected = [
+        (CLUSTER, "came", 1, 6_000.0),
+        (CLUSTER, "half", 1, 100.0),
+        (CLUSTER, "led", 1, 0.0),
+        (CLUSTER, "not led", 0, 0.0),
+        (CLUSTER, "unsized", 1, None),
+    ]
+    found = moved(spark.createDataFrame(lives, LIVES), copies, partitions(spark, *rows))
+    wanted = "cluster string, proposal string, measured_moves int, measured_move_bytes double"
+    assertDataFrameEqual(found, spark.createDataFrame(expected, wanted))
+
+
+def test_what_was_measured_beside_what_was_predicted(spark: SparkSession) -> None:
+    lives = spark.createDataFrame(
+        [(CLUSTER, "p", "done", at(1_000), at(1_020), [("orders", 0, [1, 4, 2], [1, 3, 2])], None)], LIVES
+    )
+    named = windows(lives)
+    bounds = {row["phase"]: (row["window_from_ms"], row["window_to_ms"]) for row in named.collect()}
+    assert bounds == {
+        "before": (at(1_000) - WINDOW_MS, at(1_000)),
+        "after": (at(1_020) + SETTLE_MS, at(1_020) + SETTLE_MS + WINDOW_MS),
+    }
+    number = {row["phase"]: row["hour_ms"] for row in named.collect()}
+    assert len(set(number.values())) == 2
+    traffic = [
+        {"cluster": CLUSTER, "hour_ms": number[phase], "topic": "orders", "partition": 0, "seconds": 100.0, "day": DAY}
+        for phase in number
+    ]
+
+    def flow(phase: str, path: str, topic: str, zone: str, *amounts: float) -> Row:
+        bytes_, usd = amounts
+        return {
+            "cluster": CLUSTER, "hour_ms": number[phase], "path": path, "group": "", "topic": topic, "source_rack": "a",
+            "target_rack": "b", "zone": zone, "bytes": bytes_, "usd": usd, "day": DAY,
+        }  # fmt: skip
+
+    flows = [
+        flow("before", "replicate", "orders", "CROSS_ZONE", 90_000.0, 0.0009),
+        flow("before", "consume", "orders", "SAME_ZONE", 10_000.0, 0.0),
+        flow("before", "produce", "orders", "CROSS_ZONE", 10_000.0, 1.0),
+        flow("before", "replicate", "other", "CROSS_ZONE", 5_000.0, 1.0),
+        flow("after", "replicate", "orders", "CROSS_ZONE", 44_000.0, 0.0004),
+    ]
+    subjects = spark.createDataFrame(
+        [(CLUSTER, "p", "topic", "orders")], "cluster string, proposal string, kind string, name string"
+    )
+    rates = crossing(frame(spark, LEDGER, *flows), frame(spark, PARTITION_TRAFFIC, *traffic), named, subjects)
+    ends = [look("i", 1, second=1_000), look("i", 2, second=1_030)]
+    rows = partitions(
+        spark, partition(ends[0], "orders", 0, replicas=[1, 4, 2]), partition(ends[1], "orders", 0, replicas=[1, 3, 2])
+    )
+    copies = spark.createDataFrame(
+        [(CLUSTER, "orders", 0, 3, at(1_010), 4_000), (CLUSTER, "orders", 0, 3, at(1_030), 2_000),
+         (CLUSTER, "orders", 0, 9, at(1_010), 7_000), (CLUSTER, "orders", 0, 3, at(10), 7_000)],
+        "cluster string, topic string, partition int, broker int, taken_ms long, copied long",
+    )  # fmt: skip
+    moves = moved(lives, copies, rows)
+    told = published(open_frame(spark, PROPOSALS, created("p", 900), void("p", 1_030)))
+    expected = {
+        "cluster": CLUSTER, "proposal": "p", "kind": "reassign", "reason": "mend_rack_spread",
+        "subject": "topic/orders", "created_ms": at(900), "state": "done", "applied_ms": at(1_000),
+        "done_ms": at(1_020), "predicted_moves": 2, "measured_moves": 1, "predicted_move_bytes": 5_000.0,
+        "measured_move_bytes": 6_000.0, "predicted_seconds": 10.0, "measured_seconds": 20.0,
+        "predicted_bytes_per_s": 400.0, "measured_bytes_per_s": 440.0, "before_bytes_per_s": 900.0,
+        "predicted_usd_per_day": 1.5, "measured_usd_per_day": (0.0009 - 0.0004) / 100 * 86_400, "error_share": 0.1,
+        "day": DAY,
+    }  # fmt: skip
+    assertDataFrameEqual(outcomes(told, lives, rates, moves, at(2_000)), frame(spark, OUTCOMES, expected))
+    assert at(0) == HOUR_MS
