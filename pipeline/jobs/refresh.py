@@ -32,6 +32,7 @@ from pipeline.transforms.prices import PriceRow, price_table, unpriced
 from pipeline.transforms.producers import ProducerRow, producer_table
 from pipeline.transforms.reads import read_traffic, reading, routed
 from pipeline.transforms.spans import CONTEXT_MS, by_hour, hour_of, pairs, timeline, touched_hours
+from pipeline.transforms.spans import day_of as day_named
 from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
 
 if TYPE_CHECKING:
@@ -122,8 +123,8 @@ def looks_of_days(tables: Tables, days: tuple[str, ...]) -> tuple[LookKey, ...]:
         except ValueError:
             raise BadInput(f"{day!r} is no day", why="a day is written as yyyy-mm-dd") from None
     rows = tables.read(bronze.TELEMETRY).select("cluster", "look", "taken_ms")
-    of_day = F.date_format(F.timestamp_millis("taken_ms"), "yyyy-MM-dd")
-    return tuple(sorted(LookKey(*row) for row in rows.where(of_day.isin(*days)).distinct().collect()))
+    mine = rows.where(day_named(F.col("taken_ms")).isin(*days))
+    return tuple(sorted(LookKey(*row) for row in mine.distinct().collect()))
 
 
 def _silver(work: Work, touched: list[LookKey] | None) -> int:
@@ -154,8 +155,7 @@ def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, 
     days = sorted({day_of(one.taken_ms) for one in touched})
     rows = telemetry.where(F.col("cluster").isin(clusters))
     if len(touched) > MOST_LOOKS:
-        of_day = F.date_format(F.timestamp_millis("taken_ms"), "yyyy-MM-dd")
-        return rows.where(of_day.isin(days)), ({"day": days, "cluster": clusters},)
+        return rows.where(day_named(F.col("taken_ms")).isin(days)), ({"day": days, "cluster": clusters},)
     looks, times = sorted({one.look for one in touched}), sorted({one.taken_ms for one in touched})
     return (
         rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1])),

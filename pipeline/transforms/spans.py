@@ -16,6 +16,8 @@ LONGEST_MS = 900_000
 """Looks that are further apart are no pair: what happened in between cannot be attributed."""
 LEAP_MS = 900_000
 """A wall clock that differs from the monotonic one by more ends a stretch."""
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
 CONTEXT_MS = 2 * LONGEST_MS + LEAP_MS
 """How far from an hour a look may be that has a say in it."""
 
@@ -91,7 +93,10 @@ def timeline(looks: DataFrame) -> DataFrame:
 
 
 def touched_hours(looks: DataFrame, touched: DataFrame) -> DataFrame:
-    """Hours (cluster, hour_ms) that may read otherwise since these looks (cluster, look) are there or are whole."""
+    """Hours (cluster, hour_ms) that may read otherwise since these looks (cluster, look) are there or are whole.
+
+    One that comes late may hold sizes with which those of later looks are compared.
+    """
     in_order = Window.partitionBy("cluster", "instance").orderBy("monotonic_ms", "look")
     marked = looks.join(
         F.broadcast(touched.select("cluster", "look").distinct().withColumn("touched", F.lit(True))),  # noqa: FBT003
@@ -100,12 +105,14 @@ def touched_hours(looks: DataFrame, touched: DataFrame) -> DataFrame:
     )
     near = F.array(*(F.coalesce(F.lag("touched", back).over(in_order), F.lit(False)) for back in (0, 1)))  # noqa: FBT003
     reach = F.coalesce(F.col("monotonic_ms") - F.lag("monotonic_ms", 2).over(in_order), F.lit(LONGEST_MS))
+    newest = F.max("taken_ms").over(Window.partitionBy("cluster", "instance"))
     return (
         marked.select(
             "cluster",
             "taken_ms",
             near.alias("near"),
             F.least(F.greatest(reach, F.lit(0)), F.lit(2 * LONGEST_MS)).alias("reach_ms"),
+            F.least(F.col("taken_ms") + LONGEST_MS, newest).alias("until_ms"),
         )
         .where(F.array_contains("near", True))  # noqa: FBT003
         .select(
@@ -113,7 +120,7 @@ def touched_hours(looks: DataFrame, touched: DataFrame) -> DataFrame:
             F.explode(
                 F.sequence(
                     hour_of(F.col("taken_ms") - F.col("reach_ms")),
-                    hour_of(F.col("taken_ms")),
+                    hour_of(F.col("until_ms")),
                     F.lit(HOUR_MS).cast("long"),
                 )
             ).alias("hour_ms"),
@@ -128,8 +135,9 @@ def hour_of(epoch_ms: Column) -> Column:
 
 
 def day_of(epoch_ms: Column) -> Column:
-    """The UTC day, yyyy-mm-dd; sessions speak UTC."""
-    return F.date_format(F.timestamp_millis(epoch_ms), "yyyy-MM-dd")
+    """The UTC day, yyyy-mm-dd; the first day of the epoch for a time that no calendar has. Sessions speak UTC."""
+    day = F.date_format(F.timestamp_millis(epoch_ms), "yyyy-MM-dd")
+    return F.when(epoch_ms.between(FIRST_MS, LAST_MS), day).when(epoch_ms.isNotNull(), "1970-01-01")
 
 
 def part_of(number: Column) -> Column:

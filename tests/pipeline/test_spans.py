@@ -2,99 +2,177 @@
 
 from __future__ import annotations
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.transforms.spans import by_hour, pairs, touched_hours
+from pipeline.transforms.look_rows import day_of as day_of_look
+from pipeline.transforms.spans import by_hour, by_window, day_of, pairs, timeline, touched_hours
 from tests.pipeline.silver_rows import CLUSTER, HOUR_MS, Row, look, looks
 
 SPAN = "cluster string, look string, previous string, hour_ms long, from_share double, to_share double, ms long"
+
+
+Span = tuple[object, ...]
 
 
 def span(now: str, before: str, ms: int, first: float = 0.0, last: float = 1.0, *, hour: int = 0) -> tuple[object, ...]:
     return CLUSTER, now, before, HOUR_MS + hour * 3_600_000, first, last, ms
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        pytest.param(
-            [look("i", 1, second=0), look("i", 2, second=60), look("i", 4, second=180)],
-            [span("i-2", "i-1", 60_000), span("i-4", "i-2", 120_000)],
-            id="looks of one agent, one of them not in full, cover the time between them",
-        ),
-        pytest.param(
-            [look("i", 1, second=-20), look("i", 2, second=60)],
-            [span("i-2", "i-1", 20_000, 0.0, 0.25, hour=-1), span("i-2", "i-1", 60_000, 0.25, 1.0)],
-            id="what lies on both sides of an hour's border is shared out",
-        ),
-        pytest.param(
-            [look("i", 1, second=0), look("j", 1, second=60), look("j", 2, second=120)],
-            [span("j-2", "j-1", 60_000)],
-            id="nobody tells what happened while the agent was started again",
-        ),
-        pytest.param(
-            [look("i", 1, second=0), look("i", 2, second=901), look("i", 3, second=961)],
-            [span("i-3", "i-2", 60_000)],
-            id="looks that are missing for more than a quarter of an hour are a gap",
-        ),
-        pytest.param(
-            [look("i", 1, second=0), look("i", 2, second=60, complete=False), look("i", 3, second=120)],
-            [span("i-3", "i-1", 120_000)],
-            id="a look that did not arrive whole is passed over",
-        ),
-        pytest.param(
-            [
-                look("i", 1, second=600, monotonic=0),
-                look("i", 2, second=660, monotonic=60),
-                look("i", 3, second=420, monotonic=120),
-            ],
-            [span("i-2", "i-1", 60_000), span("i-3", "i-2", 60_000)],
-            id="a clock that was set back by five minutes makes nothing longer or shorter",
-        ),
-        pytest.param(
-            [
-                look("i", 1, second=0, monotonic=0),
-                look("i", 2, second=7200, monotonic=60),
-                look("i", 3, second=7260, monotonic=120),
-            ],
-            [span("i-3", "i-2", 60_000, hour=2)],
-            id="a clock that leaps by two hours ends a stretch",
-        ),
-        pytest.param(
-            [
-                look("i", 1, second=0),
-                look("j", 1, second=30),
-                look("i", 2, second=60),
-                look("j", 2, second=90),
-                look("i", 3, second=120),
-            ],
-            [
-                span("i-2", "i-1", 60_000),
-                span("j-2", "j-1", 30_000, 0.5, 1.0),
-                span("i-3", "i-2", 30_000, 0.5, 1.0),
-            ],
-            id="two agents that look at once tell each minute once",
-        ),
-        pytest.param([look("i", 1, second=0)], [], id="one look alone covers nothing"),
-    ],
-)
-def test_what_looks_cover(spark: SparkSession, rows: list[Row], expected: list[tuple[object, ...]]) -> None:
+COVERED: dict[str, tuple[list[Row], list[Span]]] = {
+    "looks of one agent, one of them not in full, cover the time between them": (
+        [look("i", 1, second=0), look("i", 2, second=60), look("i", 4, second=180)],
+        [span("i-2", "i-1", 60_000), span("i-4", "i-2", 120_000)],
+    ),
+    "what lies on both sides of an hour's border is shared out": (
+        [look("i", 1, second=-20), look("i", 2, second=60)],
+        [span("i-2", "i-1", 20_000, 0.0, 0.25, hour=-1), span("i-2", "i-1", 60_000, 0.25, 1.0)],
+    ),
+    "nobody tells what happened while the agent was started again": (
+        [look("i", 1, second=0), look("j", 1, second=60), look("j", 2, second=120)],
+        [span("j-2", "j-1", 60_000)],
+    ),
+    "looks that are missing for more than a quarter of an hour are a gap": (
+        [look("i", 1, second=0), look("i", 2, second=901), look("i", 3, second=961)],
+        [span("i-3", "i-2", 60_000)],
+    ),
+    "a look that did not arrive whole is passed over": (
+        [look("i", 1, second=0), look("i", 2, second=60, complete=False), look("i", 3, second=120)],
+        [span("i-3", "i-1", 120_000)],
+    ),
+    "a clock that was set back by five minutes makes nothing longer or shorter": (
+        [
+            look("i", 1, second=600, monotonic=0),
+            look("i", 2, second=660, monotonic=60),
+            look("i", 3, second=420, monotonic=120),
+        ],
+        [span("i-2", "i-1", 60_000), span("i-3", "i-2", 60_000)],
+    ),
+    "a clock that leaps by two hours ends a stretch": (
+        [
+            look("i", 1, second=0, monotonic=0),
+            look("i", 2, second=7200, monotonic=60),
+            look("i", 3, second=7260, monotonic=120),
+        ],
+        [span("i-3", "i-2", 60_000, hour=2)],
+    ),
+    "two agents that look at once tell each minute once": (
+        [
+            look("i", 1, second=0),
+            look("j", 1, second=30),
+            look("i", 2, second=60),
+            look("j", 2, second=90),
+            look("i", 3, second=120),
+        ],
+        [
+            span("i-2", "i-1", 60_000),
+            span("j-2", "j-1", 30_000, 0.5, 1.0),
+            span("i-3", "i-2", 30_000, 0.5, 1.0),
+        ],
+    ),
+    "one look alone covers nothing": ([look("i", 1, second=0)], []),
+    "a look at another cluster in between is none of this one's": (
+        [look("i", 1, second=0), look("i", 2, second=60, cluster="other"), look("i", 3, second=120)],
+        [span("i-3", "i-1", 120_000)],
+    ),
+}
+
+
+def test_what_looks_cover(spark: SparkSession) -> None:
+    """Each case is a cluster of that name."""
+    rows = [
+        row | {"cluster": row["cluster"].replace(CLUSTER, case)} for case, (told, _) in COVERED.items() for row in told
+    ]
+    expected = [(case, *one[1:]) for case, (_, spans) in COVERED.items() for one in spans]
     assertDataFrameEqual(by_hour(pairs(looks(spark, *rows))), spark.createDataFrame(expected, SPAN))
 
 
-@pytest.mark.parametrize(
-    ("touched", "hours"),
-    [
-        pytest.param("i-1", [-1, 0], id="the first look reaches into the hour of the next"),
-        pytest.param("i-2", [-1, 0], id="a look right after the border touches the hour before"),
-        pytest.param("i-4", [0], id="a look in the middle touches its hour alone"),
-    ],
+TIMELINE = (
+    "cluster string, look string, instance string, taken_ms long, monotonic_ms long, selector boolean, racks int, "
+    "previous string"
 )
-def test_which_hours_a_look_touches(spark: SparkSession, touched: str, hours: list[int]) -> None:
-    times = (-20, 40, 100, 160)
-    there = looks(spark, *(look("i", number, second=second) for number, second in enumerate(times, 1)))
-    mine = spark.createDataFrame([(CLUSTER, touched)], "cluster string, look string")
-    expected = [(CLUSTER, HOUR_MS + hour * 3_600_000) for hour in hours]
-    assertDataFrameEqual(touched_hours(there, mine), spark.createDataFrame(expected, "cluster string, hour_ms long"))
+
+
+def test_whole_looks_stand_beside_the_one_before(spark: SparkSession) -> None:
+    rows = [
+        look("i", 1, second=0),
+        look("i", 2, second=30, complete=False),
+        look("i", 3, second=60, racks=None, selector_is_rack_aware=None),
+        look("i", 4, second=3_000),
+        look("i", 5, second=3_060, cluster="other"),
+        look("j", 1, second=60),
+    ]
+
+    def stands(number: int, second: int, previous: str | None, *held: object, **more: str) -> tuple[object, ...]:
+        cluster, instance = more.get("cluster", CLUSTER), more.get("instance", "i")
+        at_ms = second * 1000
+        return cluster, f"{instance}-{number}", instance, HOUR_MS + at_ms, 5_000_000 + at_ms, *held, previous
+
+    expected = [
+        stands(1, 0, None, True, 3),
+        stands(3, 60, "i-1", None, None),
+        stands(4, 3_000, None, True, 3),
+        stands(5, 3_060, None, True, 3, cluster="other"),
+        stands(1, 60, None, True, 3, instance="j"),
+    ]
+    assertDataFrameEqual(timeline(looks(spark, *rows)), spark.createDataFrame(expected, TIMELINE))
+
+
+def test_windows_take_their_part_of_each_pair(spark: SparkSession) -> None:
+    told = pairs(looks(spark, *(look("i", number, second=60 * number) for number in range(3))))
+    schema = "cluster string, hour_ms long, window_from_ms long, window_to_ms long"
+    windows = [
+        (cluster, HOUR_MS + begin, HOUR_MS + begin, HOUR_MS + end)
+        for cluster, begin, end in (
+            (CLUSTER, 30_000, 90_000),
+            (CLUSTER, 0, 60_000),
+            (CLUSTER, 120_000, 180_000),
+            ("other", 0, 60_000),
+        )
+    ]
+    expected = [
+        (CLUSTER, "i-1", "i-0", HOUR_MS + 30_000, 0.5, 1.0, 30_000),
+        (CLUSTER, "i-2", "i-1", HOUR_MS + 30_000, 0.0, 0.5, 30_000),
+        (CLUSTER, "i-1", "i-0", HOUR_MS, 0.0, 1.0, 60_000),
+    ]
+    found = by_window(told, spark.createDataFrame(windows, schema))
+    assertDataFrameEqual(found, spark.createDataFrame(expected, SPAN))
+
+
+TOUCHED = [
+    ("the first look reaches into the hour of the next", "i-1", (-20, 40, 100), [-1, 0]),
+    ("a look right after the border touches the hour before", "i-2", (-20, 40, 100), [-1, 0]),
+    ("a look in the middle touches its hour alone", "i-3", (40, 100, 160), [0]),
+    ("the newest look touches no hour to come", "i-4", (-200, -140, -80, -20), [-1]),
+    ("sizes that come late teach the hour after", "i-1", (-200, -140, -80, 40), [-1, 0]),
+    ("a look that is not there touches nothing", "j-1", (40, 100, 160), []),
+]
+
+
+def test_which_hours_a_look_touches(spark: SparkSession) -> None:
+    """Each case is a cluster of that name."""
+    there = [
+        look("i", number, second=second, cluster=case)
+        for case, _, times, _ in TOUCHED
+        for number, second in enumerate(times, 1)
+    ]
+    mine = spark.createDataFrame([(case, touched) for case, touched, _, _ in TOUCHED], "cluster string, look string")
+    expected = [(case, HOUR_MS + hour * 3_600_000) for case, _, _, hours in TOUCHED for hour in hours]
+    wanted = spark.createDataFrame(expected, "cluster string, hour_ms long")
+    assertDataFrameEqual(touched_hours(looks(spark, *there), mine), wanted)
+
+
+def test_every_time_has_a_day_even_one_that_no_calendar_has(spark: SparkSession) -> None:
+    days = [
+        (HOUR_MS, "2025-10-09"),
+        (-1, "1969-12-31"),
+        (253_402_300_799_999, "9999-12-31"),
+        (253_402_300_800_000, "1970-01-01"),
+        (2**63 - 1, "1970-01-01"),
+        (-(2**63), "1970-01-01"),
+        (None, None),
+    ]
+    schema = "at_ms long, day string"
+    given = spark.createDataFrame(days, schema)
+    assertDataFrameEqual(given.select("at_ms", day_of(given["at_ms"]).alias("day")), given)
+    assert [day_of_look(at_ms) for at_ms, _ in days if at_ms is not None] == [day for _, day in days if day is not None]
