@@ -11,11 +11,23 @@ from pyspark.sql import SparkSession
 from pipeline.session import spark_session
 from pipeline.tables import Format, Tables
 
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    # A dozen rows are through before a plan is compiled, or made anew in the middle.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    # Nobody skips files here.
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+}
+"""What makes a session cheap over small tables. Commands run with the settings of `pipeline.session`."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of the whole run."""
-    session = spark_session("tests", master="local[2]", conf={"spark.sql.shuffle.partitions": "1"}, on_progress=print)
+    session = spark_session("tests", master="local[2]", conf=SMALL, on_progress=print)
     yield session
     session.stop()
 
