@@ -8,23 +8,25 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.jobs.work import Work, Write
+from pipeline.jobs.work import Work, Write, between
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import LONG, STRING, Table, column, columns
 from pipeline.tables import Where
-from pipeline.transforms.drift import changes_of_racks, with_ends
+from pipeline.transforms.drift import changes_of_racks, is_settled, with_ends
 from pipeline.transforms.rebalances import rebalances, triggers_of
 from pipeline.transforms.restores import restore_rates
-from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
+from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, LONGEST_MS
 from pipeline.transforms.warmups import warmups
 
 DAY_MS = 24 * HOUR_MS
 BACK_MS = 6 * HOUR_MS
 """How far back groups and copies are looked at, to know what came before an hour."""
 LONGEST_OPEN_MS = 2 * DAY_MS
-"""A warm-up that is older than this is no longer followed."""
-LEARNED_MS = 14 * DAY_MS
-"""Restores from which rates are learned."""
+"""A warm-up or a move of replicas that takes longer than this is no longer followed."""
+LONGEST_DOWN_MS = 14 * DAY_MS
+"""An agent that looks again after longer than this begins anew."""
+MOST_TOPICS = 1_000
+"""More topics that were moved than this are not named one by one."""
 _BEGAN = columns(column("cluster", STRING, "Cluster id."), column("began_ms", LONG, "When it began."))
 
 
@@ -32,6 +34,12 @@ class _Began(NamedTuple):
     cluster: str
     day: str
     began_ms: int
+
+
+class _Look(NamedTuple):
+    cluster: str
+    day: str
+    look: str
 
 
 class _Open(NamedTuple):
@@ -44,22 +52,70 @@ class _Open(NamedTuple):
 
 def history_writes(work: Work) -> list[Write]:
     """What to write to the tables of histories."""
-    return [*_warmups(work), _rebalances(work), _drift(work)]
+    return [*_warmups(work), _rebalances(work), drift_write(work)]
 
 
 def _rebalances(work: Work) -> Write:
     triggers = triggers_of(work.tables.read(bronze.JOURNAL))
-    turned = rebalances(work.context(silver.GROUPS, BACK_MS), work.context(silver.READS, BACK_MS), triggers)
-    return Write(gold.REBALANCES, work.of_hours(turned), work.where_hours())
+    before = _before(work, BACK_MS)
+    groups, reads = (_with(work, table, BACK_MS, before) for table in (silver.GROUPS, silver.READS))
+    return Write(gold.REBALANCES, work.of_hours(rebalances(groups, reads, triggers)), work.where_hours())
 
 
-def _drift(work: Work) -> Write:
-    partitions, brokers = work.context(silver.PARTITIONS), work.context(silver.BROKERS)
-    began = work.of_hours(changes_of_racks(partitions, brokers, work.context(silver.LOOKS)))
+def drift_write(work: Work) -> Write:
+    """What to write to gold.rack_drift."""
+    before = _before(work, CONTEXT_MS)
+    looks, partitions = (_with(work, table, CONTEXT_MS, before) for table in (silver.LOOKS, silver.PARTITIONS))
+    partitions, brokers = _before_moves(work, partitions), _with(work, silver.BROKERS, BACK_MS, before)
+    began = work.of_hours(changes_of_racks(partitions, brokers, looks))
     lasting = _open(work, gold.RACK_DRIFT, F.col("ended_ms").isNull())
     if lasting.keys:
         began = began.unionByName(lasting.rows.select(*began.columns))
     return Write(gold.RACK_DRIFT, with_ends(began, partitions, brokers), (*work.where_hours(), *lasting.where))
+
+
+def _before(work: Work, back_ms: int) -> list[_Look]:
+    """Of each cluster whose agent was down so far back, its last whole look before that."""
+    if work.hours is None:
+        return []
+    first, _ = work.hours_span()
+    edge, of = first - back_ms, F.col("cluster")
+    looks = work.tables.read(silver.LOOKS).where("complete")
+    up = between(looks, edge, edge + LONGEST_MS).where(of.isin(work.clusters())).select(of).distinct().collect()
+    down = sorted(set(work.clusters()) - {row["cluster"] for row in up})
+    if not down:
+        return []
+    earlier = between(looks, edge - LONGEST_DOWN_MS, edge - 1).where(of.isin(down)).groupBy(of)
+    last = F.max_by(F.struct("day", "look"), F.struct("taken_ms", "look"))
+    return [_Look(row["cluster"], *row["last"]) for row in earlier.agg(last.alias("last")).collect()]
+
+
+def _with(work: Work, table: Table, back_ms: int, before: Sequence[_Look]) -> DataFrame:
+    """The context, and the looks before it. One of them may be there twice, which changes no history."""
+    rows = work.context(table, back_ms)
+    for look in before:
+        mine = (F.col("day") == look.day) & (F.col("cluster") == look.cluster) & (F.col("look") == look.look)
+        rows = rows.unionByName(work.tables.read(table).where(mine))
+    return rows
+
+
+def _before_moves(work: Work, partitions: DataFrame) -> DataFrame:
+    """The partitions, and those of topics that were moved as they were before: a move may take days."""
+    if work.hours is None or partitions.where(~is_settled()).isEmpty():
+        return partitions
+    by_partition = partitions.groupBy("cluster", "topic", "partition").agg(
+        F.min_by(is_settled(), "taken_ms").alias("at_first"), F.max(is_settled()).alias("by_now")
+    )
+    ended = by_partition.where("by_now and not at_first").select("topic").distinct()
+    moved = [row["topic"] for row in ended.limit(MOST_TOPICS + 1).collect()]
+    if not moved:
+        return partitions
+    first, _ = work.hours_span()
+    earlier = between(work.tables.read(silver.PARTITIONS), first - LONGEST_OPEN_MS, first - CONTEXT_MS - 1)
+    earlier = earlier.where(F.col("cluster").isin(work.clusters()))
+    if len(moved) <= MOST_TOPICS:
+        earlier = earlier.where(F.col("topic").isin(sorted(moved)))
+    return partitions.unionByName(earlier)
 
 
 def _warmups(work: Work) -> list[Write]:
@@ -74,14 +130,12 @@ def _warmups(work: Work) -> list[Write]:
     if running.keys:
         key = [*gold.WARMUPS.key]
         mine = mine.unionByName(told.join(F.broadcast(running.rows.select(*key)), on=key, how="left_semi"))
-    # Written first and read back: rates are learned from all of the last days.
+    # Written first and read back: rates are learned from all that there is.
     work.write_one(Write(gold.WARMUPS, mine, (*work.where_hours(), *running.where)))
     if gold.WARMUPS.name not in work.rows:
         return []
-    lately = work.tables.read(gold.WARMUPS).where(
-        F.col("cluster").isin(work.clusters()) & (F.col("last_ms") >= first - LEARNED_MS)
-    )
-    return [Write(gold.RESTORE_RATES, restore_rates(lately), ({"cluster": work.clusters()},))]
+    every = work.tables.read(gold.WARMUPS).where(F.col("cluster").isin(work.clusters()))
+    return [Write(gold.RESTORE_RATES, restore_rates(every), ({"cluster": work.clusters()},))]
 
 
 def _open(work: Work, table: Table, is_open: Column, since_ms: int = 0) -> _Open:

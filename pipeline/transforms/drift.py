@@ -65,6 +65,11 @@ def racks_of(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
     return replicas.unionByName(relabelled)
 
 
+def is_settled() -> Column:
+    """Of silver.partitions: its replicas do not move, and their racks are known."""
+    return F.col("adding").isNull() & F.forall("replica_racks", lambda rack: rack.isNotNull())
+
+
 def _same_subject(one: str, other: str) -> Column:
     return (
         (F.col(f"{one}.cluster") == F.col(f"{other}.cluster"))
@@ -74,10 +79,8 @@ def _same_subject(one: str, other: str) -> Column:
 
 
 def _settled(partitions: DataFrame) -> DataFrame:
-    """Partitions whose replicas do not move and whose racks are known."""
-    known = F.forall("replica_racks", lambda rack: rack.isNotNull())
     return (
-        partitions.where(F.col("adding").isNull() & known)
+        partitions.where(is_settled())
         .withColumn("subject", F.concat(F.lit("topic/"), "topic"))
         .withColumn("racks", F.sort_array("replica_racks"))
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import RESTORE_RATES
 
+LEARNED_MS = 14 * 24 * 3_600_000
+"""Of each cluster the restores of so long teach, up to its last."""
 SHORTEST_S = 1.0
 """A restore that advanced for less tells no rate."""
 _MOST = 0.5
@@ -14,12 +16,15 @@ _MOST = 0.5
 
 
 def restore_rates(warmups: DataFrame) -> DataFrame:
-    """gold.restore_rates of gold.warmups rows. A rate is of the time in which something was restored."""
+    """gold.restore_rates of all gold.warmups rows. A rate is of the time in which something was restored."""
     advanced_s = F.col("seconds") - F.col("stalled_s")
-    told = warmups.where((F.col("records") > 0) & (advanced_s >= SHORTEST_S)).select(
+    newest = F.max("last_ms").over(Window.partitionBy("cluster"))
+    lately = warmups.withColumn("newest_ms", newest).where(F.col("last_ms") >= F.col("newest_ms") - LEARNED_MS)
+    told = lately.where((F.col("records") > 0) & (advanced_s >= SHORTEST_S)).select(
         "cluster",
         "group",
-        F.get(F.split("task", "_"), F.lit(0)).cast("int").alias("subtopology"),
+        # Under KIP-1071 a subtopology may be any text; what is no number is left out.
+        F.get(F.split("task", "_"), F.lit(0)).try_cast("int").alias("subtopology"),
         (F.col("records") / advanced_s).alias("rate"),
         "changelogs",
         "seconds",

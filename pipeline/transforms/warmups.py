@@ -19,7 +19,7 @@ def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
     """gold.warmups of silver.copies and silver.groups rows."""
     in_order = Window.partitionBy(*_COPY).orderBy("taken_ms", "look")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    told = _with_next_look(copies).select(
+    told = _with_next_look(copies, groups).select(
         "*",
         F.lag("role").over(in_order).alias("role_before"),
         F.lag("next_ms").over(in_order).alias("next_before"),
@@ -32,9 +32,10 @@ def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
     return _summed(_steps(episodes, groups))
 
 
-def _with_next_look(copies: DataFrame) -> DataFrame:
+def _with_next_look(copies: DataFrame, groups: DataFrame) -> DataFrame:
     """The copies with the time of the next look that told of their group, null for the last."""
-    looks = copies.select("cluster", "group", "taken_ms").distinct()
+    empty = groups.where((F.col("members") == 0) & ~F.col("hidden"))
+    looks = copies.select("cluster", "group", "taken_ms").union(empty.select("cluster", "group", "taken_ms")).distinct()
     in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms")
     after = looks.withColumn("next_ms", F.lead("taken_ms").over(in_order))
     return copies.join(after, on=["cluster", "group", "taken_ms"], how="inner")

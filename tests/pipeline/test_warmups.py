@@ -69,10 +69,14 @@ def test_how_warm_ups_went(spark: SparkSession) -> None:
         # Looks are missing for a whole hour.
         copy(0, "lost", "0_0", "warm-up", 50.0),
         copy(3_600, "lost", "0_0", "active"),
+        # The application was stopped.
+        copy(0, "ended", "0_0", "warm-up", 50.0),
     ]
     states = [group(second, name, "Stable") for name in ("good", "gone", "lost") for second in (0, 10, 20, 30)]
     states += [group(second, "slow", "Assigning" if second == 10 else "Stable") for second in (0, 10, 20, 30, 40)]
+    states.append(group(10, "ended", "Empty") | {"members": 0, "hidden": False})
     expected = [
+        warmup("ended", "0_0", 0, 0, "given up", **lag(50.0, 50.0, None), seconds=0.0),
         warmup("good", "0_0", 0, 20, "promoted", ready=20, **lag(1_000.0, 0.0, 1_100.0), seconds=20.0, waited_s=10.0),
         warmup("slow", "0_0", 0, 30, "promoted", **lag(500.0, 500.0, 0.0), seconds=30.0, **stalled(30.0, 10.0, 10.0)),
         warmup("slow", "0_1", 10, 30, "given up", **lag(90.0, 20.0, 70.0), seconds=20.0, **stalled(10.0, 0.0, 0.0)),
@@ -100,19 +104,34 @@ def test_what_restores_teach(spark: SparkSession) -> None:
             "app", "1_0", 0, 30, "given up", records=100.0, seconds=30.0, stalled_s=20.0, stalled_rebalancing_s=20.0
         ),
         warmup("app", "1_1", 0, 40, "unknown", records=0.0, seconds=30.0),
+        # It was more than two weeks ago.
+        warmup("app", "0_0", 0, 39 - 14 * 86_400, "promoted", records=1.0, seconds=10.0),
+        # Nobody saw its lag; it stalled all the time; it advanced for less than a second.
+        warmup("app", "2_0", 0, 40, "given up", seconds=30.0),
+        warmup("app", "2_1", 0, 40, "promoted", records=9.0, seconds=30.0, stalled_s=30.0),
+        warmup("app", "2_2", 0, 40, "promoted", records=9.0, seconds=0.5),
+        # Of its subtopology only a name is known, and of the other application nothing but the rate.
+        warmup("app", "store_0", 0, 40, "promoted", records=9.0, seconds=3.0),
+        warmup("bare", "0_0", 0, 10, "promoted", records=40.0, seconds=10.0, changelogs=None, stalled_sharing_s=None),
+        # Half of it with this, half with that.
+        warmup("torn", "0_0", 0, 10, "promoted", records=40.0, seconds=8.0)
+        | {"stalled_s": 4.0, "stalled_rebalancing_s": 2.0, "stalled_sharing_s": 2.0},
     ]
 
-    def rates(subtopology: int, samples: int, *figures: float, when: str, until: int) -> Row:
+    def rates(subtopology: int, samples: int, *figures: float, until: int, when: str | None = None) -> Row:
         return {
             "cluster": CLUSTER, "group": "app", "subtopology": subtopology, "changelogs": ["app-log"],
             "samples": samples, "stalls_when": when, "until_ms": at(until),
         } | dict(zip(("low", "median", "high", "stalled_share"), figures, strict=True))  # fmt: skip
 
     sharing = "sharing: another copy of the same process was restoring in 80 % of the time"
+    mixed = "mixed: nothing went with more than half of it"
     rebalancing = "rebalancing: the group was not Stable in 100 % of the time"
     expected = [
         # 100, 300 and 500 records a second; a tenth of the way from the least to the next is 140.
         rates(0, 3, 140.0, 300.0, 460.0, 0.25, when=sharing, until=30),
         rates(1, 1, 10.0, 10.0, 10.0, 2 / 3, when=rebalancing, until=30),
+        rates(0, 1, 4.0, 4.0, 4.0, 0.0, until=10) | {"group": "bare", "changelogs": []},
+        rates(0, 1, 10.0, 10.0, 10.0, 0.5, when=mixed, until=10) | {"group": "torn", "changelogs": ["torn-log"]},
     ]
     assertDataFrameEqual(restore_rates(frame(spark, WARMUPS, *told)), frame(spark, RESTORE_RATES, *expected))
