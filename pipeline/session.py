@@ -36,6 +36,8 @@ _ALWAYS = {
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
+    "spark.databricks.delta.autoCompact.enabled": "true",
 }
 _JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log}"
 _TUNED = {
@@ -47,6 +49,8 @@ _TUNED = {
     "spark.log.level": "ERROR",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.
     "spark.databricks.delta.snapshotPartitions": "1",
+    # A batch runs some hundred different plans again and again: with room for less they are all compiled each time.
+    "spark.sql.codegen.cache.maxEntries": "4000",
     # Left on, Spark puts a small shuffle into one task, and one core works while the other waits.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",

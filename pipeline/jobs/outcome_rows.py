@@ -19,6 +19,11 @@ from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
 
 LATELY_MS = 7 * 24 * HOUR_MS
 """Proposals that were last published longer ago are left as they are."""
+_KEY = "cluster string, proposal string"
+_RATES = f"{_KEY}, " + ", ".join(
+    f"{phase}_{name} double" for phase in ("before", "after") for name in ("bytes_per_s", "usd_per_day")
+)
+_MOVES = f"{_KEY}, measured_moves int, measured_move_bytes double"
 
 
 def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
@@ -33,7 +38,7 @@ def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
     told = work.hold(published(proposals))
     key = ["cluster", "proposal"]
     lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
-    rates, moves = _measured(work, told, lives, prices)
+    rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
     rows = outcomes(told, lives, rates, moves, now_ms)
     return [Write(gold.OUTCOMES, rows, () if work.hours is None else _where(told))]
 
@@ -47,6 +52,16 @@ def _newest(rows: DataFrame, name: str) -> int | None:
 def _where(told: DataFrame) -> tuple[Where, ...]:
     """Their rows, on whatever day they stand: how early one was first published is not always known."""
     return ({"proposal": sorted(row["proposal"] for row in told.select("proposal").distinct().collect())},)
+
+
+def _has_ended(lives: DataFrame) -> bool:
+    """Whether there is anything to measure: in a dry run nothing is ever carried out."""
+    return not lives.where(F.col("applied_ms").isNotNull() & F.col("done_ms").isNotNull()).isEmpty()
+
+
+def _nothing(work: Work) -> tuple[DataFrame, DataFrame]:
+    """As `_measured` where nothing was."""
+    return work.spark.createDataFrame([], _RATES), work.spark.createDataFrame([], _MOVES)
 
 
 def _measured(
