@@ -43,6 +43,8 @@ RECORDS_PER_S = 10
 LOOKS = 36
 GROUPS = 20
 PATIENCE_S = 600.0
+ASK_S = 1.0
+"""Pause between two queries: without one they would take a core from what they measure."""
 
 
 def main() -> int:
@@ -159,14 +161,14 @@ def watch(tables: Tables, failed: list[str]) -> dict[int, float]:
         counted = rows.agg({"records": "sum"}).collect()[0][0]
         now = time.monotonic()
         if counted is None:
-            time.sleep(0.2)
+            time.sleep(ASK_S)
             continue
         newest = round(counted / RECORDS_PER_S / EVERY_S)
         fresh = [number for number in range(newest + 1) if number not in seen]
         if fresh and not seen:
             SEEN_WITH_FIRST.append(now)
         seen |= dict.fromkeys(fresh, now)
-        time.sleep(0.2)
+        time.sleep(ASK_S)
     return seen
 
 

@@ -56,6 +56,8 @@ record.full_every: 0s
 BYTES_PER_S = 300_000
 AFTER_S = 60
 MOST_ERROR = 0.1
+USD_PER_GB = 0.02
+"""As the agent has it by default."""
 RECORDS = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
     "headers array<struct<key:string,value:binary>>"
@@ -159,7 +161,7 @@ def test_what_was_predicted_came(story: Story, spark: SparkSession, tmp_path: Pa
     tables.append(PROPOSALS, proposals, Batch("test", 0))
     journal = parse.accepted(parse.journal(given(story.journal), story.cluster_id), JOURNAL)
     tables.append(JOURNAL, journal, Batch("test", 0))
-    refresh(tables, settings=RefreshSettings(prices=(PriceRow(None, None, 0.02),)))
+    refresh(tables, settings=RefreshSettings(prices=(PriceRow(None, None, USD_PER_GB),)))
     (row,) = tables.read(OUTCOMES).where(f"proposal = '{story.proposal}'").collect()
     print(f"\n{'':<26}{'predicted':>14}{'measured':>14}{'error':>9}")
     for name, predicted, measured in (
@@ -169,6 +171,8 @@ def test_what_was_predicted_came(story: Story, spark: SparkSession, tmp_path: Pa
         ("bytes/s across racks", row["predicted_bytes_per_s"], row["measured_bytes_per_s"]),
         ("gained dollars a day", row["predicted_usd_per_day"], row["measured_usd_per_day"]),
     ):
+        assert predicted, f"no {name} were predicted"
+        assert measured is not None, f"{name} were not measured"
         error = (measured - predicted) / predicted
         print(f"{name:<26}{predicted:>14,.4f}{measured:>14,.4f}{error:>9.2%}")
     print(f"bytes/s across racks before: {row['before_bytes_per_s']:,.1f}")
@@ -182,6 +186,8 @@ def test_what_was_predicted_came(story: Story, spark: SparkSession, tmp_path: Pa
     print(f"producers wrote {before:,.0f} bytes a second before, and {after:,.0f} afterwards")
     assert row["measured_bytes_per_s"] == pytest.approx(2 * after, rel=MOST_ERROR)
     assert row["before_bytes_per_s"] == pytest.approx(3 * before, rel=MOST_ERROR)
+    saved = row["before_bytes_per_s"] - row["measured_bytes_per_s"]
+    assert row["measured_usd_per_day"] == pytest.approx(saved * 86_400 / 1e9 * USD_PER_GB)
     # A machine that has no time for producers makes them write unevenly, which nobody could foretell.
     uneven = abs(after / BYTES_PER_S - 1) + abs(before / BYTES_PER_S - 1)
     assert abs(row["error_share"]) <= MOST_ERROR + 2 * uneven
