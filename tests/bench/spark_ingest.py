@@ -26,9 +26,10 @@ from pipeline.tables import Tables
 from tests.pipeline.topics import Counted, Topics, counted
 
 MANY = int(os.environ.get("RACKWISE_BENCH_EVENTS", "3000000"))
-BATCH = MANY // 30
-"""A tenth of the events is three batches, of which the first is told apart."""
 PARTITIONS = 6
+BATCH = (MANY // (30 * PARTITIONS) + 2) * PARTITIONS
+"""A tenth of the events is three batches, of which the first is told apart; Spark rounds down for each partition, and a
+few records that are left over would make a batch of their own."""
 FILLER = "x" * 60
 
 
