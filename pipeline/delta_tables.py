@@ -9,18 +9,20 @@ from delta.tables import DeltaTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pipeline.files import Files
     from pipeline.schemas.table import Table
 
 
 class DeltaFiles:
     """Delta tables by path."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, files: Files) -> None:
         self._spark = spark
+        self._files = files
 
     def exists(self, path: str) -> bool:
-        """Whether the table has a log."""
-        return DeltaTable.isDeltaTable(self._spark, path)
+        """Whether the table's log tells of a change. One that died before its first has an empty log, or none."""
+        return any(name[:1].isdigit() for name in self._files.names(f"{path}/_delta_log"))
 
     def read(self, path: str, _table: Table) -> DataFrame:
         """All rows."""

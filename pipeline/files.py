@@ -43,7 +43,7 @@ class Files:
         return bytes(data).decode("utf-8", "replace")
 
     def write(self, path: str, text: str) -> None:
-        """A small text file, whole or not at all: under another name first, then in place of the old one."""
+        """A small text file that is not there yet, whole or not at all: under another name first, then renamed."""
         at, beside = self._path(path), self._path(_beside(path))
         system = self._system(at)
         stream = system.create(beside, True)  # noqa: FBT003 a Java call has no keywords
@@ -51,10 +51,7 @@ class Files:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        if not system.rename(beside, at):
-            # Hadoop's rename does not replace: what is there now goes first.
-            system.delete(at, False)  # noqa: FBT003 as above
-            system.rename(beside, at)
+        system.rename(beside, at)
 
     def move(self, source: str, target: str) -> bool:
         """Rename a folder; False when the target was there."""

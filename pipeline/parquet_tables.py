@@ -30,7 +30,8 @@ _BATCH = "batch"
 _REPLACED = f"{_BATCH}=-"
 _DECIDED = "_decided-"
 _GONE = "_gone.json"
-_MORE = "_columns.json"
+_MORE = "_columns-"
+"""Begins the name of a file that tells columns that were added, numbered in their order; none is ever rewritten."""
 _WHOLE = "part"
 """Stands for the partition of a table that has none."""
 
@@ -128,16 +129,18 @@ class ParquetFiles:
 
     def _columns(self, path: str, table: Table) -> t.StructType:
         """The written-out columns, then those that were added."""
-        text = self._files.read(f"{path}/{_MORE}")
-        more = t.StructType.fromJson(json.loads(text)).fields if text else []
-        return t.StructType([*table.schema.fields, *more])
+        known = t.StructType(list(table.schema.fields))
+        for name in self._files.names(path):
+            if name.startswith(_MORE):
+                more = t.StructType.fromJson(json.loads(self._files.read(f"{path}/{name}") or "{}"))
+                known = t.StructType([*known.fields, *(field for field in more if field.name not in known.names)])
+        return known
 
     def _remember_columns(self, path: str, table: Table, rows: DataFrame) -> None:
         known = self._columns(path, table)
         new = [field for field in rows.schema if field.name not in known.names]
         if new:
-            more = t.StructType([*known.fields[len(table.schema.fields) :], *new])
-            self._files.write(f"{path}/{_MORE}", more.json())
+            self._files.write(f"{path}/{_MORE}{len(known):04d}.json", t.StructType(new).json())
 
     def _write(self, path: str, table: Table, rows: DataFrame) -> None:
         parts = table.partitioned_by

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyspark.sql import functions as F
@@ -43,15 +45,16 @@ class Batch(NamedTuple):
 
 
 class Tables:
-    """The tables of one root. One writer per table at a time; readers at any time."""
+    """The tables of one root. One writer per table at a time, of which the threads take turns; readers at any time."""
 
     def __init__(self, spark: SparkSession, root: str, format: Format = "delta") -> None:  # noqa: A002 Spark's word
         self.spark = spark
         self.root = root.rstrip("/")
         self.format: Format = format
         self._files = Files(spark)
-        self._layout = DeltaFiles(spark) if format == "delta" else ParquetFiles(spark, self._files)
+        self._layout = DeltaFiles(spark, self._files) if format == "delta" else ParquetFiles(spark, self._files)
         self._checked: set[str] = set()
+        self._turns: dict[str, Lock] = {}
 
     def path(self, table: Table) -> str:
         """The table's folder."""
@@ -82,8 +85,8 @@ class Tables:
 
     def append(self, table: Table, rows: DataFrame, batch: Batch) -> None:
         """Add the rows, unless this batch was added before. Columns that are not written out are added to the table."""
-        self._begin(table)
-        self._layout.append(self.path(table), table, conformed(table, rows), batch.writer, batch.number)
+        with self._turn(table):
+            self._layout.append(self.path(table), table, conformed(table, rows), batch.writer, batch.number)
 
     def replace_where(self, table: Table, rows: DataFrame, *where: Where) -> None:
         """In place of the rows that any of ``where`` names, these; without ``where``, in place of all rows.
@@ -91,21 +94,25 @@ class Tables:
         Every one of ``rows`` must itself be named by ``where``. Naming the columns that the table is partitioned by
         makes it cheaper.
         """
-        self._begin(table)
-        self._layout.replace(self.path(table), table, conformed(table, rows), _condition(where))
+        with self._turn(table):
+            self._layout.replace(self.path(table), table, conformed(table, rows), _condition(where))
 
     def merge(self, table: Table, rows: DataFrame) -> None:
         """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""
-        self._begin(table)
-        self._layout.merge(self.path(table), table, conformed(table, rows))
+        with self._turn(table):
+            self._layout.merge(self.path(table), table, conformed(table, rows))
 
-    def _begin(self, table: Table) -> None:
-        """Make sure that the table is ours to write, and marked as such before its first row."""
-        self._check(table)
-        path = f"{self.path(table)}/{_MARK}"
-        if not self._files.exists(path):
-            mark = {"table": table.name, "version": table.version, "format": self.format}
-            self._files.write(path, json.dumps(mark))
+    @contextmanager
+    def _turn(self, table: Table) -> Iterator[None]:
+        """A turn at a table that is ours to write, and marked as such before its first row."""
+        # Three streams share quarantine: two that make it at once would refuse each other.
+        with self._turns.setdefault(table.name, Lock()):
+            self._check(table)
+            path = f"{self.path(table)}/{_MARK}"
+            if not self._files.exists(path):
+                mark = {"table": table.name, "version": table.version, "format": self.format}
+                self._files.write(path, json.dumps(mark))
+            yield
 
     def _check(self, table: Table) -> None:
         path = self.path(table)

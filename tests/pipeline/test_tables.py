@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,28 @@ def test_a_batch_counts_once_whoever_repeats_it(tables: Tables) -> None:
         tables.append(HOURS, rows(tables, ("a", 2, 20, "2026-01-02")), Batch("w", 1))
     tables.append(HOURS, rows(tables, ("b", 2, 30, "2026-01-02")), Batch("other", 0))
     check(tables, HOURS, ("a", 1, 10, "2026-01-01"), ("a", 2, 20, "2026-01-02"), ("b", 2, 30, "2026-01-02"))
+
+
+def test_threads_that_make_a_table_at_once_all_write_to_it(tables: Tables) -> None:
+    def write(number: int) -> None:
+        tables.append(HOURS, rows(tables, ("a", number, 1, "d")), Batch(f"w{number}", 0))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, range(3)))
+    check(tables, HOURS, *(("a", number, 1, "d") for number in range(3)))
+
+
+def test_a_table_whose_maker_died_before_its_first_change_has_no_rows_and_is_made(tables: Tables) -> None:
+    tables.append(WHOLE, rows(tables, ("a", 1, 1, "d")), Batch("w", 0))
+    path, made = Path(tables.path(HOURS)), Path(tables.path(WHOLE))
+    path.mkdir(parents=True)
+    shutil.copy(made / "_rackwise.json", path)
+    (path / "_rackwise.json").write_text((path / "_rackwise.json").read_text().replace(WHOLE.name, HOURS.name))
+    (path / "_delta_log").mkdir()
+    shutil.copytree(next(made.glob("batch=*"), made / "_delta_log"), path / "_writing-w-0-0badcafe")
+    check(tables, HOURS)
+    tables.append(HOURS, rows(tables, ("a", 2, 1, "d")), Batch("w", 0))
+    check(tables, HOURS, ("a", 2, 1, "d"))
 
 
 @pytest.mark.parametrize("table", [HOURS, WHOLE], ids=["a partitioned table", "a table of one piece"])
