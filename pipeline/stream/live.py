@@ -15,6 +15,9 @@ from pipeline.jobs.refresh import LookKey, RefreshSettings, refresh
 from pipeline.stream.ingest import Following
 from pipeline.tables import Tables
 
+OUTCOMES_EVERY_MS = 300_000
+"""Outcomes are looked at so often as well, by the time of the looks: what is measured after an act comes after it."""
+
 
 class Live:
     """Follows the streams; one refresh at a time."""
@@ -26,6 +29,7 @@ class Live:
         self._lock = threading.Lock()
         # What was touched before a restart is not known, so outcomes are looked at once in any case.
         self._acted = True
+        self._outcomes_ms = 0
         self._told: set[str] = set()
 
     def following(self) -> Following:
@@ -37,13 +41,17 @@ class Live:
 
     def _on_telemetry(self, rows: DataFrame) -> None:
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
+        newest_ms = max(look.taken_ms for look in looks)
         with self._lock:
-            acted, self._acted = self._acted, False
+            acted = self._acted or abs(newest_ms - self._outcomes_ms) >= OUTCOMES_EVERY_MS
+            self._acted = False
             try:
                 done = refresh(self._tables, looks, settings=self._settings, acted=acted)
             except BaseException:
                 self._acted = self._acted or acted
                 raise
+            if acted:
+                self._outcomes_ms = newest_ms
         self._say(f"gold: {done.looks} looks and {done.hours} hours worked out in {done.seconds:.1f} s")
         for message in done.messages:
             if message not in self._told:
