@@ -24,6 +24,8 @@ from pipeline.transforms.fragments import fragment_problem, fragment_suffix, pie
 
 MAX_VALUE_BYTES = 4 * 1024 * 1024
 """Four times what Kafka takes as one record by default; rackwise itself writes less than one."""
+LAST_MS = 253_402_300_799_999
+"""The last millisecond that a calendar with four digits for a year has."""
 _HOUR_MS = 3_600_000
 
 _TELEMETRY_FIELDS = ("v", "kind", "subject", "cluster", "look", "n", "taken_ms", "data")
@@ -42,7 +44,7 @@ def telemetry(records: DataFrame) -> DataFrame:
     numbers = {"v": "int", "n": "int", "taken_ms": "bigint"}
     read = read.select(
         *_KEPT,
-        *(field[name].try_cast(numbers.get(name, "string")).alias(name) for name in _TELEMETRY_FIELDS),
+        *(_cast(field[name], numbers.get(name, "string"), name) for name in _TELEMETRY_FIELDS),
         _more(_TELEMETRY_FIELDS),
         _what_it_is("telemetry").alias("unreadable"),
     ).withColumn("piece", F.when(F.col("kind") == "fragment", piece_of(F.col("data"))))
@@ -112,7 +114,7 @@ def journal(records: DataFrame, cluster: str) -> DataFrame:
     numbers = {"v": "int", "at_ms": "bigint", "epoch": "bigint", "seq": "bigint"}
     read = read.select(
         *_KEPT,
-        *(field[name].try_cast(numbers.get(name, "string")).alias(name) for name in _JOURNAL_FIELDS),
+        *(_cast(field[name], numbers.get(name, "string"), name) for name in _JOURNAL_FIELDS),
         F.col("raw_key").cast("string").alias("key"),
         _more(_JOURNAL_FIELDS),
         _what_it_is("journal", tombstones=True).alias("unreadable"),
@@ -190,6 +192,12 @@ def _with_fields(records: DataFrame) -> DataFrame:
     values = records.withColumn("values", F.from_json(text, "array<map<string,string>>", _STRICT))
     one = F.when(F.size("values") == 1, F.get("values", F.lit(0)))
     return values.withColumn("fields", one).drop("values")
+
+
+def _cast(text: Column, kind: str, name: str) -> Column:
+    """The field as that kind; null where it is none, and where a time is one with which nobody could reckon."""
+    value = text.try_cast(kind)
+    return (F.when(value.between(0, LAST_MS), value) if name.endswith("_ms") else value).alias(name)
 
 
 def _what_it_is(topic: str, *, tombstones: bool = False) -> Column:

@@ -116,6 +116,10 @@ BAD_EVENTS = [
     pytest.param(without("look"), "malformed: missing or of another kind: look", id="no look"),
     pytest.param(event(n=None, taken_ms="x"), "malformed: missing or of another kind: n, taken_ms", id="odd fields"),
     pytest.param(event(n=10**12), "malformed: missing or of another kind: n", id="a number beyond its kind"),
+    pytest.param(
+        event(taken_ms=2**63 - 1), "malformed: missing or of another kind: taken_ms", id="a time beyond every calendar"
+    ),
+    pytest.param(event(taken_ms=-1), "malformed: missing or of another kind: taken_ms", id="a time before the epoch"),
     pytest.param(event(data=[1]), "malformed: data is no JSON object", id="data that is a list"),
     pytest.param(event(kind="fragment", data={}), "fragment: part, parts", id="a fragment of nothing"),
     pytest.param(
@@ -138,7 +142,7 @@ BAD_EVENTS = [
 def test_what_is_no_event_goes_to_quarantine_whole_and_with_the_reason(spark: SparkSession) -> None:
     values = [case.values[0] for case in BAD_EVENTS]
     heads = [("h", bytearray(b"\x00\xff"))]
-    parsed = parse.telemetry(records(spark, *values, heads=heads))
+    parsed = parse.with_late(parse.telemetry(records(spark, *values, heads=heads)), MS)
     rows = sorted(parse.quarantined(parsed).collect(), key=lambda row: row["offset"])
     assert parse.accepted(parsed, TELEMETRY).isEmpty()
     for row, case in zip(rows, BAD_EVENTS, strict=True):
@@ -233,6 +237,11 @@ def test_an_entry_of_the_journal_and_its_deletion_become_rows(spark: SparkSessio
         pytest.param({"v": 9}, "version: it is of version 9, known up to 1", id="a newer version"),
         pytest.param(
             {"v": 1, "kind": "x"}, "malformed: missing or of another kind: at_ms, epoch, seq, value", id="half"
+        ),
+        pytest.param(
+            {"v": 1, "kind": "x", "at_ms": 2**63 - 1, "epoch": 1, "seq": 1, "value": {}},
+            "malformed: missing or of another kind: at_ms",
+            id="a time beyond every calendar",
         ),
     ],
 )
