@@ -59,9 +59,9 @@ def rows_of_look(raw: Iterable[Raw]) -> tuple[Given, ...]:
     try:
         return _rows(raw)
     except (IncompleteLookError, UnreadableError) as error:
-        return (_unreadable(str(error)),)
+        return (unreadable(str(error)),)
     except Exception as error:  # noqa: BLE001 foreign bytes in one look must not end the work on all others
-        return (_unreadable(f"the look cannot be read: {error!r}"),)
+        return (unreadable(f"the look cannot be read: {error!r}"),)
 
 
 def day_of(epoch_ms: int) -> str:
@@ -128,7 +128,8 @@ def _events(raw: Iterable[Raw]) -> Iterator[Event]:
             yield from from_lines(["".join(text for _, text in sorted(held.items()))])
 
 
-def _unreadable(problem: str) -> Given:
+def unreadable(problem: str) -> Given:
+    """The one row of a look that cannot be relied upon, with why."""
     return Given("looks", {"complete": False, "full": None, "problem": problem})
 
 

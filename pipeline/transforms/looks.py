@@ -6,7 +6,7 @@ Memory is bounded by one look for each task. What a look cannot tell is a row wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipeline.schemas.silver import SILVER
 from pipeline.schemas.table import LONG, STRING, Table, column, columns
-from pipeline.transforms.look_rows import Given, Raw, day_of, instance_of, rows_of_look
+from pipeline.transforms.look_rows import Given, Raw, day_of, instance_of, rows_of_look, unreadable
 
 _COMMON = ("cluster", "look", "taken_ms")
 _ROWS = 5_000
@@ -59,9 +59,17 @@ def silver_table(wide: DataFrame, table: Table) -> DataFrame:
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(WIDE)
     for look in _looks(batches):
-        rows = _wide(look)
-        while part := list(islice(rows, _ROWS)):
-            yield pa.RecordBatch.from_pylist(part, schema=schema)
+        try:
+            # One look fits into memory; what a column cannot hold shows before anything of it has left.
+            yield from list(_parts(look, rows_of_look(look), schema))
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            yield from _parts(look, (unreadable(f"the look cannot be read: {error!r}"),), schema)
+
+
+def _parts(look: list[Raw], given: Iterable[Given], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    rows = _wide(look[0], given)
+    while part := list(islice(rows, _ROWS)):
+        yield pa.RecordBatch.from_pylist(part, schema=schema)
 
 
 def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[Raw]]:
@@ -78,10 +86,8 @@ def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[Raw]]:
         yield held
 
 
-def _wide(look: list[Raw]) -> Iterator[dict[str, object]]:
-    first = look[0]
+def _wide(first: Raw, rows: Iterable[Given]) -> Iterator[dict[str, object]]:
     common = {"cluster": first.cluster, "look": first.look, "taken_ms": first.taken_ms, "day": day_of(first.taken_ms)}
-    given: Given
-    for given in rows_of_look(look):
+    for given in rows:
         row = given.row | {"instance": instance_of(first.look)} if given.table == "looks" else given.row
         yield {**common, given.table: row}
