@@ -35,6 +35,8 @@ PIECE = (
 """Columns between the two halves of a job over looks. Kinds are those of slices, and `ANSWER`."""
 ANSWER = 2
 """A plan that was made where the whole cluster was seen; its document stands in ``group_body``."""
+UNUSABLE = 3
+"""A look that cannot be rebuilt; why stands in ``group_body``."""
 
 
 class Run(NamedTuple):
@@ -84,6 +86,7 @@ class CutNewest:
         for cluster, of_cluster in groupby(rows, key=itemgetter(0)):
             for found in looks_of(of_cluster):
                 if isinstance(found, Unusable):
+                    yield _piece(cluster, found.name, found.taken_ms, UNUSABLE, "", found.why)
                     continue
                 with no_walks():
                     look = whole_look(found, Memo(), Memo())
@@ -144,23 +147,14 @@ def told_plan(run: Run, cluster: str, piece: Mapping[str, Any]) -> Row:
 def _answer_piece(cluster: str, look: str, taken_ms: int, answer: Answer) -> Row:
     row = _plan_row(Run(""), cluster, answer, look, taken_ms, None)
     told = {name: value for name, value in row.items() if name not in ("run", "cluster", "subject", "look", "made_ms")}
-    cells = (
-        cluster,
-        look,
-        taken_ms,
-        ANSWER,
-        answer.subject,
-        0.0,
-        0,
-        0,
-        json.dumps(told).encode(),
-        None,
-        None,
-        0,
-        None,
-        None,
-    )
-    return dict(zip(PIECE, cells, strict=True))
+    return _piece(cluster, look, taken_ms, ANSWER, answer.subject, json.dumps(told))
+
+
+def _piece(cluster: str, look: str, taken_ms: int, kind: int, subject: str, told: str) -> Row:  # noqa: PLR0917 columns
+    """A piece that is no group: nothing but its text is in it."""
+    body = told.encode("utf-8", "backslashreplace")
+    nothing = (None, None, 0, None, None)
+    return dict(zip(PIECE, (cluster, look, taken_ms, kind, subject, 0.0, 0, 0, body, *nothing), strict=True))
 
 
 def _plan_row(  # noqa: PLR0917 the columns of a plan

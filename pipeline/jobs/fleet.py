@@ -21,7 +21,7 @@ from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.propose.published import created_headers, slot
 from pipeline.backtest.events import KINDS, EventRow
-from pipeline.fleet.batches import ANSWER, CutNewest, PlanGroups, Run, SolveProblems, told_plan
+from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
 from pipeline.places import places
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
@@ -37,12 +37,12 @@ _PIECES = columns(
     column("cluster", STRING, "Cluster id.", required=True),
     column("look", STRING, "Id of the look.", required=True),
     column("taken_ms", LONG, "When it was taken.", required=True),
-    column("kind", INT, "As slices have it, or 2 for a plan.", required=True),
+    column("kind", INT, "As slices have it, 2 for a plan, or 3 for a look that cannot be used.", required=True),
     column("subject", STRING, "Group or topic.", required=True),
     column("weight", DOUBLE, "What planning it will take, roughly.", required=True),
     column("group_digest", LONG, "As slices have it.", required=True),
     column("topics_digest", LONG, "As slices have it.", required=True),
-    column("group_body", BINARY, "As slices have it; of a plan its row."),
+    column("group_body", BINARY, "As slices have it; of a plan its row, of a look that cannot be used why."),
     column("topics_body", BINARY, "As slices have it."),
     column("moving", BINARY, "As slices have it."),
     column("weights_digest", LONG, "As slices have it.", required=True),
@@ -122,6 +122,14 @@ def plan_looks(tables: Tables, *, run: str, cluster: str | None = None, tasks: i
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
         done = [told_plan(Run(run), row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
+        messages += tuple(
+            sorted(
+                f"cluster {row.cluster} is not planned: its look {row.look} cannot be rebuilt, "
+                f"{bytes(row.group_body).decode()}"
+                for row in told
+                if row.kind == UNUSABLE
+            )
+        )
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()

@@ -245,11 +245,15 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: Tables) 
     looks = recorded(lambda _: with_tasks(shop()), 3, limits)
     broken = bronze_rows(without(events_of(looks), "0000abcd-2", 4))
     other = [(*row[:8], "b-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))]
-    ingest(own_tables, [*broken, *other])
+    newer = [(*row[:5], 2, *row[6:8], "c-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))]
+    ingest(own_tables, [*broken, *other, *newer])
     done = plan_looks(own_tables, run="r")
     events = len({event.n for event in events_of(looks[2:])})
     why = f"look 0000abcd-2 of cluster test-cluster is newer, but lacks 1 of its {events} events"
-    assert done.messages == (why,)
+    assert done.messages[0] == why
+    (unusable,) = done.messages[1:]
+    assert unusable.startswith("cluster c-cluster is not planned: its look 0000abcd-0 cannot be rebuilt, an event of ")
+    assert "version 2 needs a newer rackwise" in unusable
     assert done.clusters == 2
     found = own_tables.read(PLANS).where(F.col("cluster") == "test-cluster").collect()
     said = {proposal_from_json(one).id for row in found for one in row.proposals}
