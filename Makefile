@@ -33,14 +33,15 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 	@SPARK=1 DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
 
 .PHONY: test
-test: venv lint types imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
+test: venv lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
 	@$(MAKE) --no-print-directory -j 2 integration beside
 
 .PHONY: beside
 beside: venv
-	@nice -n 19 $(MAKE) --no-print-directory unit
-	@nice -n 19 $(MAKE) --no-print-directory pipeline
+	@nice -n 10 $(MAKE) --no-print-directory types
+	@nice -n 10 $(MAKE) --no-print-directory unit
+	@nice -n 10 $(MAKE) --no-print-directory pipeline
 
 .PHONY: lint
 lint: venv ## ruff
@@ -73,8 +74,8 @@ integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against tha
 	$(BIN)/pytest -q --durations 25 -m "integration and not drill" --ignore=tests/pipeline
 
 .PHONY: drill
-drill: venv ## long tests
-	$(BIN)/pytest -q -m drill
+drill: venv ## long tests and drills of faults, with their table (DRILL="tests/drill tests/act": some of them)
+	$(BIN)/pytest -q -m drill $(DRILL)
 
 .PHONY: test-compose
 test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)

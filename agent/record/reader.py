@@ -1,5 +1,8 @@
 """Reads rackwise's own topics back, without joining a group and without committing anything.
 
+Whether a topic is there is asked without a consumer: the library's consumers look for their group's coordinator, and on
+a cluster that has never had a group the brokers would make `__consumer_offsets` for it.
+
 Every read is bounded in time and in records; what could not be read in that time is missing from the answer, which says
 so. Used after a restart, by `proposals` and by whoever wants to see what was published.
 """
@@ -11,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 _POLL_S = 0.5
 _BATCH = 500
@@ -23,6 +27,7 @@ _LEADERLESS = (
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
 )
 _RETRY_S = 0.2
+_LEAST_S = 0.1
 
 
 class Read(NamedTuple):
@@ -46,20 +51,17 @@ class Span(NamedTuple):
 class TopicReader:
     """Reads one topic; make it with `open_reader`."""
 
-    def __init__(self, consumer: Consumer, topic: str, deadline: float) -> None:
-        self._consumer = consumer
+    def __init__(self, config: Mapping[str, str | int], topic: str, prefix: str, deadline: float) -> None:
+        self._config = config
         self._topic = topic
+        self._prefix = prefix
         self._deadline = deadline
+        self._opened: Consumer | None = None
 
     def spans(self) -> tuple[Span, ...]:
         """The partitions with what they hold; none when there is no such topic. Raises KafkaException."""
-        metadata = self._consumer.list_topics(self._topic, timeout=self._left())
-        topic = metadata.topics[self._topic]
-        if topic.error is not None:
-            if topic.error.code() in _MISSING:
-                return ()
-            raise KafkaException(topic.error)
-        return tuple(self._span(partition) for partition in sorted(topic.partitions))
+        partitions = partitions_of(AdminClient(dict(self._config)), self._topic, self._left())
+        return tuple(self._span(partition) for partition in partitions)
 
     def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
         """Records of those offsets, in order within a partition, until all are read or the time is over."""
@@ -84,6 +86,27 @@ class TopicReader:
         """False once the time is over: what was read may not be everything."""
         return self._left() > 0
 
+    def close(self) -> None:
+        """Let the brokers go."""
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _consumer(self) -> Consumer:
+        self._opened = self._opened or Consumer(
+            {
+                **self._config,
+                "group.id": f"{self._prefix}-reader",  # the library wants one; it is never joined
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "allow.auto.create.topics": False,
+                "isolation.level": "read_committed",
+            }
+        )
+        return self._opened
+
     def _span(self, partition: int) -> Span:
         """Raises KafkaException; a partition whose leader is just being chosen is asked again while there is time."""
         while True:
@@ -105,22 +128,23 @@ class TopicReader:
 @contextmanager
 def open_reader(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> Iterator[TopicReader]:
     """A reader of one topic for at most that long. Raises KafkaException when the brokers do not answer."""
-    consumer = Consumer(
-        {
-            **config,
-            "group.id": f"{prefix}-reader",  # the library wants one; without subscription and commits none is made
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "allow.auto.create.topics": False,
-            "isolation.level": "read_committed",
-        }
-    )
+    reader = TopicReader(config, topic, prefix, time.monotonic() + timeout_ms / 1_000)
     try:
-        yield TopicReader(consumer, topic, time.monotonic() + timeout_ms / 1_000)
+        yield reader
     finally:
-        consumer.close()
+        reader.close()
+
+
+def partitions_of(admin: AdminClient, topic: str, timeout_s: float) -> tuple[int, ...]:
+    """The topic's partitions, in order; none when there is no such topic. Raises KafkaException; creates nothing."""
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=max(_LEAST_S, timeout_s))
+    try:
+        described = asked[topic].result()
+    except KafkaException as failed:
+        if failed.args[0].code() in _MISSING:
+            return ()
+        raise
+    return tuple(sorted(partition.id for partition in described.partitions))
 
 
 def _read(message: Message) -> Read:

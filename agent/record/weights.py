@@ -15,8 +15,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from agent.observation import Gap, GapCause, Observation, Part
+from agent.record.reader import partitions_of
 from agent.weights.codec import UnreadableWeightsError, weights_of
 from agent.weights.kept import GroupRates, Told, TopicRates, group_rates, topic_rates
 from agent.weights.values import TopicWeights
@@ -32,7 +34,6 @@ _POLL_S = 0.2
 _CLOSE_S = 0.4
 _BATCH = 100
 _CALL_S = 10.0
-_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
 _DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
 
 
@@ -150,17 +151,19 @@ class WeightsReader:
             self._stop.wait(_CHECK_S if self._first.is_set() else _POLL_S)
 
     def _read_once(self) -> None:
+        """Raises KafkaException."""
+        admin = AdminClient({**self._config, "log_level": 0})
+        partitions = self._partitions(admin)
+        if not partitions:
+            return
         consumer = Consumer(_consumer_config(self._config, self._prefix))
         try:
-            self._follow(consumer)
+            self._follow(consumer, partitions, admin)
         finally:
             consumer.close()
 
-    def _follow(self, consumer: Consumer) -> None:
+    def _follow(self, consumer: Consumer, partitions: tuple[int, ...], admin: AdminClient) -> None:
         """Read all of it, and then what comes, as long as the topic stays. Raises KafkaException."""
-        partitions = self._partitions(consumer)
-        if not partitions:
-            return
         consumer.assign([TopicPartition(self._topic, number, 0) for number in partitions])
         unread, kept = set(partitions), KeptWeights(self._topic)
         check = time.monotonic() + _CHECK_S
@@ -176,16 +179,14 @@ class WeightsReader:
                 self._first.set()
             if time.monotonic() >= check:
                 check = time.monotonic() + _CHECK_S
-                if self._partitions(consumer) != partitions:
+                if self._partitions(admin) != partitions:
                     return
 
-    def _partitions(self, consumer: Consumer) -> tuple[int, ...]:
+    def _partitions(self, admin: AdminClient) -> tuple[int, ...]:
         """The topic's partitions; none where it is missing, which is remembered. Raises KafkaException."""
-        topic = consumer.list_topics(self._topic, timeout=_CALL_S).topics[self._topic]
-        if topic.error is None:
-            return tuple(sorted(topic.partitions)[:MOST_PARTITIONS])
-        if topic.error.code() not in _MISSING:
-            raise KafkaException(topic.error)
+        partitions = partitions_of(admin, self._topic, _CALL_S)
+        if partitions:
+            return partitions[:MOST_PARTITIONS]
         with self._lock:
             self._kept.clear()
             self._missing, self._gap = f"there is no topic {self._topic}", None
@@ -220,7 +221,7 @@ def _of_message(message: Message, unread: set[int]) -> tuple[bytes, _Kept | None
     if error is None:
         key, value = _bytes(message.key()) or b"", _bytes(message.value())
         return key, None if value is None else read_record(key, value)
-    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
+    if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 librdkafka's own public codes begin with an underscore
         raise KafkaException(error)
     unread.discard(message.partition() or 0)
     return None
