@@ -39,7 +39,7 @@ _DELTA = {
     # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
     "spark.databricks.delta.autoCompact.enabled": "true",
 }
-_JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log}"
+_JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
 _TUNED = {
     "spark.driver.memory": DRIVER_MEMORY,
     "spark.driver.host": "127.0.0.1",
@@ -54,6 +54,13 @@ _TUNED = {
     # Left on, Spark puts a small shuffle into one task, and one core works while the other waits.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+}
+
+
+_SMALL_BATCHES = {
+    # A few rows are through before a plan is compiled, or made anew in the middle.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
@@ -116,6 +123,11 @@ def settings_of(
     if not submitted and LOCAL.fullmatch(settings["spark.master"]):
         settings |= _local(settings["spark.master"], conf, on_progress)
     return settings | dict(conf)
+
+
+def small_batches(master: str | None) -> dict[str, str]:
+    """What to set for many small batches on this machine; nothing elsewhere, where batches may be of any size."""
+    return dict(_SMALL_BATCHES) if not is_submitted() and LOCAL.fullmatch(master or DEFAULT_MASTER) else {}
 
 
 def is_submitted() -> bool:

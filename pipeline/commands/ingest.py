@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline import options
+from pipeline.session import small_batches
 
 if TYPE_CHECKING:
     from pipeline.options import Job
@@ -50,7 +51,8 @@ def ingest(
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
     )  # fmt: skip
     stop = Event()
-    with options.job("ingest", loaded) as job, _told_to_stop(stop):
+    small = {} if bronze_only else small_batches(loaded.settings.spark.master)
+    with options.job("ingest", loaded, small) as job, _told_to_stop(stop):
         records = _run(job, once=once, bronze_only=bronze_only, accept_data_loss=accept_data_loss, stop=stop)
     options.say(f"{records} records in all")
 

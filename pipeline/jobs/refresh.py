@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -177,6 +179,18 @@ def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
 
 
 def _gold(work: Work, settings: RefreshSettings) -> None:
+    """Hours and histories side by side: neither reads what the other writes, and most of both is planning."""
+    with ThreadPoolExecutor(1) as beside:
+        histories = beside.submit(inheritable_thread_target(work.spark)(_histories), work)
+        _hourly(work, settings)
+        histories.result()
+
+
+def _histories(work: Work) -> None:
+    work.write(history_writes(work))
+
+
+def _hourly(work: Work, settings: RefreshSettings) -> None:
     looks = work.context(silver.LOOKS)
     times = work.hold(timeline(looks))
     spans = work.hold(work.of_hours(by_hour(pairs(looks))))
@@ -191,7 +205,6 @@ def _gold(work: Work, settings: RefreshSettings) -> None:
     where = work.where_hours()
     work.write(
         [
-            *history_writes(work),
             Write(gold.PARTITION_TRAFFIC, traffic, where),
             Write(gold.READ_TRAFFIC, read_traffic(routes), where),
             Write(gold.LEDGER, flows, where),

@@ -28,7 +28,7 @@ from config.load import load_settings
 from pipeline.jobs.refresh import refresh_settings
 from pipeline.kafka import Brokers, source_options
 from pipeline.schemas.gold import PARTITION_TRAFFIC
-from pipeline.session import spark_session
+from pipeline.session import small_batches, spark_session
 from pipeline.stream.ingest import Ingest, Names, plans, streams
 from pipeline.stream.live import Live
 from pipeline.stream.topic import Reading
@@ -50,7 +50,7 @@ ASK_S = 1.0
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder, EmbeddedCluster.start(ClusterSpec(racks=("a",))) as cluster:
         settings = load_settings(flags={"kafka.bootstrap.servers": cluster.bootstrap_servers}, environ={}).settings
-        spark = spark_session("latency", master="local[2]")
+        spark = spark_session("latency", master="local[2]", conf=small_batches("local[2]"))
         tables = Tables(spark, folder)
         with running(tables, settings) as failed:
             told = threading.Thread(target=tell, args=(cluster.bootstrap_servers, settings.telemetry_topic))

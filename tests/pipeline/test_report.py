@@ -45,7 +45,7 @@ def expected(spark: SparkSession, kind: type, schema, *values: tuple[object, ...
 @pytest.fixture(scope="module")
 def facts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Facts:
     """What is collected of the written-out world."""
-    tables = Tables(spark, str(tmp_path_factory.mktemp("tables")))
+    tables = Tables(spark, str(tmp_path_factory.mktemp("tables")), "parquet")
     write(tables, world())
     return collect(tables, Period())
 
@@ -182,7 +182,7 @@ def tuple_of(*values: object) -> tuple[object, ...]:
 
 
 def test_a_period_leaves_out_what_lies_elsewhere(spark: SparkSession, tmp_path: Path):
-    tables = Tables(spark, str(tmp_path))
+    tables = Tables(spark, str(tmp_path), "parquet")
     write(tables, {gold.LEDGER: [ledger_row(group="billing", hour_ms=BEGIN_MS + day * DAY_MS) for day in range(3)]})
     found = collect(tables, Period(BEGIN_MS + DAY_MS, BEGIN_MS + 2 * DAY_MS, (C,)))
     assert [(row.day, row.cross_bytes) for row in found.costs] == [("2025-11-22", GB)]

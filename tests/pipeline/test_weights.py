@@ -147,8 +147,10 @@ def test_what_groups_read_and_restore(spark: SparkSession) -> None:
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
-def filled(tables: Tables) -> Tables:
-    spark = tables.spark
+@pytest.fixture(scope="module")
+def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Tables that tests read."""
+    tables = Tables(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
     tables.append(silver.LOOKS, looks(spark), Batch("t", 0))
     hours = rows(
         spark, gold.PARTITION_TRAFFIC, traffic(NOON, 0, 7_200, 123_456_789.0), traffic(NOON, 1, 1, None),
@@ -159,8 +161,8 @@ def filled(tables: Tables) -> Tables:
     return tables
 
 
-def test_records_are_those_of_the_cluster_that_is_connected(delta_tables: Tables) -> None:
-    made = make_weights(filled(delta_tables), "C1", window_ms=DAY, now_ms=LAST + 1)
+def test_records_are_those_of_the_cluster_that_is_connected(filled: Tables) -> None:
+    made = make_weights(filled, "C1", window_ms=DAY, now_ms=LAST + 1)
     assert (made.topics, made.groups, made.partitions, made.others) == (1, 1, 2, ("C2",))
     topic, group = (weights_of(key, made.records[key]) for key in ("C1/topic/orders", "C1/group/g"))
     assert isinstance(topic, TopicWeights)
@@ -172,9 +174,9 @@ def test_records_are_those_of_the_cluster_that_is_connected(delta_tables: Tables
     assert keys_of((topic, group)) == set(made.records)
 
 
-def test_tables_that_know_nothing_of_the_cluster_delete_nothing(delta_tables: Tables) -> None:
+def test_tables_that_know_nothing_of_the_cluster_delete_nothing(filled: Tables) -> None:
     with pytest.raises(BadInput, match="no complete look of cluster C9"):
-        make_weights(filled(delta_tables), "C9", window_ms=DAY, now_ms=LAST)
+        make_weights(filled, "C9", window_ms=DAY, now_ms=LAST)
 
 
 def _record(key: str, **changes: Any) -> dict[str, bytes]:
@@ -207,10 +209,9 @@ def test_everything_is_written_on_demand() -> None:
     assert changes_between(same, same, "C1", everything=True) == (Change("C1/topic/a", same["C1/topic/a"]),)
 
 
-def test_a_second_run_over_the_same_tables_writes_nothing(delta_tables: Tables) -> None:
-    tables = filled(delta_tables)
-    first = make_weights(tables, "C1", window_ms=DAY, now_ms=LAST).records
-    later = make_weights(tables, "C1", window_ms=DAY, now_ms=LAST + HOUR).records
+def test_a_second_run_over_the_same_tables_writes_nothing(filled: Tables) -> None:
+    first = make_weights(filled, "C1", window_ms=DAY, now_ms=LAST).records
+    later = make_weights(filled, "C1", window_ms=DAY, now_ms=LAST + HOUR).records
     assert first != later
     assert changes_between(first, later, "C1") == ()
     assert [key for one in map(weights_of, later, later.values()) for key, _ in to_records(one)] == list(later)
