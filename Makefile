@@ -35,13 +35,15 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 .PHONY: test
 test: venv lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
-	@$(MAKE) --no-print-directory -j 2 integration beside
+	@$(MAKE) --no-print-directory -j 3 integration unit-beside pipeline-beside
 
-.PHONY: beside
-beside: venv
+.PHONY: unit-beside pipeline-beside
+unit-beside: venv
 	@nice -n 10 $(MAKE) --no-print-directory types
 	@nice -n 10 $(MAKE) --no-print-directory unit
-	@nice -n 10 $(MAKE) --no-print-directory pipeline
+
+pipeline-beside: venv
+	@nice -n 5 $(MAKE) --no-print-directory pipeline
 
 .PHONY: lint
 lint: venv ## ruff
@@ -67,7 +69,7 @@ unit: venv ## tests that need no broker
 
 .PHONY: pipeline
 pipeline: venv ## tests of the Spark pipeline, all in one session
-	$(BIN)/pytest -q -n 0 -m "not drill" tests/pipeline
+	$(BIN)/pytest -q -n 0 --durations 15 -m "not drill" tests/pipeline
 
 .PHONY: integration
 integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)

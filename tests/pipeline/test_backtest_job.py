@@ -90,6 +90,7 @@ def test_a_history_is_lived_through_once_and_found_again(filled: Tables) -> None
     assert "**execute**: What if." in text
 
 
+@pytest.mark.drill
 def test_groups_apart_come_to_what_they_come_to_without_spark(filled: Tables) -> None:
     strategies = chosen("no-action,execute")
     done = run_backtest(filled, wanted("no-action,execute", by="groups", buckets=2, tasks=1))

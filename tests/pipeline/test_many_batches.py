@@ -31,6 +31,7 @@ def few_are_many(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_are_many")
+@pytest.mark.drill
 def test_files_of_small_batches_are_put_together(delta_tables: Tables) -> None:
     spark = delta_tables.spark
     for number in range(BATCHES):

@@ -201,6 +201,7 @@ def test_the_report_is_the_golden_one(facts: Facts):
     assert {file.name: file.read_bytes().decode() for file in GOLDEN.iterdir()} == texts
 
 
+@pytest.mark.drill
 def test_two_processes_write_the_same_bytes(facts: Facts, tmp_path: Path):
     (tmp_path / "facts").write_bytes(pickle.dumps(facts))
     program = (
