@@ -30,7 +30,7 @@ _MASTER = "local[2]"
 _INGEST_EVERY = "15s"
 _PATIENCE = "1m"
 """When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
-_GOLD_WITHIN_S = 210.0
+_GOLD_WITHIN_S = 300.0
 _COMMAND_WITHIN_S = 120.0
 _PLANNED_WITHIN_S = 60.0
 _END_WITHIN_S = 30.0

@@ -9,12 +9,13 @@ input gives the equal batch. KIP-455.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
-
-import networkx as nx
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent.execute.messages import Seen, SeenPartition
 from agent.execute.values import Policy, Target
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Place = TypeVar("Place", int, "str | None")
 
@@ -38,7 +39,7 @@ def next_batch(
     """
     now = {partition.id: partition for partition in seen.partitions}
     at_most = min(policy.batch_partitions, policy.max_moves_per_cluster, max_moves or policy.batch_partitions)
-    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    graph = _no_copies()
     chosen: list[Target] = []
     taken = 0
     for target in sorted(pending, key=lambda it: _order(it, now.get(it.id))):
@@ -65,7 +66,7 @@ def replication_graph(targets: Iterable[Target], seen: Seen) -> nx.MultiDiGraph[
     A partition without a leader is copied from nobody; its copies start at the first replica, which will lead it.
     """
     now = {partition.id: partition for partition in seen.partitions}
-    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    graph = _no_copies()
     for target in targets:
         _add(graph, target, _copies(target, now.get(target.id)))
     return graph
@@ -102,6 +103,12 @@ def in_words(targets: Sequence[Target], seen: Seen, rate_bytes_per_s: int | None
         slowest = max(max(load.bytes_in, load.bytes_out) for load in loads.values())
         parts.append(f"at {rate_bytes_per_s} B/s this takes {slowest // rate_bytes_per_s} s{unknown}")
     return "; ".join(parts)
+
+
+def _no_copies() -> nx.MultiDiGraph[int]:
+    import networkx as nx  # noqa: PLC0415 a third of the start of every command, and only batches need it
+
+    return nx.MultiDiGraph()
 
 
 def _flows(graph: nx.MultiDiGraph[int]) -> list[tuple[int, int, int]]:

@@ -12,44 +12,77 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.__main__ import main as rackwise
-from pipeline.stream import live
-from pipeline.stream.checkpoint import Checkpoint
+from pipeline.jobs import refresh
+from pipeline.parquet_tables import ParquetFiles
+from pipeline.schemas.bronze import QUARANTINE, TELEMETRY
 from pipeline.stream.topic import TopicStream
 from pipeline.tables import Tables
 
+
+def _has_decided(layout: ParquetFiles, path: str) -> bool:
+    return any(name.startswith("_decided-") for name in layout._files.names(path))
+
+
+class Point(NamedTuple):
+    """A moment of ingest: right before or right after a call."""
+
+    owner: Any
+    name: str
+    when: str
+    of: Callable[..., bool] = lambda *_: True
+    """Whether a call with these arguments is meant."""
+    lasts: bool = False
+    """Whether what begins there takes time, so that a delay ends up in the middle of it."""
+
+
 POINTS = {
-    "before the batch is parsed": (Checkpoint, "span", "before"),
-    "while the first table is written": (Tables, "append", "before"),
-    "after a table was written": (Tables, "append", "after"),
-    "before silver and gold": (live, "refresh", "before"),
-    "while silver and gold are written": (Tables, "replace_where", "before"),
-    "after the batch, while Spark commits it": (TopicStream, "_take", "after"),
+    "while bronze is appended to": Point(Tables, "append", "before", lambda _, table, *__: table is TELEMETRY, True),
+    "after bronze, before quarantine": Point(Tables, "append", "after", lambda _, table, *__: table is TELEMETRY),
+    "while quarantine is appended to": Point(
+        Tables, "append", "before", lambda _, table, *__: table is QUARANTINE, True
+    ),
+    "after silver, before gold": Point(refresh, "_gold", "before"),
+    "in the middle of gold": Point(
+        Tables, "replace_where", "before", lambda _, table, *__: table.name.startswith("gold."), True
+    ),
+    "after gold, while Spark commits the batch": Point(
+        TopicStream, "_take", "after", lambda stream, *_: stream.plan.table is TELEMETRY, True
+    ),
+    "after gold was decided, before it is in place": Point(
+        ParquetFiles, "_finish", "before", lambda layout, path, *_: "/gold/" in path and _has_decided(layout, path)
+    ),
 }
 WITH_JAVA = "RACKWISE_TEST_KILL_JAVA"
 
 
 def main() -> None:
-    point, nth, delay_ms, *arguments = sys.argv[1:]
-    owner, name, when = POINTS[point]
-    real: Callable[..., Any] = getattr(owner, name)
+    name, nth, delay_ms, *arguments = sys.argv[1:]
+    point = POINTS[name]
+    real: Callable[..., Any] = getattr(point.owner, point.name)
     times = iter(range(1, 1_000_000))
 
     def watched(*given: Any, **named: Any) -> Any:
-        due = next(times) == int(nth)
-        if due and when == "before":
-            threading.Thread(target=_kill, args=(int(delay_ms),), daemon=True).start()
+        due = point.of(*given) and next(times) == int(nth)
+        if due and point.when == "before":
+            _kill_in(int(delay_ms))
         result = real(*given, **named)
-        if due and when == "after":
-            threading.Thread(target=_kill, args=(int(delay_ms),), daemon=True).start()
-            time.sleep(int(delay_ms) / 2_000)
+        if due and point.when == "after":
+            _kill_in(int(delay_ms))
         return result
 
-    setattr(owner, name, watched)
+    setattr(point.owner, point.name, watched)
     sys.argv = ["rackwise", *arguments]
     rackwise()
+
+
+def _kill_in(delay_ms: int) -> None:
+    if delay_ms:
+        threading.Thread(target=_kill, args=(delay_ms,), daemon=True).start()
+    else:
+        _kill(0)
 
 
 def _kill(delay_ms: int) -> None:
