@@ -53,7 +53,7 @@ RUN apt-get update \
  && install -d -o 10001 -g 10001 /var/lib/rackwise
 ENV RACKWISE_CACHE=/opt/rackwise-cache
 RUN python -c "from pipeline.jars import spark_jars; spark_jars(print)" \
- && rm -rf /root/.m2
+ && rm -rf ~/.m2
 USER 10001:10001
 HEALTHCHECK NONE
 ENTRYPOINT ["rackwise", "spark"]
@@ -67,7 +67,7 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 ENV RACKWISE_CACHE=/opt/rackwise-cache RACKWISE_STATE=/tmp/rackwise
 RUN python -m agent.demo.workload --compile-only \
- && rm -rf /root/.m2
+ && rm -rf ~/.m2
 USER 10001:10001
 HEALTHCHECK NONE
 ENTRYPOINT ["python", "-m", "agent.demo.workload"]

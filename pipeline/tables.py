@@ -95,7 +95,7 @@ class Tables:
         makes it cheaper.
         """
         with self._turn(table):
-            self._layout.replace(self.path(table), table, conformed(table, rows), _condition(where))
+            self._layout.replace(self.path(table), table, conformed(table, rows), named(where))
 
     def merge(self, table: Table, rows: DataFrame) -> None:
         """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""
@@ -155,8 +155,8 @@ def _check_mark(table: Table, path: str, format: str, text: str) -> None:  # noq
         )
 
 
-def _condition(where: Iterable[Where]) -> str | None:
-    """As SQL: any of the alternatives, each all of its columns. None names every row."""
+def named(where: Iterable[Where]) -> str | None:
+    """The rows that any of ``where`` names, as SQL: any alternative, each all of its columns. None names every row."""
     alternatives = [
         " AND ".join(f"`{column}` IN ({', '.join(map(_literal, values))})" for column, values in one.items())
         for one in where

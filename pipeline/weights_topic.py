@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
+from agent.reader_config import reader_config
 from config.kafka_client import KafkaClientConfig
 
 READ_S = 120.0
@@ -72,18 +73,7 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
 
 def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, group: str) -> dict[str, bytes]:
     """Key -> value of everything that stands in the topic now. Raises ClusterUnreachable when it cannot all be read."""
-    consumer = Consumer(
-        {
-            **_config(kafka),
-            "group.id": group,  # the library wants one; without subscription and commits none is made
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-            "allow.auto.create.topics": False,
-            "isolation.level": "read_committed",
-        }
-    )
+    consumer = Consumer(reader_config(_config(kafka), group))
     unread, found = set(partitions), dict[str, bytes]()
     until = time.monotonic() + READ_S
     try:

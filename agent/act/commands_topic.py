@@ -18,6 +18,7 @@ from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, comm
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.journal.entry import View, Write
 from agent.propose.cloud_events import headers, source
+from agent.reader_config import reader_config
 
 COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"
@@ -108,16 +109,7 @@ class TopicInbox:
         """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
         self._topic_id = _topic_id(AdminClient(self._config), self._topic, _ASK_S)
         self._next = _position(view, self._topic_id)
-        consumer = Consumer(
-            {
-                **self._config,
-                "group.id": f"{self._prefix}-reader",  # the library wants one; it is never joined
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "earliest",
-                "allow.auto.create.topics": False,
-            }
-        )
+        consumer = Consumer({**reader_config(self._config, f"{self._prefix}-reader"), "enable.partition.eof": False})
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 

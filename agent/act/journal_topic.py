@@ -31,6 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 from agent.errors import BadInput, ConfigError, JournalUnavailable
 from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of, key_of
 from agent.journal.entry import Entry, View
+from agent.reader_config import reader_config
 
 MAX_LIVE_BYTES = 256 * 1024 * 1024
 _PARTITION = 0
@@ -117,14 +118,8 @@ class JournalTopic:
         reading = _Reading(self._topic)
         consumer = Consumer(
             {
-                **self._config,
-                "group.id": f"{self._prefix}-reader",  # the library wants one; it is never joined
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
+                **reader_config(self._config, f"{self._prefix}-reader"),
                 "auto.offset.reset": "error",
-                "allow.auto.create.topics": False,
-                "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 100,
             }
         )

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from agent.reader_config import reader_config
+
 _POLL_S = 0.5
 _BATCH = 500
 _MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001 librdkafka's own public codes begin with an underscore
@@ -93,18 +95,7 @@ class TopicReader:
 
     @property
     def _consumer(self) -> Consumer:
-        self._opened = self._opened or Consumer(
-            {
-                **self._config,
-                "group.id": f"{self._prefix}-reader",  # the library wants one; it is never joined
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "allow.auto.create.topics": False,
-                "isolation.level": "read_committed",
-            }
-        )
+        self._opened = self._opened or Consumer(reader_config(self._config, f"{self._prefix}-reader"))
         return self._opened
 
     def _span(self, partition: int) -> Span:

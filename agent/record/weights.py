@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from agent.observation import Gap, GapCause, Observation, Part
+from agent.reader_config import reader_config
 from agent.record.reader import partitions_of
 from agent.weights.codec import UnreadableWeightsError, weights_of
 from agent.weights.kept import GroupRates, Told, TopicRates, group_rates, topic_rates
@@ -233,15 +234,8 @@ def _bytes(data: str | bytes | None) -> bytes | None:
 
 def _consumer_config(config: Mapping[str, str | int], prefix: str) -> dict[str, str | int | bool]:
     return {
-        **config,
+        **reader_config(config, f"{prefix}-reader"),
         "log_level": 0,
-        "group.id": f"{prefix}-reader",  # the library wants one; without subscription and commits none is made
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "allow.auto.create.topics": False,
-        "isolation.level": "read_committed",
         "queued.max.messages.kbytes": 8_192,
         "fetch.message.max.bytes": 1_048_576,
         "fetch.wait.max.ms": 1_000,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
-from operator import and_, or_
 from typing import NamedTuple
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.schemas import gold
 from pipeline.schemas.table import LONG, STRING, Table, column, columns
-from pipeline.tables import Tables, Where, conformed
+from pipeline.tables import Tables, Where, conformed, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
 
@@ -121,8 +119,8 @@ class Work:
         """Whether exactly these rows stand in the table where they would be written."""
         names = write.table.schema.names
         there = self.tables.read(write.table)
-        if write.where:
-            there = there.where(reduce(or_, map(_is_named, write.where)))
+        if condition := named(write.where):
+            there = there.where(condition)
         new = conformed(write.table, write.rows).select(*names, F.lit(1).alias("_times"))
         both = new.unionByName(there.select(*names, F.lit(-1).alias("_times")))
         return both.groupBy(*names).agg(F.sum("_times").alias("_times")).where("_times <> 0").isEmpty()
@@ -130,10 +128,6 @@ class Work:
     def _replace(self, write: Write) -> None:
         self.tables.replace_where(write.table, write.rows, *write.where)
         self.rows[write.table.name] = write.number
-
-
-def _is_named(where: Where) -> Column:
-    return reduce(and_, (F.col(name).isin(*values) for name, values in where.items()))
 
 
 def between(rows: DataFrame, first_ms: int, last_ms: int) -> DataFrame:

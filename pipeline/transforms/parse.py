@@ -21,12 +21,10 @@ from agent.telemetry.events import VERSION as TELEMETRY_VERSION
 from pipeline.schemas.bronze import PROPOSALS
 from pipeline.schemas.table import Table
 from pipeline.transforms.fragments import fragment_problem, fragment_suffix, piece_of
+from pipeline.transforms.spans import HOUR_MS, LAST_MS
 
 MAX_VALUE_BYTES = 4 * 1024 * 1024
 """Four times what Kafka takes as one record by default; rackwise itself writes less than one."""
-LAST_MS = 253_402_300_799_999
-"""The last millisecond that a calendar with four digits for a year has."""
-_HOUR_MS = 3_600_000
 
 _TELEMETRY_FIELDS = ("v", "kind", "subject", "cluster", "look", "n", "taken_ms", "data")
 _JOURNAL_FIELDS = ("v", "kind", "at_ms", "epoch", "seq", "value")
@@ -139,7 +137,7 @@ def journal(records: DataFrame, cluster: str) -> DataFrame:
 
 def with_late(parsed: DataFrame, watermark_ms: int | None) -> DataFrame:
     """The telemetry rows, each told whether its hour was closed already; nothing is late without a watermark."""
-    ended = (F.floor(F.col("taken_ms") / _HOUR_MS) + 1) * _HOUR_MS
+    ended = (F.floor(F.col("taken_ms") / HOUR_MS) + 1) * HOUR_MS
     late = F.lit(False) if watermark_ms is None else ended <= F.lit(watermark_ms)  # noqa: FBT003 a literal of SQL
     return parsed.withColumn("late", late)
 

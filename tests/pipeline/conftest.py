@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from agent.cluster import ClusterSpec, EmbeddedCluster
 from pipeline.session import spark_session
 from pipeline.tables import Format, Tables
 
@@ -30,6 +31,13 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("tests", master="local[2]", conf=SMALL, on_progress=print)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedCluster]:
+    """One broker: nobody here stops it, and topics have one replica."""
+    with EmbeddedCluster.start(ClusterSpec(racks=("a",)), on_progress=print) as started:
+        yield started
 
 
 @pytest.fixture(params=["delta", "parquet"])

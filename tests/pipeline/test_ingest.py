@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.cluster import EmbeddedCluster
 from agent.errors import BadInput, ConfigError, RackwiseError, WrongCluster
 from pipeline.errors import DataLost
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
@@ -22,16 +22,9 @@ HOUR_MS = 3_600_000
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[EmbeddedCluster]:
-    """No test here stops a broker, and topics have one replica."""
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",)), on_progress=print) as started:
-        yield started
-
-
 @pytest.fixture
-def topics(one_broker: EmbeddedCluster) -> Topics:
-    return Topics(one_broker)
+def topics(broker: EmbeddedCluster) -> Topics:
+    return Topics(broker)
 
 
 @pytest.mark.parametrize("layout", ["delta", pytest.param("parquet", marks=pytest.mark.drill)])

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 from pyspark.sql import SparkSession
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.propose.published import CREATED, slot
 from agent.record.weights import WeightsReader
@@ -103,13 +103,6 @@ def _killed_between_waves(command: list[str]) -> int:
 
 
 # --- fleet and weights --------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedCluster]:
-    """One broker: what is drilled here is what is written to it."""
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",)), on_progress=print, timeout_s=300) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

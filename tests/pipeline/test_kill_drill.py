@@ -10,14 +10,14 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.cluster import EmbeddedCluster
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.published import slot
 from agent.replay import replay_look
@@ -43,13 +43,6 @@ FILLED = {
 IN_PLACE = "after gold was decided, before it is in place"
 """Where Parquet is killed in the middle of gold: Delta Lake decides and puts in place at once."""
 RUN_S, GONE_S = 180, 60
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedCluster]:
-    """One broker: what is drilled here is the reader."""
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",)), on_progress=print, timeout_s=300) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -20,7 +20,7 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.cluster import EmbeddedCluster
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from pipeline.backtest.ranking import ranked
@@ -48,13 +48,6 @@ LOOKS_TOLD = 4
 RUN_S = 240
 NAMES = "as-recorded,execute"
 WINDOW_MS = 86_400_000
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedCluster]:
-    """One broker: what is drilled here is the reader."""
-    with EmbeddedCluster.start(ClusterSpec(racks=("a",)), on_progress=print, timeout_s=300) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
