@@ -6,8 +6,8 @@ The only place that knows settings *and* shell. Everything that it opens is clos
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import structlog
@@ -20,8 +20,8 @@ from agent.cut_leadership import to_leadership_plan
 from agent.cycle import PARTIAL_EXIT, Cycle, is_partial
 from agent.daemon import Agent, Pace
 from agent.limits import Limits, Mode
-from agent.loop import Line, Look
-from agent.observation import Observation
+from agent.look_with_weights import weights_beside
+from agent.loop import Line
 from agent.observe import Clients, Recall, observe
 from agent.propose.proposal import Proposal
 from agent.propose.published import Life
@@ -29,7 +29,6 @@ from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
-from agent.record.weights import WeightsReader
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
@@ -80,17 +79,6 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
                 memory_ceiling_bytes=settings.process.memory_ceiling_bytes,
             ),
         )
-
-
-@contextmanager
-def weights_beside(settings: Settings) -> Iterator[Callable[[Look], Observation]]:
-    """What a look is taken through, so that it has the weights of the pipeline where they are asked for."""
-    if not settings.weights.enabled:
-        yield lambda look: look()
-        return
-    reader = WeightsReader(settings.kafka.confluent(), settings.weights_topic, prefix=settings.topics.prefix)
-    with closing(reader):
-        yield reader.beside
 
 
 def _acting(settings: Settings, limits: Limits) -> Acting:

@@ -24,9 +24,9 @@ def status(
     output: options.Output = None,
 ) -> None:
     """One look at the cluster: what is there, and every finding."""
+    look = _look(config, properties, assign, bootstrap)
     from agent.cli import views
 
-    look = _look(config, properties, assign, bootstrap)
     if chosen(output) is not Format.TABLE:
         emit_one(views.status(look), output)
         leave(look)
@@ -48,9 +48,9 @@ def racks(
     output: options.Output = None,
 ) -> None:
     """Racks with their brokers, replicas, leaders, members, tasks, and what losing each of them costs."""
+    look = _look(config, properties, assign, bootstrap)
     from agent.cli import views
 
-    look = _look(config, properties, assign, bootstrap)
     columns = (
         "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "losing_it",
     )  # fmt: skip
@@ -67,10 +67,11 @@ def groups(
     output: options.Output = None,
 ) -> None:
     """Groups with their kind, racks, and locality now and at best; or one group with its members and tasks."""
-    from agent.cli import views
     from agent.errors import BadInput
 
     look = _look(config, properties, assign, bootstrap)
+    from agent.cli import views
+
     if group is None:
         columns = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "local_read", "best", "gap")
         emit(views.groups(look), columns, output, empty="no groups")
@@ -93,10 +94,10 @@ def doctor(
     output: options.Output = None,
 ) -> None:
     """What keeps this cluster from being rack-local, with the line to change, and what losing a rack costs."""
+    look = _look(config, properties, assign, bootstrap)
     from agent.doctor import CheckState, diagnose, risks
     from agent.plan import Plan
 
-    look = _look(config, properties, assign, bootstrap)
     marks = {
         CheckState.OK: "ok",
         CheckState.FAULT: "FAULT",
@@ -137,6 +138,7 @@ def _look(
 
 
 def _show_group(look: Cycle, group: str, output: Format | None) -> None:
+
     from agent.cli import views
 
     document = views.group(look, group)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -20,13 +22,16 @@ def look(loaded: Loaded, *, planning: bool = True) -> Cycle:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
     from agent.clock import system_clock
     from agent.cut import to_limits, to_scope
-    from agent.loop import Line, run_cycle
-    from agent.memory import Memory
+    from agent.look_with_weights import weights_beside
     from agent.observe import Clients, observe
-    from agent.start import weights_beside
 
+    # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
+    threading.Thread(target=import_module, args=("agent.loop",), name="loading").start()
     with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
         observation = beside(lambda: observe(clients, system_clock, to_scope(loaded.settings)))
+    from agent.loop import Line, run_cycle
+    from agent.memory import Memory
+
     # The guard's second look is the first one again: a command decides nothing.
     return run_cycle(
         Line(to_limits(loaded.settings)),

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 import agent.record.weights as reading
+from agent.look_with_weights import weights_beside
 from agent.record.weights import KeptWeights, WeightsReader, read_record
-from agent.start import weights_beside
 from agent.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights, to_records
 from agent.weights.kept import GroupRates, ReadRates, Told, TopicRates
 from config.load import load_settings
