@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def reader_config(config: Mapping[str, str | int], group: str) -> dict[str, str | int | bool]:
+def reader_config(config: Mapping[str, str | int | float | bool], group: str) -> dict[str, str | int | float | bool]:
     """confluent-kafka's configuration, of how to connect and a group's name, which is never joined.
 
     Partitions are to be assigned by hand. The end of a partition is told as an error of its own.

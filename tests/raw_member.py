@@ -33,6 +33,8 @@ LEAVE_GROUP = Api(LeaveGroupRequest, LeaveGroupResponse)
 
 SESSION_TIMEOUT_MS = 6_000
 _HEARTBEAT_S = 1.5
+_PATIENCE_MS = 30_000
+"""How long an answer may take; on a loaded machine a broker that is well may take many seconds."""
 _MOVING = {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
 
 
@@ -67,7 +69,7 @@ class RawMember:
     def __enter__(self) -> Self:
         self._coordinator = self._find_coordinator()
         with self._connection() as connection:
-            self.member_id = self._ask(connection, JOIN_GROUP, self._join_message(), 4, 10_000).member_id
+            self.member_id = self._ask(connection, JOIN_GROUP, self._join_message(), 4, _PATIENCE_MS).member_id
         try:
             self._join()
         except CallFailed:
@@ -87,7 +89,7 @@ class RawMember:
         member = LEAVE_GROUP.request.MemberIdentity(member_id=self.member_id)
         message = LEAVE_GROUP.request(group_id=self.group, members=[member])
         with self._connection() as connection:
-            self._ask(connection, LEAVE_GROUP, message, 3, 10_000)
+            self._ask(connection, LEAVE_GROUP, message, 3, _PATIENCE_MS)
 
     def _join(self) -> None:
         with self._connection() as connection:
@@ -98,7 +100,7 @@ class RawMember:
             message = SYNC_GROUP.request(
                 group_id=self.group, generation_id=self._generation, member_id=self.member_id, assignments=[mine]
             )
-            synced = self._ask(connection, SYNC_GROUP, message, 3, 10_000)
+            synced = self._ask(connection, SYNC_GROUP, message, 3, _PATIENCE_MS)
             assert error_name(synced.error_code) is None, error_name(synced.error_code)
 
     def _join_message(self) -> Any:
@@ -118,7 +120,7 @@ class RawMember:
                 message = HEARTBEAT.request(
                     group_id=self.group, generation_id=self._generation, member_id=self.member_id
                 )
-                self._ask(connection, HEARTBEAT, message, 3, 10_000)
+                self._ask(connection, HEARTBEAT, message, 3, _PATIENCE_MS)
 
     def _find_coordinator(self) -> Address:
         deadline = Deadline.after_ms(30_000)
@@ -135,7 +137,7 @@ class RawMember:
 
     def _connection(self) -> _Held:
         assert self._coordinator is not None
-        return _Held(open_connection(self._coordinator, self._settings, Deadline.after_ms(10_000)))
+        return _Held(open_connection(self._coordinator, self._settings, Deadline.after_ms(_PATIENCE_MS)))
 
     def _ask(self, connection: Connection, api: Api, message: Any, version: int, timeout_ms: int) -> Any:
         """The answer, asked again while the coordinator is loading or moving."""

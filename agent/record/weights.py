@@ -232,7 +232,7 @@ def _bytes(data: str | bytes | None) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
 
 
-def _consumer_config(config: Mapping[str, str | int], prefix: str) -> dict[str, str | int | bool]:
+def _consumer_config(config: Mapping[str, str | int], prefix: str) -> dict[str, str | int | float | bool]:
     return {
         **reader_config(config, f"{prefix}-reader"),
         "log_level": 0,

@@ -65,9 +65,10 @@ def _run(job: Job, *, once: bool, bronze_only: bool, accept_data_loss: bool, sto
     from pipeline.stream.topic import Reading
 
     settings, spark = job.settings, job.settings.spark
-    following = Following()
+    live = None
     if not bronze_only:
-        following = Live(job.tables, refresh_settings(settings), options.say).following()
+        live = Live(job.tables, refresh_settings(settings), options.say, histories_every_ms=spark.histories_every_ms)
+    following = live.following() if live else Following()
     names = Names(
         telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic
     )
@@ -87,7 +88,12 @@ def _run(job: Job, *, once: bool, bronze_only: bool, accept_data_loss: bool, sto
         say=options.say,
     )
     runner = Ingest(made, expected_cluster=settings.cluster.id, patience_ms=spark.patience_ms, say=options.say)
-    return runner.run_once(stop) if once else runner.run(stop)
+    if not once:
+        return runner.run(stop)
+    records = runner.run_once(stop)
+    if live is not None and not stop.is_set():
+        live.catch_up()
+    return records
 
 
 @contextmanager

@@ -69,8 +69,8 @@ class Refreshed:
 
     looks: int = 0
     """Looks that were read again."""
-    hours: int = 0
-    """Hours, of all clusters, that were worked out again."""
+    hours: tuple[Hour, ...] = ()
+    """Hours that were worked out again, sorted."""
     rows: Mapping[str, int | None] = field(default_factory=dict)
     """Table that was written -> its new rows, None where nobody counted them; one that stays as it is is missing."""
     messages: tuple[str, ...] = ()
@@ -84,11 +84,15 @@ def refresh(
     *,
     settings: RefreshSettings,
     acted: bool = True,
+    histories: bool = True,
+    owed: Collection[Hour] = (),
     on_progress: Callable[[str], None] | None = None,
 ) -> Refreshed:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
     ``acted``: whether proposals or journal entries may be new; outcomes are left as they are otherwise.
+    ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
+    and for those that are ``owed`` from before; otherwise those touched are owed by whoever calls.
     """
     began = time.monotonic()
     say = on_progress or _silent
@@ -99,17 +103,24 @@ def refresh(
     hours = _touched_hours(work, touched)
     work.hours = None if touched is None else hours
     if hours:
-        _gold(work, settings)
+        past = work.beside(None if touched is None else {*hours, *owed})
+        _gold(work, settings, past if histories else None)
         say(f"{len(hours)} hours were worked out")
     if acted:
         work.write(outcome_writes(work, settings.prices))
     return Refreshed(
         looks=read,
-        hours=len(hours),
+        hours=tuple(hours),
         rows=dict(sorted(work.rows.items())),
         messages=tuple(sorted(work.messages)),
         seconds=round(time.monotonic() - began, 3),
     )
+
+
+def catch_up(tables: Tables, owed: Collection[Hour]) -> None:
+    """Works out the histories of hours whose refresh left them out."""
+    if owed:
+        _histories(Work(tables).beside(owed))
 
 
 def refresh_settings(settings: Settings) -> RefreshSettings:
@@ -178,10 +189,13 @@ def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
     return sorted(Hour(*row) for row in rows.collect())
 
 
-def _gold(work: Work, settings: RefreshSettings) -> None:
+def _gold(work: Work, settings: RefreshSettings, past: Work | None) -> None:
     """Hours and histories side by side: neither reads what the other writes, and most of both is planning."""
+    if past is None:
+        _hourly(work, settings)
+        return
     with ThreadPoolExecutor(1) as beside:
-        histories = beside.submit(inheritable_thread_target(work.spark)(_histories), work)
+        histories = beside.submit(inheritable_thread_target(work.spark)(_histories), past)
         _hourly(work, settings)
         histories.result()
 

@@ -51,6 +51,13 @@ class Work:
         """Table that was written -> how many rows, where they were counted."""
         self.messages: set[str] = set()
 
+    def beside(self, hours: Iterable[Hour] | None) -> Work:
+        """Work on other hours that tells in the same place what it wrote."""
+        other = Work(self.tables)
+        other.hours = None if hours is None else sorted(hours)
+        other.rows, other.messages = self.rows, self.messages
+        return other
+
     def hold(self, frame: DataFrame) -> DataFrame:
         """Work it out now, and keep it as long as somebody refers to it.
 

@@ -1,0 +1,53 @@
+"""Hours whose histories are still to be worked out, kept beside the tables, so that no kill forgets them.
+
+Invariant: an hour is written down before the batch that touched it counts as done, and crossed out only when its
+histories stand in gold. What is worked out twice gives the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+
+from agent.errors import RackwiseError
+from pipeline.files import Files
+from pipeline.jobs.work import Hour
+
+
+class Owed:
+    """The hours in the folder ``path``, a file for each batch that brought new ones."""
+
+    def __init__(self, files: Files, path: str) -> None:
+        self._files = files
+        self._path = path
+        self._names = [name for name in files.names(path) if name.endswith(".json")]
+        self.hours: frozenset[Hour] = frozenset(hour for name in self._names for hour in self._read(name))
+
+    def add(self, hours: Iterable[Hour]) -> None:
+        """These as well."""
+        new = sorted(set(hours) - self.hours)
+        if not new:
+            return
+        name = f"{uuid.uuid4().hex}.json"
+        self._files.write(f"{self._path}/{name}", json.dumps(new))
+        self._names.append(name)
+        self.hours |= set(new)
+
+    def settle(self) -> None:
+        """None of them any more."""
+        self.hours = frozenset()
+        while self._names:
+            self._files.delete(f"{self._path}/{self._names[-1]}")
+            self._names.pop()
+
+    def _read(self, name: str) -> list[Hour]:
+        text = self._files.read(f"{self._path}/{name}")
+        try:
+            return [Hour(str(cluster), int(hour_ms)) for cluster, hour_ms in json.loads(text or "[]")]
+        except (ValueError, TypeError) as error:
+            raise RackwiseError(
+                f"{self._path}/{name} cannot be read",
+                why=f"it should name hours whose histories are owed: {error!r}",
+                todo="Delete it, and work everything out again with: rackwise spark refresh",
+            ) from error
