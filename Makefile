@@ -35,15 +35,11 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 .PHONY: test
 test: venv lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
-	@$(MAKE) --no-print-directory -j 3 integration unit-beside pipeline-beside
+	@$(MAKE) --no-print-directory -j 2 integration others-beside
 
-.PHONY: unit-beside pipeline-beside
-unit-beside: venv
-	@nice -n 10 $(MAKE) --no-print-directory types
-	@nice -n 10 $(MAKE) --no-print-directory unit
-
-pipeline-beside: venv
-	@nice -n 5 $(MAKE) --no-print-directory pipeline
+.PHONY: others-beside
+others-beside: venv
+	@nice -n 10 $(MAKE) --no-print-directory types unit pipeline
 
 .PHONY: lint
 lint: venv ## ruff
@@ -78,6 +74,10 @@ integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against tha
 .PHONY: drill
 drill: venv ## long tests and drills of faults, with their table (DRILL="tests/drill tests/act": some of them)
 	$(BIN)/pytest -q -m drill $(DRILL)
+
+.PHONY: properties
+properties: venv ## every example of the assignors' and optima's properties (RACKWISE_EXAMPLES=5: five times as many)
+	RACKWISE_EXAMPLES=$(or $(RACKWISE_EXAMPLES),1) $(BIN)/pytest -q -n 2 --dist worksteal -m "not integration" tests/assignors
 
 .PHONY: test-compose
 test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)

@@ -158,7 +158,9 @@ def replica_problems(
 
 
 def examples(count: int) -> settings:
-    """Seeded examples, the same in every run; RACKWISE_EXAMPLES multiplies their number for a longer run."""
-    times = int(os.environ.get("RACKWISE_EXAMPLES", "1"))
+    """Seeded examples, the same in every run: a third of them in a quick one, RACKWISE_EXAMPLES times in another."""
+    times = float(os.environ.get("RACKWISE_EXAMPLES", "0.35"))
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    return settings(max_examples=count * times, derandomize=True, deadline=None, suppress_health_check=quiet)
+    return settings(
+        max_examples=max(1, round(count * times)), derandomize=True, deadline=None, suppress_health_check=quiet
+    )

@@ -8,12 +8,22 @@ from assignors import TaskProblem, optimal_tasks, task_defects
 from tests.assignors.problem_files import expected_costs, read_problem
 
 EXPECTED = expected_costs()
+LARGEST = "t100000"
+"""A hundred thousand tasks are some seconds each."""
 
 
 @pytest.mark.parametrize(
     ("name", "variant", "cost"),
-    [(name, variant, cost) for (name, variant), cost in EXPECTED.items()],
-    ids=[f"{name} {variant} costs {cost}" for (name, variant), cost in EXPECTED.items()],
+    [
+        pytest.param(
+            name,
+            variant,
+            cost,
+            id=f"{name} {variant} costs {cost}",
+            marks=[pytest.mark.drill] if name.startswith(LARGEST) else [],
+        )
+        for (name, variant), cost in EXPECTED.items()
+    ],
 )
 def test_known_optimum(name: str, variant: str, cost: int) -> None:
     counts, balance, traffic_cost, non_overlap_cost = variant.split("/")

@@ -125,7 +125,7 @@ def elsewhere(predicted: Reads, got: Reads) -> int:
     return sum(len(set(held) - set(predicted.get(name, ()))) for name, held in got.items())
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", [pytest.param("range", marks=pytest.mark.drill), "cooperative-sticky"])
 def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: Eye, strategy: str) -> None:
     name = lab.name(f"foretold-{strategy}")
     limits = Limits(groups={name: GroupLimits(client_software_name="apache-kafka-java")})
@@ -296,7 +296,7 @@ def assert_got(predicted: Prediction, got: StreamsGroup) -> None:
 
 
 STRATEGIES = [
-    pytest.param("min_traffic", (), id="min_traffic"),
+    pytest.param("min_traffic", (), marks=pytest.mark.drill, id="min_traffic"),
     pytest.param("balance_subtopology", (), marks=pytest.mark.drill, id="balance_subtopology"),
     pytest.param("none", (), marks=pytest.mark.drill, id="none"),
     pytest.param("none", ("zone",), marks=pytest.mark.drill, id="tags"),

@@ -96,6 +96,7 @@ def test_replicas_that_kafkas_own_tool_moves_are_found_with_their_cause(
         assert found(done, FindingReason.ASSIGNOR_WOULD_NOT_FIX, "group/search")
 
 
+@pytest.mark.drill
 def test_kafkas_own_tool_takes_the_files_that_a_plan_writes_and_they_mend_what_was_wrong(
     demo_cluster: EmbeddedCluster, work: Workload, quick: Eye, tmp_path: Path
 ) -> None:

@@ -25,8 +25,8 @@ from tests.workload import brokers
     "how",
     [
         pytest.param(signal.SIGKILL, id="killed, so that it can do nothing itself"),
-        pytest.param(signal.SIGTERM, id="asked to end"),
-        pytest.param(signal.SIGINT, id="interrupted from the keyboard"),
+        pytest.param(signal.SIGTERM, id="asked to end", marks=pytest.mark.drill),
+        pytest.param(signal.SIGINT, id="interrupted from the keyboard", marks=pytest.mark.drill),
     ],
 )
 def test_jvm_and_its_directory_go_with_their_owner(

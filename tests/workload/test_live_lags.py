@@ -57,6 +57,7 @@ def test_lag_of_a_task_is_the_sum_over_its_stores(work: Workload) -> None:
         assert task["lag"] == sum(row["end"] - row["current"] for row in task["stores"].values())
 
 
+@pytest.mark.drill
 def test_newcomer_warms_up_slowly_and_is_told_until_it_has_caught_up(work: Workload) -> None:
     held_before = {task["task"] for task in tasks(work.lags("shop")) if task["role"] == "active"}
     name = work.scale_out("shop", "c", restore_records_per_s=2_000)

@@ -129,7 +129,7 @@ final class StreamsInstance {
         settings.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, "10000");
         settings.put(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, "500");
         settings.put(ConsumerConfig.FETCH_MIN_BYTES_CONFIG, "4096");
-        settings.put(StreamsConfig.producerPrefix("linger.ms"), "100");
+        settings.put(StreamsConfig.producerPrefix("linger.ms"), "500");
         if (spec.rack() != null) {
             settings.put(ConsumerConfig.CLIENT_RACK_CONFIG, spec.rack());
         }
