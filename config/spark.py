@@ -27,7 +27,7 @@ class SparkSettings(BaseModel):
     interval_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="interval")
     """Least time between the beginnings of two batches of ingest."""
     histories_every_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="histories_every")
-    """How often ingest works out warm-ups, restore rates, rebalances and drift; the rest of gold follows each batch."""
+    """How often ingest works out histories (warm-ups, rebalances, drift, outcomes); the rest follows each batch."""
     max_records: Annotated[int, Field(ge=1)] = 200_000
     """Most records of one topic that a batch reads."""
     late_after_ms: Annotated[Millis, at_least("0s")] = Field(default=600_000, alias="late_after")

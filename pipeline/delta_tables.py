@@ -40,10 +40,10 @@ class DeltaFiles:
             .save(path)
         )
 
-    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None) -> None:
-        """The rows in place of those that fulfil the condition."""
-        writer = rows.write.format("delta").mode("overwrite").option("mergeSchema", "true")
-        if condition is not None and self.exists(path):
+    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None, *, fresh: bool = False) -> None:
+        """The rows in place of those that fulfil the condition; ``fresh``: none does."""
+        writer = rows.write.format("delta").mode("append" if fresh else "overwrite").option("mergeSchema", "true")
+        if condition is not None and not fresh and self.exists(path):
             writer = writer.option("replaceWhere", condition)
         writer.partitionBy(*table.partitioned_by).save(path)
 

@@ -64,13 +64,13 @@ class ParquetFiles:
         if not self._files.move(hidden, f"{path}/{batch}"):
             self._files.delete(hidden)
 
-    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None) -> None:
-        """The rows in place of those that fulfil the condition."""
+    def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None, *, fresh: bool = False) -> None:
+        """The rows in place of those that fulfil the condition; ``fresh``: none does."""
         self._finish(path)
         if condition is None or not self.exists(path):
             self._swap(path, table, rows, self._partitions(path))
             return
-        gone = F.coalesce(F.expr(condition), F.lit(False))  # noqa: FBT003 a literal of SQL
+        gone = F.coalesce(F.lit(False) if fresh else F.expr(condition), F.lit(False))  # noqa: FBT003 a literal of SQL
         self._change(path, table, rows, gone)
 
     def merge(self, path: str, table: Table, rows: DataFrame) -> None:

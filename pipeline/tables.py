@@ -88,14 +88,14 @@ class Tables:
         with self._turn(table):
             self._layout.append(self.path(table), table, conformed(table, rows), batch.writer, batch.number)
 
-    def replace_where(self, table: Table, rows: DataFrame, *where: Where) -> None:
+    def replace_where(self, table: Table, rows: DataFrame, *where: Where, fresh: bool = False) -> None:
         """In place of the rows that any of ``where`` names, these; without ``where``, in place of all rows.
 
         Every one of ``rows`` must itself be named by ``where``. Naming the columns that the table is partitioned by
-        makes it cheaper.
+        makes it cheaper, and so does it to say that ``where`` names nothing that is there: nothing is looked for then.
         """
         with self._turn(table):
-            self._layout.replace(self.path(table), table, conformed(table, rows), named(where))
+            self._layout.replace(self.path(table), table, conformed(table, rows), named(where), fresh=fresh)
 
     def merge(self, table: Table, rows: DataFrame) -> None:
         """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""

@@ -28,6 +28,7 @@ from agent.propose.proposal import Proposal
 
 _MASTER = "local[2]"
 _INGEST_EVERY = "15s"
+_HISTORIES_EVERY = "1m"
 _PATIENCE = "1m"
 """When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
 _GOLD_WITHIN_S = 300.0
@@ -151,6 +152,7 @@ class SparkSide:
         shutil.rmtree(self._where.tables, ignore_errors=True)
         self._tell("scene", "rackwise spark ingest: telemetry, proposals and journal become tables, batch by batch")
         pace = ("--set", f"spark.interval={_INGEST_EVERY}", "--set", f"spark.patience={_PATIENCE}")
+        pace += ("--set", f"spark.histories_every={_HISTORIES_EVERY}")
         self._ingest = self._command("ingest", *self._kafka(), *pace)
         self._wait(self._has_gold, _GOLD_WITHIN_S, "no gold table appeared", watched=self._ingest)
         took = time.monotonic() - began

@@ -24,7 +24,7 @@ from pipeline.jobs.work import Hour, Work, Write, between
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import STRING, column, columns
-from pipeline.tables import Tables, Where
+from pipeline.tables import Tables, Where, named
 from pipeline.transforms.lags import lags
 from pipeline.transforms.ledger import Grounds, ledger
 from pipeline.transforms.locality import locality
@@ -83,16 +83,14 @@ def refresh(
     looks: Collection[LookKey] | None = None,
     *,
     settings: RefreshSettings,
-    acted: bool = True,
     histories: bool = True,
     owed: Collection[Hour] = (),
     on_progress: Callable[[str], None] | None = None,
 ) -> Refreshed:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
-    ``acted``: whether proposals or journal entries may be new; outcomes are left as they are otherwise.
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
-    and for those that are ``owed`` from before; otherwise those touched are owed by whoever calls.
+    and for those that are ``owed`` from before, and outcomes; otherwise all that is owed by whoever calls.
     """
     began = time.monotonic()
     say = on_progress or _silent
@@ -102,11 +100,13 @@ def refresh(
     say(f"{read} looks were read")
     hours = _touched_hours(work, touched)
     work.hours = None if touched is None else hours
+    past = work.beside(None if touched is None else {*hours, *owed}) if histories and (hours or owed) else None
     if hours:
-        past = work.beside(None if touched is None else {*hours, *owed})
-        _gold(work, settings, past if histories else None)
+        _gold(work, settings, past)
         say(f"{len(hours)} hours were worked out")
-    if acted:
+    elif past is not None:
+        _histories(past)
+    if histories:
         work.write(outcome_writes(work, settings.prices))
     return Refreshed(
         looks=read,
@@ -117,10 +117,12 @@ def refresh(
     )
 
 
-def catch_up(tables: Tables, owed: Collection[Hour]) -> None:
-    """Works out the histories of hours whose refresh left them out."""
+def catch_up(tables: Tables, owed: Collection[Hour], settings: RefreshSettings) -> None:
+    """Works out what refreshes left out: the histories of these hours, and outcomes."""
+    work = Work(tables).beside(owed)
     if owed:
-        _histories(Work(tables).beside(owed))
+        _histories(work)
+    work.write(outcome_writes(work, settings.prices))
 
 
 def refresh_settings(settings: Settings) -> RefreshSettings:
@@ -153,12 +155,17 @@ def _silver(work: Work, touched: list[LookKey] | None) -> int:
     counted = [F.count(name).alias(name) for name in names]
     (counts,) = wide.agg(*counted, F.collect_set("looks.problem").alias("problems")).collect()
     work.messages.update(counts["problems"])
+    condition = named(where)
+    fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     # A look's rows never become fewer, so a table that it has no rows for needs no change.
-    work.write(
-        Write(table, silver_table(wide, table), where, counts[name])
+    writes = [
+        Write(table, silver_table(wide, table), where, counts[name], fresh)
         for name, table in names.items()
         if counts[name] or (touched is None and work.tables.exists(table))
-    )
+    ]
+    # The looks themselves first: what is not among them has no rows elsewhere, whatever died when.
+    work.write(write for write in writes if write.table is silver.LOOKS)
+    work.write(write for write in writes if write.table is not silver.LOOKS)
     return int(counts["looks"])
 
 

@@ -38,6 +38,8 @@ class Write(NamedTuple):
     """What they take the place of; everything when empty."""
     number: int | None = None
     """How many they are; None when that is not known: counting them is as much work as writing them."""
+    fresh: bool = False
+    """Whether it is known that ``where`` names nothing that is there."""
 
 
 class Work:
@@ -133,7 +135,7 @@ class Work:
         return both.groupBy(*names).agg(F.sum("_times").alias("_times")).where("_times <> 0").isEmpty()
 
     def _replace(self, write: Write) -> None:
-        self.tables.replace_where(write.table, write.rows, *write.where)
+        self.tables.replace_where(write.table, write.rows, *write.where, fresh=write.fresh)
         self.rows[write.table.name] = write.number
 
 

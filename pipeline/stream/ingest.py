@@ -45,8 +45,6 @@ class Following:
     """Who is told what a batch brought, before the batch counts as done."""
 
     telemetry: Callable[[DataFrame], None] = lambda _: None
-    acted: Callable[[DataFrame], None] = lambda _: None
-    """Of proposals and of the journal."""
 
 
 def plans(names: Names, following: Following) -> tuple[Plan, ...]:
@@ -57,14 +55,12 @@ def plans(names: Names, following: Following) -> tuple[Plan, ...]:
             topic=names.proposals,
             table=bronze.PROPOSALS,
             parse=lambda records, _topic, _span: parse.proposals(records),
-            follow=following.acted,
         ),
         Plan(
             name="journal",
             topic=names.journal,
             table=bronze.JOURNAL,
             parse=lambda records, topic, _span: parse.journal(records, topic.cluster),
-            follow=following.acted,
         ),
         Plan(
             name=TELEMETRY,

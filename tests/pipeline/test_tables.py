@@ -88,6 +88,14 @@ def test_replacing_touches_the_rows_that_were_named_and_no_others(tables: Tables
         check(tables, table, *new, ("a", 2, 2, "d1"), ("b", 1, 3, "d1"))
 
 
+@pytest.mark.parametrize("table", [HOURS, WHOLE], ids=["a partitioned table", "a table of one piece"])
+def test_rows_that_are_known_to_be_new_are_added_to_what_is_there(tables: Tables, table: Table) -> None:
+    first, second = ("a", 1, 1, "d1"), ("a", 2, 2, "d1")
+    for row in (first, second):
+        tables.replace_where(table, rows(tables, row), {"hour": [row[1]], "day": ["d1"]}, fresh=True)
+    check(tables, table, first, second)
+
+
 def test_replacing_without_a_condition_leaves_only_the_new_rows(tables: Tables) -> None:
     tables.replace_where(HOURS, rows(tables, ("a", 1, 1, "d1"), ("a", 2, 2, "d2")))
     tables.replace_where(HOURS, rows(tables, ("a", 3, 3, "d2")))
