@@ -121,8 +121,9 @@ def running(tables: Tables, settings) -> Iterator[list[str]]:
     reading = Reading(
         options=source_options(settings.kafka), max_records=200_000, interval_ms=1_000, late_after_ms=600_000
     )
+    live = Live(tables, refresh_settings(settings), say, histories_every_ms=settings.spark.histories_every_ms)
     made = streams(
-        plans(names, Live(tables, refresh_settings(settings), say).following()),
+        plans(names, live.following()),
         reading,
         tables=tables,
         brokers=Brokers(settings.kafka),
