@@ -20,6 +20,7 @@ from tests.cluster.live import admin, consume, create_topic, described, eventual
 from tests.conftest import ClusterFactory
 
 
+@pytest.mark.drill
 def test_an_older_kafka_runs_in_three_racks_and_counts_its_bytes(cluster_factory: ClusterFactory) -> None:
     old = cluster_factory(ClusterSpec(version="3.6.2", jmx=True))
     assert described(old.bootstrap_servers) == {1: "a", 2: "b", 3: "c"}

@@ -32,6 +32,7 @@ def servers(demo_cluster: EmbeddedCluster) -> Iterator[str]:
             future.result(60)
 
 
+@pytest.mark.drill
 def test_kafkas_tools_place_new_partitions_as_planned(
     demo_cluster: EmbeddedCluster, servers: str, tmp_path: Path
 ) -> None:
