@@ -86,7 +86,7 @@ def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
     parts = [f"{copy.group_id} {copy.task}{_where(copy, snapshot)}"]
     parts.append("lag unknown" if copy.lag is None else f"{_range(copy.lag)} records behind")
     if copy.rate_per_s is not None and not copy.caught_up:
-        parts.append(f"closing by {_range(copy.rate_per_s)}/s")
+        parts.append(_pace(copy.rate_per_s))
     if copy.caught_up:
         parts.append("caught up: promotable now")
     elif copy.eta_s is not None:
@@ -138,6 +138,13 @@ def _where(copy: TaskCopy, snapshot: Snapshot) -> str:
         if process.id == copy.process_id and process.rack.state is RackState.KNOWN:
             return f" in rack {process.rack.name}"
     return ""
+
+
+def _pace(rate: Range) -> str:
+    """More may be written than a warm-up restores."""
+    if rate.likely < 0:
+        return f"falling behind by {_range(Range(-rate.high, -rate.likely, -rate.low))}/s"
+    return f"closing by {_range(rate)}/s"
 
 
 def _range(value: Range) -> str:
