@@ -14,7 +14,7 @@ from agent.demo.spark import SparkSide, Where, check_spark
 
 def side(report: Path) -> SparkSide:
     where = Where("127.0.0.1:1", report.parent / "logs", report)
-    return SparkSide(where, Screen(io.StringIO()), lambda: None, not_before_s=0)
+    return SparkSide(where, Screen(io.StringIO()), lambda: None)
 
 
 def tables_of_an_earlier_demo(report: Path) -> Path:

@@ -33,8 +33,6 @@ _READY_WITHIN_S = 30.0
 _TELL_EVERY_S = 3.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL = "2s"
-_WEIGH_AFTER = 0.5
-"""Share of the demo's time after which weights are worked out: rates then rest on a minute or more."""
 _PLAN = "5s"
 _RACK_STABLE = "6s"
 
@@ -83,7 +81,7 @@ def _play(screen: Screen, seconds: int, version: str, report: Path | None) -> in
         spark = None
         if report is not None:
             where = Where(cluster.bootstrap_servers, cluster.directory, report)
-            spark = SparkSide(where, screen, lambda: agent.watch.state.planned, not_before_s=_WEIGH_AFTER * seconds)
+            spark = SparkSide(where, screen, lambda: agent.watch.state.planned)
             stack.callback(spark.close)
         if not _run(agent, scene, seconds, spark):
             raise _ended_early(signal.SIGINT)

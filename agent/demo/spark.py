@@ -33,13 +33,13 @@ _PATIENCE = "1m"
 """When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
 _GOLD_WITHIN_S = 300.0
 _COMMAND_WITHIN_S = 120.0
-_PLANNED_WITHIN_S = 60.0
+_PLANNED_WITHIN_S = 150.0
 _END_WITHIN_S = 30.0
 _POLL_S = 0.5
 _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
 _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
-_TOLD = ("gold:",)
+_TOLD = ("gold:", "weights:")
 """Lines of ingest that are told here; the others are in its log."""
 _NAMES_BYTES = " bytes/s"
 _SHOWN = 3
@@ -85,11 +85,10 @@ def check_spark(report: Path) -> str:
 class SparkSide:
     """A thread that runs the commands, one after another, while the agent looks."""
 
-    def __init__(self, where: Where, screen: Screen, last: Callable[[], Cycle | None], *, not_before_s: float) -> None:
+    def __init__(self, where: Where, screen: Screen, last: Callable[[], Cycle | None]) -> None:
         self._where = where
         self._screen = screen
         self._last = last
-        self._not_before_s = not_before_s
         self._ingest: subprocess.Popen[bytes] | None = None
         self._step: subprocess.Popen[bytes] | None = None
         self._leave = threading.Event()
@@ -150,18 +149,19 @@ class SparkSide:
         began = time.monotonic()
         # Tables of an earlier demo are those of a cluster that is gone.
         shutil.rmtree(self._where.tables, ignore_errors=True)
-        self._tell("scene", "rackwise spark ingest: telemetry, proposals and journal become tables, batch by batch")
-        pace = ("--set", f"spark.interval={_INGEST_EVERY}", "--set", f"spark.patience={_PATIENCE}")
-        pace += ("--set", f"spark.histories_every={_HISTORIES_EVERY}")
-        self._ingest = self._command("ingest", *self._kafka(), *pace)
+        self._tell(
+            "scene",
+            "rackwise spark ingest --weights: telemetry, proposals and journal become tables, batch by batch, and "
+            "bytes per second go back to the agent",
+        )
+        wanted = (f"interval={_INGEST_EVERY}", f"patience={_PATIENCE}", f"histories_every={_HISTORIES_EVERY}")
+        pace = (word for one in wanted for word in ("--set", f"spark.{one}"))
+        self._ingest = self._command("ingest", "--weights", *self._kafka(), *pace)
         self._wait(self._has_gold, _GOLD_WITHIN_S, "no gold table appeared", watched=self._ingest)
         took = time.monotonic() - began
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
-        self._wait(lambda: time.monotonic() - began > self._not_before_s, self._not_before_s + 1, "", self._ingest)
-        self._tell("scene", "rackwise spark weights: bytes per second go back to the agent")
-        for line in self._finished("weights", *self._kafka()):
-            self._tell("spark", line)
-        self._wait(lambda: bool(self._weighted()), _PLANNED_WITHIN_S, "no proposal names bytes/s by the weights")
+        missing = "no proposal names bytes/s by the weights"
+        self._wait(lambda: bool(self._weighted()), _PLANNED_WITHIN_S, missing, self._ingest)
         self._tell("weights", *(proposal.sentence for proposal in self._weighted()[:_SHOWN]))
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
         _end(self._ingest)

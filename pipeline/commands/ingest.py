@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.errors import BadInput
 from pipeline import options
 from pipeline.session import small_batches
 
 if TYPE_CHECKING:
     from pipeline.options import Job
+    from pipeline.stream.live import Live
 
 
 def command(app: typer.Typer) -> None:
@@ -25,6 +28,10 @@ def command(app: typer.Typer) -> None:
 def ingest(
     once: Annotated[bool, typer.Option("--once", help="Read what is there now, and end.")] = False,
     bronze_only: Annotated[bool, typer.Option("--bronze-only", help="Leave silver and gold to refresh.")] = False,
+    weights: Annotated[
+        bool,
+        typer.Option("--weights", help="Publish weights after the first batch and every spark.histories_every."),
+    ] = False,
     accept_data_loss: Annotated[
         bool,
         typer.Option(
@@ -46,6 +53,10 @@ def ingest(
     Exit codes: 0 ended as told, 1 records were lost or Spark failed, 2 settings or tables that do not fit, 5 no broker
     answers.
     """
+    if weights and bronze_only:
+        raise BadInput(
+            "--weights needs gold", why="with --bronze-only nothing is learned", todo="Leave one of them out."
+        )
     loaded = options.settings(
         master=master, conf=conf, tables=tables, format=format,
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
@@ -53,21 +64,34 @@ def ingest(
     stop = Event()
     small = {} if bronze_only else small_batches(loaded.settings.spark.master)
     with options.job("ingest", loaded, small) as job, _told_to_stop(stop):
-        records = _run(job, once=once, bronze_only=bronze_only, accept_data_loss=accept_data_loss, stop=stop)
+        live = None if bronze_only else _live(job, weights=weights)
+        records = _run(job, live, once=once, accept_data_loss=accept_data_loss, stop=stop)
     options.say(f"{records} records in all")
 
 
-def _run(job: Job, *, once: bool, bronze_only: bool, accept_data_loss: bool, stop: Event) -> int:
+def _live(job: Job, *, weights: bool) -> Live:
     from pipeline.jobs.refresh import refresh_settings
+    from pipeline.jobs.weights import publish_weights
+    from pipeline.stream.live import Live
+
+    def publish() -> str:
+        return publish_weights(job.tables, job.settings, now_ms=time.time_ns() // 1_000_000).sentence
+
+    return Live(
+        job.tables,
+        refresh_settings(job.settings),
+        options.say,
+        histories_every_ms=job.settings.spark.histories_every_ms,
+        publish=publish if weights else None,
+    )
+
+
+def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, stop: Event) -> int:
     from pipeline.kafka import Brokers, source_options
     from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
-    from pipeline.stream.live import Live
     from pipeline.stream.topic import Reading
 
     settings, spark = job.settings, job.settings.spark
-    live = None
-    if not bronze_only:
-        live = Live(job.tables, refresh_settings(settings), options.say, histories_every_ms=spark.histories_every_ms)
     following = live.following() if live else Following()
     names = Names(
         telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic

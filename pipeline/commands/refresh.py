@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pipeline import options
+from pipeline.session import short_job
 
 
 def command(app: typer.Typer) -> None:
@@ -31,7 +32,7 @@ def refresh(
     Ingest does so for what comes in; this is for after a change of prices, or of rackwise itself.
     """
     loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
-    with options.job("refresh", loaded) as job:
+    with options.job("refresh", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.refresh import looks_of_days, refresh_settings
         from pipeline.jobs.refresh import refresh as run
 

@@ -9,6 +9,7 @@ import typer
 
 from agent.errors import BadInput
 from pipeline import options
+from pipeline.session import short_job
 
 _FORMATS = ("md", "html", "csv")
 
@@ -44,7 +45,7 @@ def report(
     """
     formats = _formats(output)
     loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
-    with options.job("report", loaded) as job:
+    with options.job("report", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.report import write_report
         from pipeline.report.period import period_of
 

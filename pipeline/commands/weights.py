@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pipeline import options
+from pipeline.session import short_job
 
 
 def command(app: typer.Typer) -> None:
@@ -46,7 +47,7 @@ def weights(
         assign=assign,
         flags=flags,
     )
-    with options.job("weights", loaded) as job:
+    with options.job("weights", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.weights import publish_weights
 
         done = publish_weights(

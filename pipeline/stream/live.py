@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 
+from agent.errors import RackwiseError
 from pipeline.files import Files
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.stream.ingest import Following
@@ -25,8 +26,15 @@ class Live:
     """Follows the streams; one refresh at a time."""
 
     def __init__(
-        self, tables: Tables, settings: RefreshSettings, say: Callable[[str], None], *, histories_every_ms: int
+        self,
+        tables: Tables,
+        settings: RefreshSettings,
+        say: Callable[[str], None],
+        *,
+        histories_every_ms: int,
+        publish: Callable[[], str] | None = None,
     ) -> None:
+        """``publish`` gives away what was learned, after the first batch and whenever histories stand anew."""
         self._tables = tables
         self._settings = settings
         self._say = say
@@ -35,6 +43,8 @@ class Live:
         self._histories_at = time.monotonic()
         self._lock = threading.Lock()
         self._told: set[str] = set()
+        self._publish = publish
+        self._has_published = False
 
     def following(self) -> Following:
         """Who is to be told what."""
@@ -45,6 +55,7 @@ class Live:
         with self._lock:
             catch_up(self._tables, self._owed.hours, self._settings)
             self._owed.settle()
+            self._give_away()
 
     def _on_telemetry(self, rows: DataFrame) -> None:
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
@@ -61,3 +72,16 @@ class Live:
             if message not in self._told:
                 self._told.add(message)
                 self._say(f"gold: {message}")
+        if histories or not self._has_published:
+            self._give_away()
+
+    def _give_away(self) -> None:
+        """What cannot be given away now is told, and given away the next time: tables are worth having without."""
+        if self._publish is None:
+            return
+        try:
+            self._say(f"weights: {self._publish()}")
+        except RackwiseError as error:
+            self._say(f"weights: {error}")
+        else:
+            self._has_published = True

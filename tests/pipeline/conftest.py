@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from pipeline.session import spark_session
+from pipeline.session import short_job, spark_session
 from pipeline.tables import Format, Tables
 
 SMALL = {
@@ -28,7 +28,7 @@ SMALL = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session of the whole run."""
-    session = spark_session("tests", master="local[2]", conf=SMALL, on_progress=print)
+    session = spark_session("tests", master="local[2]", conf={**SMALL, **short_job("local[2]")}, on_progress=print)
     yield session
     session.stop()
 

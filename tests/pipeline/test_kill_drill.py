@@ -42,7 +42,7 @@ FILLED = {
 """Tables that the records fill at least."""
 IN_PLACE = "after gold was decided, before it is in place"
 """Where Parquet is killed in the middle of gold: Delta Lake decides and puts in place at once."""
-RUN_S, GONE_S = 180, 60
+RUN_S, GONE_S = 420, 60
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def run(topics: Topics, tables: Tables, *, at: Sequence[str] = (), java: bool = 
     """Ingest what is there; the exit status. Returns when nothing of it is left."""
     arguments = [
         "spark", "ingest", "--once", "--bootstrap-servers", topics.cluster.bootstrap_servers, "--master", "local[2]",
-        "--tables", tables.root, "--format", tables.format, "--set", "spark.max_records=120",
+        "--tables", tables.root, "--format", tables.format, "--set", "spark.max_records=300",
         "--set", f"topics.telemetry.name={topics.names.telemetry}",
         "--set", f"topics.proposals.name={topics.names.proposals}",
         "--set", f"topics.journal.name={topics.names.journal}",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from agent.errors import ClusterUnreachable
 from pipeline.jobs.refresh import LookKey, Refreshed, RefreshSettings
 from pipeline.jobs.work import Hour
 from pipeline.stream import live
@@ -60,3 +61,32 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         (False, []), (False, [1]), (False, [1, 2]), (True, [1, 2]), (True, [1, 2]), (True, []), (False, []),
     ]  # fmt: skip
     assert caught_up == [[4], []]
+
+
+def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories_and_tried_again(
+    spark: SparkSession, delta_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    told: list[str] = []
+
+    def publish() -> str:
+        given.append("asked")
+        if len(given) == 1:
+            raise ClusterUnreachable("No broker answers", why="it is night", todo="Wait.")
+        return "3 records written"
+
+    monkeypatch.setattr(live, "refresh", lambda *_given, **_named: Refreshed(looks=1))
+    monkeypatch.setattr(live, "catch_up", lambda *_given: None)
+    of = Live(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
+
+    def batch() -> None:
+        of.following().telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
+
+    batch()  # nobody answers
+    batch()
+    batch()
+    of.catch_up()
+    weights = [line for line in told if line.startswith("weights: ")]
+    assert len(given) == len(weights) == 3
+    assert weights[0].startswith("weights: No broker answers: it is night")
+    assert weights[1:] == ["weights: 3 records written"] * 2

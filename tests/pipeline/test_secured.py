@@ -39,7 +39,8 @@ def secured() -> Iterator[EmbeddedCluster]:
     users = {"admin": "admin-secret", "reader": PASSWORD}
     with EmbeddedCluster.start(ClusterSpec(racks=("a",), security=Security(users=users)), on_progress=print) as started:
         config = config_of(started, "admin").confluent()
-        for made in AdminClient(config).create_topics([NewTopic(NAMES.telemetry, 2, 1)]).values():
+        admin = AdminClient(config)
+        for made in admin.create_topics([NewTopic(NAMES.telemetry, 2, 1)]).values():
             made.result(60)
         producer = Producer(config)
         for number in range(RECORDS):
