@@ -88,6 +88,8 @@ class Ingest:
         self._expected = expected_cluster
         self._patience_s = patience_ms / 1_000
         self._say = say
+        self._has_run = False
+        """Whether any stream ran: brokers that answered once are waited for, also where a topic was not there yet."""
 
     def run_once(self, stop: Event) -> int:
         """Read what is there now, one topic after the other; how many records that were. Raises what went wrong."""
@@ -131,13 +133,13 @@ class Ingest:
             try:
                 wait.is_running = self._is_there(stream)
             except ClusterUnreachable as error:
-                if not wait.has_run:
+                if not self._has_run:
                     raise
                 self._bear(stream, wait, error)
             else:
                 wait.until = now + _LOOK_AGAIN_S
                 if wait.is_running:
-                    wait.has_run = True
+                    self._has_run = True
                     wait.started = now
                     stream.start(once=False)
 
@@ -174,7 +176,6 @@ class _Wait:
     """How one stream is doing."""
 
     is_running: bool = False
-    has_run: bool = False
     started: float = 0.0
     """By the monotonic clock."""
     until: float = 0.0

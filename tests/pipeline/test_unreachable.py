@@ -155,6 +155,42 @@ def test_brokers_that_fall_silent_are_waited_for_as_long_as_patience_lasts(monke
         Ingest([Silent([silent])], expected_cluster=None, patience_ms=0, say=say).run(Event())  # type: ignore[list-item]
 
 
+class Missing(Silent):
+    """A stream whose topic is not there yet, until nobody answers the question any more."""
+
+    def __init__(self, silent: list[bool]) -> None:
+        super().__init__([])
+        self.plan = type("P", (), {"name": "journal", "topic": "j"})
+        self._silent = silent
+
+    def check(self, _expected: str | None) -> bool:
+        if self._silent.pop(0):
+            raise ClusterUnreachable("silent")
+        return False
+
+
+def test_a_topic_that_was_never_there_does_not_end_the_patience_with_silent_brokers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipeline.stream.ingest._RETRY_S", 0.0)
+    monkeypatch.setattr("pipeline.stream.ingest._LOOK_AGAIN_S", 0.0)
+    stop = Event()
+    told: list[str] = []
+
+    def say(line: str) -> None:
+        told.append(line)
+        if len(told) == 3:
+            stop.set()
+
+    both = [Silent([None]), Missing([False, True, True])]
+    Ingest(both, expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[arg-type]
+    assert told[0] == "journal: there is no topic j yet"
+    assert all(line.startswith("journal: silent; tried again for ") for line in told[1:])
+
+    with pytest.raises(ClusterUnreachable):  # nobody ever answered
+        Ingest([Missing([True])], expected_cluster=None, patience_ms=60_000, say=say).run(Event())  # type: ignore[list-item]
+
+
 def test_anything_but_silence_ends_ingest_at_once() -> None:
     with pytest.raises(DataLost):
         Ingest(
