@@ -84,13 +84,15 @@ def refresh(
     *,
     settings: RefreshSettings,
     histories: bool = True,
+    outcomes: bool = True,
     owed: Collection[Hour] = (),
     on_progress: Callable[[str], None] | None = None,
 ) -> Refreshed:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
-    and for those that are ``owed`` from before, and outcomes; otherwise all that is owed by whoever calls.
+    and for those that are ``owed`` from before; otherwise those touched are owed by whoever calls. ``outcomes``:
+    whether those of proposals are.
     """
     began = time.monotonic()
     say = on_progress or _silent
@@ -106,7 +108,7 @@ def refresh(
         say(f"{len(hours)} hours were worked out")
     elif past is not None:
         _histories(past)
-    if histories:
+    if outcomes:
         work.write(outcome_writes(work, settings.prices))
     return Refreshed(
         looks=read,

@@ -45,6 +45,8 @@ class Live:
         self._told: set[str] = set()
         self._publish = publish
         self._has_published = False
+        self._is_first = True
+        """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
     def following(self) -> Following:
         """Who is to be told what."""
@@ -61,7 +63,15 @@ class Live:
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
         with self._lock:
             histories = time.monotonic() - self._histories_at >= self._histories_every_s
-            done = refresh(self._tables, looks, settings=self._settings, histories=histories, owed=self._owed.hours)
+            done = refresh(
+                self._tables,
+                looks,
+                settings=self._settings,
+                histories=histories,
+                outcomes=histories or self._is_first,
+                owed=self._owed.hours,
+            )
+            self._is_first = False
             if histories:
                 self._owed.settle()
                 self._histories_at = time.monotonic()

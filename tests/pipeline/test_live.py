@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -20,13 +19,20 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
     spark: SparkSession, delta_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by a runner that died, and by one that failed in the middle."""
-    asked: list[tuple[bool, list[int]]] = []
+    asked: list[tuple[bool, bool, list[int]]] = []
     caught_up: list[list[int]] = []
 
     def refresh(
-        _tables: Tables, looks: Sequence[LookKey], *, histories: bool, owed: Collection[Hour], **_more: Any
+        _tables: Tables,
+        looks: Sequence[LookKey],
+        *,
+        histories: bool,
+        outcomes: bool,
+        owed: Collection[Hour],
+        settings: RefreshSettings,
     ) -> Refreshed:
-        asked.append((histories, sorted(hour.hour_ms for hour in owed)))
+        assert settings == RefreshSettings()
+        asked.append((histories, outcomes, sorted(hour.hour_ms for hour in owed)))
         if len(asked) == 4:
             raise OSError("the disk is full")
         return Refreshed(looks=len(looks), hours=tuple(Hour(look.cluster, look.taken_ms) for look in looks))
@@ -58,7 +64,9 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
     runner(0).catch_up()
     runner(0).catch_up()
     assert asked == [
-        (False, []), (False, [1]), (False, [1, 2]), (True, [1, 2]), (True, [1, 2]), (True, []), (False, []),
+        (False, True, []), (False, False, [1]), (False, False, [1, 2]),
+        (True, True, [1, 2]), (True, True, [1, 2]), (True, True, []),
+        (False, True, []),
     ]  # fmt: skip
     assert caught_up == [[4], []]
 
