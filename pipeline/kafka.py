@@ -188,6 +188,7 @@ class Brokers:
 
     def _refusal(self, error: KafkaError) -> RackwiseError:
         """The error that names the cause: credentials, TLS, or silence."""
+        self._admin.poll(0)  # only then the library tells what kept it from its brokers
         with self._lock:
             seen = [*self._problems, error]
         for one in seen:
