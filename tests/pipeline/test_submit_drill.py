@@ -23,12 +23,13 @@ from pyspark.sql import SparkSession
 from agent.cluster import EmbeddedCluster
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from config.load import load_settings
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
 from pipeline.jars import spark_jars
 from pipeline.jobs.backtest import Wanted, run_backtest
 from pipeline.jobs.fleet import plan_looks
-from pipeline.jobs.refresh import RefreshSettings, refresh
+from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.jobs.report import write_report
 from pipeline.jobs.weights import make_weights
 from pipeline.report.period import Period
@@ -79,7 +80,7 @@ def test_every_job_run_by_spark_submit_on_executors_that_have_nothing_but_the_wh
 ) -> None:
     here, there = (Tables(spark, str(tmp_path / name)) for name in ("here", "there"))
     topics.ingest(here, tmp_path).run_once(Event())
-    refresh(here, settings=RefreshSettings())
+    refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the commands have them
     submit = Submit(wheel, tmp_path, there.root)
     prefix = prefix_of(topics)
     brokers = ("--bootstrap-servers", topics.cluster.bootstrap_servers, "--set", f"topics.prefix={prefix}")
