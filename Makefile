@@ -107,7 +107,7 @@ lock: venv ## resolve the lock files anew
 	@# universal: one file for every supported Python; hashes only, no index named
 	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz"; do \
 	  set -- $$f; out=$$1; shift; \
-	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-emit-index-url --no-header \
+	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \
 	    --python-version 3.11 -o $$out.lock || exit 1; done
 
 .PHONY: clean

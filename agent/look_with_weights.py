@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
 from agent.observation import Observation
 from agent.record.weights import WeightsReader
 from config.settings import Settings
 
-Look = Callable[[], Observation]
+if TYPE_CHECKING:
+    from agent.loop import Look
 
 
 @contextmanager

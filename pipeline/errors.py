@@ -22,7 +22,7 @@ from agent.errors import (
 
 _CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): ([^\n]{1,300})")
 _MOST = 20_000
-_TODO = {
+_ADVICE = {
     ClusterUnreachable: "Check bootstrap.servers and that the brokers run; what was read so far is kept.",
     AuthenticationFailed: "Check kafka.sasl.* and the user's rights: Describe and Read on the topics.",
     TlsFailed: "Check kafka.ssl.*.",
@@ -51,7 +51,7 @@ def of_spark(topic: str, message: str) -> RackwiseError:
         return data_lost(topic, _first_cause(text))
     for words, kind, what in _MEANINGS:
         if re.search(words, text):
-            return kind(what.format(topic=topic), why=_first_cause(text), todo=_TODO[kind])
+            return kind(what.format(topic=topic), why=_first_cause(text), todo=_ADVICE[kind])
     return RackwiseError(f"Reading {topic} failed", why=_first_cause(text), todo="What was read so far is kept.")
 
 

@@ -125,7 +125,7 @@ def settings_of(
     submitted = is_submitted()
     if not submitted or master is not None:
         settings["spark.master"] = master or conf.get("spark.master", DEFAULT_MASTER)
-    if not submitted and LOCAL.fullmatch(settings["spark.master"]):
+    if _is_here(settings.get("spark.master")):
         settings |= _local(settings["spark.master"], conf, on_progress)
     return settings | dict(conf)
 

@@ -152,6 +152,10 @@ def a_rich_memory() -> tuple[Run, Answers]:
     ):
         apply((name, 3, 401), answers, 10.0 * turn)
         run.look(answers.at(10.0 * (turn + 1)))
+    answers.topic("wider", (1, 2))
+    run.look(answers.at(90.0))
+    answers.topic("wider", (1, 2, 3))
+    run.look(answers.at(100.0))
     run.memory = replace(
         run.memory,
         acts={"group/app": run.memory.monotonic_ms - 5},

@@ -138,7 +138,6 @@ def _look(
 
 
 def _show_group(look: Cycle, group: str, output: Format | None) -> None:
-
     from agent.cli import views
 
     document = views.group(look, group)

@@ -156,7 +156,7 @@ class SparkSide:
         )
         wanted = (f"interval={_INGEST_EVERY}", f"patience={_PATIENCE}", f"histories_every={_HISTORIES_EVERY}")
         pace = (word for one in wanted for word in ("--set", f"spark.{one}"))
-        self._ingest = self._command("ingest", "--weights", *self._kafka(), *pace)
+        self._ingest = self._command("ingest", "--weights", "--bootstrap-servers", self._where.bootstrap_servers, *pace)
         self._wait(self._has_gold, _GOLD_WITHIN_S, "no gold table appeared", watched=self._ingest)
         took = time.monotonic() - began
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
@@ -184,9 +184,6 @@ class SparkSide:
         """A table has a log once its first rows can be read."""
         return all(any((self._where.tables / name / "_delta_log").glob("*.json")) for name in _WANTED_TABLES)
 
-    def _kafka(self) -> tuple[str, ...]:
-        return "--bootstrap-servers", self._where.bootstrap_servers
-
     def _command(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         """The command as a process in a session of its own, so that a Ctrl-C here does not reach it first.
 
@@ -200,13 +197,13 @@ class SparkSide:
             return subprocess.Popen(command, stdout=out, stderr=log, env=environment, start_new_session=True)
 
     def _finished(self, name: str, *arguments: str) -> list[str]:
-        """What the command printed, and where it prints nothing, what it said last."""
+        """What the command printed."""
         self._step = self._command(name, *arguments)
         process = self._step
         self._wait(lambda: process.poll() is not None, _COMMAND_WITHIN_S, f"rackwise spark {name} took too long")
         if process.returncode:
             raise self._failed(name, f"it ended with {process.returncode}")
-        return _lines(self._out(name)) or _lines(self._log(name))[-1:]
+        return _lines(self._out(name))
 
     def _wait(
         self,

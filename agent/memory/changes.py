@@ -2,6 +2,8 @@
 
 A partition is compared by the racks of its replicas, not by the replicas: moving inside a rack is no change. While a
 reassignment runs nothing has changed yet; when it is through, the partition is compared with what it was before.
+Replicas and reassignments are two answers, and one may be older: a partition that has all of its replicas and more, as
+in the midst of a move, counts as moving for one look even if no reassignment is listed.
 
 Invariants: the first look finds no changes; a change to or from an unknown rack is none; a part that did not answer
 makes no change. A change is kept for `KEPT_MS`, so that a reader who looks now and then still sees it.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from agent.memory.sightings import sightings
@@ -27,10 +30,14 @@ _Racks = Mapping[int, str | None]
 
 
 class _Then(NamedTuple):
-    """The racks of the brokers at the last look and at this one."""
+    """The racks of the brokers at the last look and at this one, and what cannot be compared yet."""
 
     before: _Racks
     now: _Racks
+    doubted: AbstractSet[TopicPartition]
+    """They may be in the midst of a move."""
+    blind: bool
+    """Moves are not shown: each partition may be in the midst of one."""
 
 
 def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
@@ -50,6 +57,8 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
     racks = _Then(
         {broker: seen.known for broker, seen in memory.brokers.items()},
         {broker: seen.known for broker, seen in now.items()},
+        widened_partitions(memory, snapshot).keys(),
+        any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps),
     )
     room = rack_room(snapshot.brokers)
     changes = [
@@ -57,14 +66,38 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
         for broker in _relabelled(memory.brokers, now)
         if (change := _relabelling(broker, racks, memory, snapshot)) is not None
     ]
-    blind = any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
-    touched = {tp.topic for tp in (*memory.reassignments, *snapshot.reassignments)}
+    touched = touched_topics(memory, snapshot)
     if snapshot.topics is memory.topic_states and not touched:
         return changes
     for name, topic in snapshot.topics.items():
         if memory.topic_states.get(name) is not topic or name in touched:
-            changes.extend(_changes_of(topic, racks, room, memory, snapshot, blind=blind))
+            changes.extend(_changes_of(topic, racks, room, memory, snapshot))
     return changes
+
+
+def touched_topics(memory: Memory, snapshot: Snapshot) -> set[str]:
+    """The topics in which something moves, moved or may move: they have to be compared even if they look the same."""
+    return {tp.topic for tp in (*memory.reassignments, *memory.widened, *snapshot.reassignments)}
+
+
+def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, Replicas]:
+    """The partitions that count as moving for this look though none of them is listed as such, with their replicas."""
+    touched = touched_topics(memory, snapshot)
+    if snapshot.topics is memory.topic_states and not touched:
+        return {}
+    widened = {}
+    for name, topic in snapshot.topics.items():
+        known = memory.topics.get(name)
+        if known is None or (memory.topic_states.get(name) is topic and name not in touched):
+            continue
+        if None not in (known.topic_id, topic.topic_id) and known.topic_id != topic.topic_id:
+            continue
+        for state in topic.partitions:
+            was = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
+            more = 0 < len(was) < len(state.replicas) and set(was) <= set(state.replicas)
+            if more and state.id not in snapshot.reassignments:
+                widened[state.id] = state.replicas
+    return {id_: replicas for id_, replicas in sorted(widened.items()) if memory.widened.get(id_) != replicas}
 
 
 def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighting]) -> list[int]:
@@ -101,7 +134,7 @@ def _relabelling(broker: int, racks: _Then, memory: Memory, snapshot: Snapshot) 
 
 
 def _changes_of(
-    topic: TopicState, racks: _Then, room: RackRoom, memory: Memory, snapshot: Snapshot, *, blind: bool
+    topic: TopicState, racks: _Then, room: RackRoom, memory: Memory, snapshot: Snapshot
 ) -> Iterable[RackChange]:
     known = memory.topics.get(topic.name)
     if known is None:
@@ -119,7 +152,9 @@ def _changes_of(
         after = settled(state, running)
         if not before:
             added.append(PartitionChange(state.id, (), after))
-        elif running is None and not (blind and not recreated) and _moved_racks(before, after, racks):
+        elif running is not None or state.id in racks.doubted or (racks.blind and not recreated):
+            continue
+        elif _moved_racks(before, after, racks):
             moved.append(PartitionChange(state.id, before, after))
     if recreated:
         yield from _change(ChangeCause.RECREATED, [*moved, *added], room, snapshot)
@@ -181,8 +216,15 @@ def _own(partition: TopicPartition, memory: Memory) -> bool:
     return partition in memory.own_reassignments or (running is not None and running.own)
 
 
-def topic_memory(topic: TopicState, before: TopicMemory | None, snapshot: Snapshot, *, blind: bool) -> TopicMemory:
-    """What to remember of a topic: as it is, but as it was where a reassignment still runs or cannot be seen."""
+def topic_memory(
+    topic: TopicState,
+    before: TopicMemory | None,
+    snapshot: Snapshot,
+    doubted: AbstractSet[TopicPartition],
+    *,
+    blind: bool,
+) -> TopicMemory:
+    """What to remember of a topic: as it is, but as it was where a reassignment runs, may run or cannot be seen."""
     size = topic.partitions[-1].id.partition + 1 if topic.partitions else 0
     same = before is not None and before.topic_id == topic.topic_id
     replicas: list[Replicas] = [()] * size
@@ -190,5 +232,6 @@ def topic_memory(topic: TopicState, before: TopicMemory | None, snapshot: Snapsh
         number = state.id.partition
         running = snapshot.reassignments.get(state.id)
         was = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
-        replicas[number] = was if was and (running is not None or blind) else unmoved(state, running)
+        moving = running is not None or blind or state.id in doubted
+        replicas[number] = was if was and moving else unmoved(state, running)
     return TopicMemory(topic.topic_id, tuple(replicas))

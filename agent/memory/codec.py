@@ -64,6 +64,7 @@ def memory_to_json(memory: Memory) -> str:
         "changes": memory.changes,
         "reassignments": [[*tp, *running] for tp, running in memory.reassignments.items()],
         "own_reassignments": sorted(memory.own_reassignments),
+        "widened": [[*tp, replicas] for tp, replicas in memory.widened.items()],
         "rebalancing": dict(memory.rebalancing),
         "streams": {name: _streams(known) for name, known in memory.streams.items()},
         "throttles": dict(memory.throttles),
@@ -178,6 +179,10 @@ def _memory(value: _Json) -> Memory:
             for topic, partition, since, own in value["reassignments"]
         },
         own_reassignments=frozenset(TopicPartition(str(t), int(p)) for t, p in value["own_reassignments"]),
+        widened={
+            TopicPartition(str(topic), int(partition)): tuple(map(int, replicas))
+            for topic, partition, replicas in value.get("widened", [])
+        },
         rebalancing={str(name): int(at) for name, at in value["rebalancing"].items()},
         streams={str(name): _read_streams(row) for name, row in value["streams"].items()},
         throttles={str(subject): int(at) for subject, at in value["throttles"].items()},

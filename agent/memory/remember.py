@@ -7,11 +7,12 @@ witness says that it is gone; nothing grows with time but with the size of the c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agent.detect.assessment import Detection
-from agent.memory.changes import rack_changes, topic_memory
+from agent.memory.changes import rack_changes, topic_memory, touched_topics, widened_partitions
 from agent.memory.foretold import after_look, foretold_of
 from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
 from agent.memory.sightings import sightings
@@ -38,6 +39,7 @@ def remember(
 ) -> Memory:
     """The memory after this look, and after what was predicted from it."""
     now_ms = snapshot.monotonic_ms
+    widened = widened_partitions(memory, snapshot)
     seen = {finding.id: finding.since_ms for finding in detection.findings}
     return Memory(
         cycle=memory.cycle + 1,
@@ -46,11 +48,12 @@ def remember(
         first_seen=seen,
         gone=_gone(memory, seen, now_ms),
         brokers=sightings(memory, snapshot),
-        topics=_topics(memory, snapshot),
+        topics=_topics(memory, snapshot, widened.keys()),
         groups=_groups(memory, snapshot),
         changes=rack_changes(memory, snapshot),
-        reassignments=_reassignments(memory, snapshot),
+        reassignments=_reassignments(memory, snapshot, widened.keys()),
         own_reassignments=memory.own_reassignments,
+        widened=widened,
         rebalancing=_rebalancing(memory, snapshot),
         streams=_streams(memory, snapshot),
         throttles={subject: memory.throttles.get(subject, now_ms) for subject in idle_throttles(snapshot)},
@@ -82,18 +85,18 @@ def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tup
     return gone
 
 
-def _topics(memory: Memory, snapshot: Snapshot) -> Mapping[str, TopicMemory]:
+def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]) -> Mapping[str, TopicMemory]:
     """Topics as they are, and those that are only not shown as they were."""
     blind = any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
     missing = {gap.subject for gap in snapshot.gaps if gap.part is Part.TOPICS}
-    touched = {tp.topic for tp in (*memory.reassignments, *snapshot.reassignments)}
+    touched = touched_topics(memory, snapshot)
     if snapshot.topics is memory.topic_states and not touched and not missing:
         return memory.topics
     topics: dict[str, TopicMemory] = {}
     for name, topic in snapshot.topics.items():
         before = memory.topics.get(name)
         if before is None or memory.topic_states.get(name) is not topic or name in touched:
-            topics[name] = topic_memory(topic, before, snapshot, blind=blind)
+            topics[name] = topic_memory(topic, before, snapshot, doubted, blind=blind)
         else:
             topics[name] = before
     if not missing:
@@ -113,13 +116,18 @@ def _groups(memory: Memory, snapshot: Snapshot) -> tuple[str, ...]:
     return memory.groups if shown == memory.groups else shown
 
 
-def _reassignments(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, RunningReassignment]:
+def _reassignments(
+    memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]
+) -> Mapping[TopicPartition, RunningReassignment]:
+    """What runs, and what ran and may not be through: whose it is must still be known when it is."""
     if any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps):
         return memory.reassignments
-    return {
+    running = {
         partition: memory.reassignments.get(partition, RunningReassignment(snapshot.taken_ms, move.own))
-        for partition, move in sorted(snapshot.reassignments.items())
+        for partition, move in snapshot.reassignments.items()
     }
+    running |= {partition: known for partition, known in memory.reassignments.items() if partition in doubted}
+    return dict(sorted(running.items()))
 
 
 def _rebalancing(memory: Memory, snapshot: Snapshot) -> dict[str, int]:

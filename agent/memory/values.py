@@ -195,6 +195,8 @@ class Memory:
     reassignments: Mapping[TopicPartition, RunningReassignment] = field(default_factory=dict)
     own_reassignments: frozenset[TopicPartition] = frozenset()
     """Moves that rackwise itself has in flight, as its journal knows them."""
+    widened: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    """Partitions that the last look found with all replicas they had and more, though nothing was said to move."""
     rebalancing: Mapping[str, int] = field(default_factory=dict)
     """Group -> monotonic ms since when every look found it out of Stable."""
     streams: Mapping[str, StreamsMemory] = field(default_factory=dict)

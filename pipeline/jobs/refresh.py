@@ -102,7 +102,8 @@ def refresh(
     say(f"{read} looks were read")
     hours = _touched_hours(work, touched)
     work.hours = None if touched is None else hours
-    past = work.beside(None if touched is None else {*hours, *owed}) if histories and (hours or owed) else None
+    late = {*hours, *owed} if histories else set()
+    past = work.beside(None if touched is None else late) if late else None
     if hours:
         _gold(work, settings, past)
         say(f"{len(hours)} hours were worked out")

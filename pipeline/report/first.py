@@ -12,7 +12,7 @@ from pipeline.report import words
 from pipeline.report.facts import Facts, Standing
 from pipeline.report.summaries import CONSUME
 
-_TODO = {
+_ADVICE = {
     ProposalReason.MEND_RACK_SPREAD: "Move replicas of {}, so that no rack holds more copies than it must",
     ProposalReason.LEADERS_TO_READERS: "Give {} leaders in the racks of its readers",
     ProposalReason.LEADERS_EVEN: "Spread the preferred leaders of {} evenly over the racks",
@@ -89,7 +89,7 @@ def todo(row: Standing) -> str:
     subject = subject_of(row.subject)
     reason = (row.reason or "").upper()
     if reason in ProposalReason.__members__:
-        return _TODO[ProposalReason[reason]].format(subject)
+        return _ADVICE[ProposalReason[reason]].format(subject)
     return f"Look at proposal {row.proposal} about {subject}"
 
 

@@ -8,7 +8,6 @@ stand.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
@@ -23,7 +22,7 @@ from pipeline.tables import Tables
 
 
 class Live:
-    """Follows the streams; one refresh at a time."""
+    """Follows the telemetry stream, whose batches come one after the other."""
 
     def __init__(
         self,
@@ -41,7 +40,6 @@ class Live:
         self._owed = Owed(Files(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
-        self._lock = threading.Lock()
         self._told: set[str] = set()
         self._publish = publish
         self._has_published = False
@@ -54,29 +52,27 @@ class Live:
 
     def catch_up(self) -> None:
         """Work out what is owed, and outcomes."""
-        with self._lock:
-            catch_up(self._tables, self._owed.hours, self._settings)
-            self._owed.settle()
-            self._give_away()
+        catch_up(self._tables, self._owed.hours, self._settings)
+        self._owed.settle()
+        self._give_away()
 
     def _on_telemetry(self, rows: DataFrame) -> None:
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
-        with self._lock:
-            histories = time.monotonic() - self._histories_at >= self._histories_every_s
-            done = refresh(
-                self._tables,
-                looks,
-                settings=self._settings,
-                histories=histories,
-                outcomes=histories or self._is_first,
-                owed=self._owed.hours,
-            )
-            self._is_first = False
-            if histories:
-                self._owed.settle()
-                self._histories_at = time.monotonic()
-            else:
-                self._owed.add(done.hours)
+        histories = time.monotonic() - self._histories_at >= self._histories_every_s
+        done = refresh(
+            self._tables,
+            looks,
+            settings=self._settings,
+            histories=histories,
+            outcomes=histories or self._is_first,
+            owed=self._owed.hours,
+        )
+        self._is_first = False
+        if histories:
+            self._owed.settle()
+            self._histories_at = time.monotonic()
+        else:
+            self._owed.add(done.hours)
         self._say(f"gold: {done.looks} looks and {len(done.hours)} hours worked out in {done.seconds:.1f} s")
         for message in done.messages:
             if message not in self._told:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from agent.detect.finding import Finding, Severity
 from agent.detect.finding import FindingReason as Reason
-from agent.detect.finding import Severity
 from agent.limits import Limits
 from agent.memory import Memory, memory_from_json, memory_to_json
 from agent.observation import GapCause, Part
@@ -98,6 +98,59 @@ def test_a_relabelled_broker_says_how_many_partitions_it_takes_along() -> None:
     for second in (30, 50, 75):
         run.look(answers.at(second))
     assert [finding.held for finding in run.of(Reason.REPLICA_RACKS_CHANGED)] == [False]
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["in one run", "with the memory read back"])
+@pytest.mark.parametrize("was_listed", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_replicas_in_the_midst_of_a_move_are_no_change_where_the_list_of_moves_is_older_or_newer(
+    own: bool, was_listed: bool, restarted: bool
+) -> None:
+    """The brokers are asked for replicas and the controller for moves, and the move may begin or end in between."""
+
+    def look(second: float) -> tuple[Finding, ...]:
+        if restarted:
+            run.memory = memory_from_json(memory_to_json(run.memory))
+        return run.look(answers.at(second)).of(Reason.REPLICA_RACKS_CHANGED)
+
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    widened = (1, 2, 4, 3)
+    answers.topic("orders", widened, (2, 3, 1))
+    if was_listed:
+        run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)] if own else []))
+        answers.moving("orders-0", widened, (4,), (3,))
+        assert not look(10)
+        answers.moves.clear()
+        run.memory = replace(run.memory, own_reassignments=frozenset())
+    assert not look(20)
+    if not was_listed:
+        run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)] if own else []))
+        answers.moving("orders-0", widened, (4,), (3,))
+        assert not look(30)
+        answers.moves.clear()
+        run.memory = replace(run.memory, own_reassignments=frozenset())
+    answers.topic("orders", (1, 2, 4), (2, 3, 1))
+    assert [dict(found.evidence)["first"] for found in look(40)] == (
+        [] if own else [("orders-0 went from 1 (a), 2 (b), 3 (c) to 1 (a), 2 (b), 4 (a)",)]
+    )
+    assert [bool(dict(found.evidence)["running since"]) for found in look(50)] == ([] if own else [True])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_replicas_that_stay_more_than_they_were_are_a_change_one_look_later(own: bool) -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)] if own else []))
+    answers.topic("orders", (1, 2, 3, 4), (2, 3, 1)).moving("orders-0", (1, 2, 3, 4), (4,), ())
+    run.look(answers.at(10))
+    answers.moves.clear()
+    run.memory = replace(run.memory, own_reassignments=frozenset())
+    assert not run.look(answers.at(20)).of(Reason.REPLICA_RACKS_CHANGED)
+    assert len(run.look(answers.at(30)).of(Reason.REPLICA_RACKS_CHANGED)) == (0 if own else 1)
+    assert run.memory.topics["orders"].replicas[0] == (1, 2, 3, 4)
+    assert not run.memory.widened
+    assert not run.memory.reassignments
 
 
 def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> None:

@@ -108,11 +108,8 @@ def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_h
 def run(topics: Topics, tables: Tables, *, at: Sequence[str] = (), java: bool = False) -> int:
     """Ingest what is there; the exit status. Returns when nothing of it is left."""
     arguments = [
-        "spark", "ingest", "--once", "--bootstrap-servers", topics.cluster.bootstrap_servers, "--master", "local[2]",
+        "spark", "ingest", "--once", *topics.options(), "--master", "local[2]",
         "--tables", tables.root, "--format", tables.format, "--set", "spark.max_records=300",
-        "--set", f"topics.telemetry.name={topics.names.telemetry}",
-        "--set", f"topics.proposals.name={topics.names.proposals}",
-        "--set", f"topics.journal.name={topics.names.journal}",
         "--conf", "spark.driver.memory=700m",
     ]  # fmt: skip
     module = ["tests.pipeline.killed", *at] if at else ["agent"]

@@ -63,11 +63,7 @@ class Running:
 def ingesting(topics: Topics, root: str, *more: str) -> Iterator[Running]:
     command = [
         sys.executable, "-m", "agent", "spark", "ingest", "--bronze-only", "--master", "local[2]", "--tables", root,
-        "--bootstrap-servers", topics.cluster.bootstrap_servers,
-        "--set", f"topics.telemetry.name={topics.names.telemetry}",
-        "--set", f"topics.proposals.name={topics.names.proposals}",
-        "--set", f"topics.journal.name={topics.names.journal}",
-        "--set", "spark.interval=500ms", "--set", "kafka.request.timeout.ms=5000", *more,
+        *topics.options(), "--set", "spark.interval=500ms", "--set", "kafka.request.timeout.ms=5000", *more,
     ]  # fmt: skip
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,6 +125,15 @@ class Topics:
 
     def flush(self) -> None:
         assert self._producer.flush(60) == 0
+
+    def options(self) -> tuple[str, ...]:
+        """What a command is told, so that it reads these."""
+        named = (f"topics.{kind}.name={name}" for kind, name in asdict(self.names).items())
+        return (
+            "--bootstrap-servers",
+            self.cluster.bootstrap_servers,
+            *(word for one in named for word in ("--set", one)),
+        )
 
     def ingest(self, tables: Tables, root: Path, **named: Any) -> Ingest:
         """A runner of all three topics into the tables; ``named`` are fields of `Reading`."""
