@@ -1,0 +1,40 @@
+"""When the coordinators themselves say that a group left Stable and came back: to the millisecond, whoever looks."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from agent.cluster import EmbeddedCluster
+from tests.act.triggers import Stretch
+
+_LINE = re.compile(
+    r"^(?P<at>\S+[T ]\S+) INFO .*?(?P<what>Preparing to rebalance group|Assignment received from leader) (?P<rest>.*)$"
+)
+
+
+def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Stretch]:
+    """From "Preparing to rebalance" to the leader's assignment, each that began after that; ``began_s`` is epoch seconds.
+
+    Only what follows the assignment, the write to the group's partition, is not in it: some milliseconds.
+    """
+    marks = []
+    for log in sorted(cluster.directory.glob("*/server.log*")):
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            found = _LINE.match(line)
+            if found is None:
+                continue
+            begins = found["what"].startswith("Preparing")
+            named = (
+                found["rest"].split(" ", 1)[0] if begins else re.sub(r"^.*? for group (\S+) .*$", r"\1", found["rest"])
+            )
+            if named == group:
+                marks.append((datetime.fromisoformat(found["at"].replace(",", ".")).timestamp(), begins))
+    stretches, began_s = [], None
+    for at_s, begins in sorted(marks):
+        if begins:
+            began_s = at_s if began_s is None else began_s
+        elif began_s is not None:
+            stretches.append(Stretch(began_s, at_s - began_s))
+            began_s = None
+    return [one for one in stretches if one.began_s >= since_s]
