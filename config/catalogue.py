@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from config.kafka_client import KafkaClientConfig
 from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.mistake import SettingMistake, nearest
+from config.sentences import sentences
 from config.settings import Settings
 from config.streams_names import RELEASED_NAMES
 
@@ -45,9 +46,17 @@ class Entry(NamedTuple):
 
 
 @cache
+def names() -> tuple[str, ...]:
+    """The names of all settings in the order in which they are documented."""
+    return (*(name for name, _, _ in _fields(Settings, "")), *(name for name, _ in _kafka_names()))
+
+
 def catalogue() -> tuple[Entry, ...]:
-    """All settings in the order in which they are documented."""
-    return (*_entries(Settings, ""), *_kafka_entries())
+    """All settings in the order of their names."""
+    entries = [
+        Entry(name, _default(model, field), sentence_of(model, field)) for name, model, field in _fields(Settings, "")
+    ]
+    return (*entries, *(Entry(name, "", sentence) for name, sentence in _kafka_names()))
 
 
 def normalise(raw: Mapping[Any, Any]) -> dict[Path, Any]:
@@ -81,7 +90,7 @@ def unknown(name: str) -> SettingMistake:
         return SettingMistake(name, released)
     if name in KEYS or name in ALIASES or name in FOLDED:
         return SettingMistake(name, f"no such setting here; did you mean kafka.{name}?")
-    near = nearest(name, [entry.name for entry in catalogue()]) or _by_last_word(short)
+    near = nearest(name, names()) or _by_last_word(short)
     return SettingMistake(name, f"no such setting; did you mean {near}?" if near else "no such setting")
 
 
@@ -92,7 +101,7 @@ def _released(name: str) -> str | None:
 
 def _by_last_word(word: str) -> str | None:
     """The name whose last step is near, for a step that was put into the wrong section."""
-    lasts = {entry.name.rpartition(".")[2]: entry.name for entry in reversed(catalogue()) if "<" not in entry.name}
+    lasts = {name.rpartition(".")[2]: name for name in reversed(names()) if "<" not in name}
     near = nearest(word, lasts)
     return lasts[near] if near else None
 
@@ -197,6 +206,12 @@ def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in fields}
 
 
+def sentence_of(model: type[BaseModel], name: str) -> str:
+    """What the setting of that public name says of itself."""
+    attribute = next(own for own, field in model.model_fields.items() if (field.alias or own) == name)
+    return sentences(model).get(attribute, "")
+
+
 def section_model(field: FieldInfo) -> type[BaseModel] | None:
     """The model of a field that is a section, else None."""
     kind: Any = field.annotation
@@ -223,25 +238,26 @@ def mapped_model(field: FieldInfo) -> type[BaseModel] | None:
     return arguments[1] if issubclass(arguments[1], BaseModel) else None
 
 
-def _entries(model: type[BaseModel], above: str) -> Iterator[Entry]:
+def _fields(model: type[BaseModel], above: str) -> Iterator[tuple[str, type[BaseModel], str]]:
+    """Public name from the top, model, and public name in it."""
     for name, field in by_name(model).items():
         path = f"{above}{name}"
         section, item = section_model(field), mapped_model(field)
         if section is not None:
-            yield from _entries(section, f"{path}.")
+            yield from _fields(section, f"{path}.")
         elif item is not None:
-            yield from _entries(item, f"{path}.{_CHOSEN[name]}.")
+            yield from _fields(item, f"{path}.{_CHOSEN[name]}.")
         elif not is_client(field):
-            shown = f"{path}.{_CHOSEN[name]}" if is_mapping(field) else path
-            yield Entry(shown, _default(model, name), " ".join((field.description or "").split()))
+            yield (f"{path}.{_CHOSEN[name]}" if is_mapping(field) else path), model, name
 
 
-def _kafka_entries() -> Iterator[Entry]:
+def _kafka_names() -> Iterator[tuple[str, str]]:
+    """Name and sentence."""
     for name, key in KEYS.items():
         extra = f" ({', '.join(key.choices)})" if key.choices else ""
-        yield Entry(f"kafka.{name}", "", f"As in a Kafka client's properties{extra}.")
+        yield f"kafka.{name}", f"As in a Kafka client's properties{extra}."
     for name in KEYS:
-        yield Entry(f"execute.kafka.{name}", "", f"The executor's own, where it differs from kafka.{name}.")
+        yield f"execute.kafka.{name}", f"The executor's own, where it differs from kafka.{name}."
 
 
 def _default(model: type[BaseModel], name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from config.catalogue import by_name, catalogue, is_client, mapped_model, section_model
+from config.catalogue import by_name, catalogue, is_client, mapped_model, section_model, sentence_of
 from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.settings import Settings
 from config.sources import environment_name, whole_mapping
@@ -84,7 +84,7 @@ def settings_schema() -> dict[str, Any]:
     schema = Settings.model_json_schema(by_alias=True)
     for model in _models_below(Settings) | {Settings}:
         place = schema if model is Settings else schema["$defs"][model.__name__]
-        _write_defaults(model, place["properties"])
+        _describe(model, place["properties"])
     schema["patternProperties"] = {r"\.": {"description": "A dotted name, checked when the file is read."}}
     names = (*KEYS, *ALIASES, *FOLDED)
     for client in ("KafkaClientConfig", "KafkaClientOverrides"):
@@ -103,20 +103,22 @@ def _example_lines(model: type[BaseModel], depth: int, given: Mapping[str, str] 
     for name, field in by_name(model).items():
         section, item = section_model(field), mapped_model(field)
         if is_client(field):
-            yield from _KAFKA_EXAMPLE if depth == 0 else (f"{pad}# {_one_line(field.description)}", *_EXECUTOR_EXAMPLE)
+            yield from (
+                _KAFKA_EXAMPLE if depth == 0 else (f"{pad}# {_plain(sentence_of(model, name))}", *_EXECUTOR_EXAMPLE)
+            )
         elif section is not None:
             yield from (
                 "",
-                f"{pad}# {_one_line(section.__doc__)}",
+                f"{pad}# {_plain(section.__doc__ or '')}",
                 f"{pad}{name}:",
                 *_example_lines(section, depth + 1),
             )
         elif item is not None:
             chosen, given_below = _ITEM_EXAMPLES[name]
-            yield from ("", f"{pad}# {_one_line(field.description)}", f"{pad}{name}:", f"{pad}  {chosen}:")
+            yield from ("", f"{pad}# {_plain(sentence_of(model, name))}", f"{pad}{name}:", f"{pad}  {chosen}:")
             yield from _example_lines(item, depth + 2, given_below)
         else:
-            yield f"{pad}# {_one_line(field.description)}"
+            yield f"{pad}# {_plain(sentence_of(model, name))}"
             value = (given or {}).get(name) or _example_value(name, defaults[name])
             yield f"{pad}# {name}: {value}"
 
@@ -127,8 +129,8 @@ def _example_value(name: str, default: object) -> str:
     return json.dumps(default) if default is None or isinstance(default, bool | list) else str(default)
 
 
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").replace("``", "").split())
+def _plain(text: str) -> str:
+    return " ".join(text.replace("``", "").split())
 
 
 def _models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
@@ -137,10 +139,12 @@ def _models_below(model: type[BaseModel]) -> set[type[BaseModel]]:
     return below.union(*(_models_below(found) for found in below)) if below else below
 
 
-def _write_defaults(model: type[BaseModel], properties: dict[str, Any]) -> None:
-    """Defaults as a person would write them: ``10s``, not milliseconds."""
+def _describe(model: type[BaseModel], properties: dict[str, Any]) -> None:
+    """Sentences, and defaults as a person would write them: ``10s``, not milliseconds."""
     written = model.model_construct().model_dump(mode="json", by_alias=True)
     for name, place in properties.items():
+        if sentence := sentence_of(model, name):
+            place["description"] = sentence
         if "default" in place:
             place["default"] = written[name]
 

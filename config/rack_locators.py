@@ -41,7 +41,7 @@ Property = Annotated[
 class RackLocatorSettings(BaseModel):
     """Where racks are known from (KIP-36's RackLocator)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     classes: Names = Field(default=(WIRE,), alias="class")
     """``wire``, ``file``, ``command``, ``regex``, ``cidr``, ``alias``, Python entry points: first that knows wins."""

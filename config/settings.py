@@ -46,9 +46,7 @@ DEFAULT_PLAN_INTERVAL_MS = 60_000
 class Settings(StreamsSettings, BaseSettings):
     """Everything an operator can set. The Streams names at the top hold for every application without its own."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     mode: Literal["observe", "propose", "execute"] = "propose"
     """``observe`` writes no topic, ``propose`` is a dry run that publishes proposals, ``execute`` acts."""

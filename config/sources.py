@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from config.catalogue import Path as SettingPath
-from config.catalogue import by_name, catalogue, normalise
+from config.catalogue import by_name, names, normalise
 from config.kafka_client import notes_on
 from config.kafka_keys import ALIASES, FOLDED, IGNORED, KEYS
 from config.mistake import SettingMistake, nearest
@@ -115,10 +115,10 @@ def environment_names() -> Mapping[str, str]:
 
     A mapping is set as a whole, as ``key=value,key=value``.
     """
-    names = [entry.name for entry in catalogue() if "<" not in entry.name]
-    names += [whole for entry in catalogue() if (whole := whole_mapping(entry.name)) is not None]
-    names += [f"{client}.{name}" for client in ("kafka", "execute.kafka") for name in (*ALIASES, *FOLDED)]
-    return {environment_name(name): name for name in names}
+    settable = [name for name in names() if "<" not in name]
+    settable += [whole for name in names() if (whole := whole_mapping(name)) is not None]
+    settable += [f"{client}.{name}" for client in ("kafka", "execute.kafka") for name in (*ALIASES, *FOLDED)]
+    return {environment_name(name): name for name in settable}
 
 
 def whole_mapping(name: str) -> str | None:

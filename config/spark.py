@@ -12,7 +12,7 @@ from config.kinds import Millis, NoneWord, Text, at_least
 class SparkSettings(BaseModel):
     """The data pipeline on Spark; it needs the extra ``spark``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     master: Annotated[Text | None, NoneWord] = None
     """Where Spark runs; none is what spark-submit says, else every core of this machine."""

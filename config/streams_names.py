@@ -61,7 +61,7 @@ def _released_value(value: object) -> object:
 class StreamsSettings(BaseModel):
     """Settings that decide how an application assigns its tasks, as far as its group does not tell them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     acceptable_recovery_lag: int = Field(10_000, ge=0, alias="acceptable.recovery.lag")
     """Records by which a copy may lag and still count as caught up (KIP-441)."""
@@ -102,7 +102,7 @@ class StreamsSettings(BaseModel):
 class TopologySettings(BaseModel):
     """What the owner knows of an application's state stores; it overrides what is inferred from assignments."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     source_changelogs: Names = ()
     """Source topics that serve as changelog (tables read with topology optimisation)."""

@@ -14,7 +14,7 @@ _LINE = re.compile(
 
 
 def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Stretch]:
-    """From "Preparing to rebalance" to the leader's assignment, each that began after that; ``began_s`` is epoch seconds.
+    """From "Preparing to rebalance" to the leader's assignment, of each that began after that; in epoch seconds.
 
     Only what follows the assignment, the write to the group's partition, is not in it: some milliseconds.
     """

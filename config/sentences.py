@@ -1,0 +1,36 @@
+"""The sentence below each setting, read off the models' source when somebody asks for it.
+
+pydantic can read these too, but does so whenever a model is made: each command would pay for what two of them show.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+
+from pydantic import BaseModel
+
+
+@cache
+def sentences(model: type[BaseModel]) -> Mapping[str, str]:
+    """Name of each field -> its sentence on one line; a model's own go before those of what it derives from."""
+    found: dict[str, str] = {}
+    for kind in reversed(model.__mro__):
+        if issubclass(kind, BaseModel) and kind is not BaseModel and "__annotations__" in vars(kind):
+            found.update(_below_fields(kind))
+    return {name: text for name, text in found.items() if name in model.model_fields}
+
+
+def _below_fields(kind: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind)))
+    (definition,) = tree.body
+    if not isinstance(definition, ast.ClassDef):
+        return
+    for field, below in pairwise(definition.body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                yield name, " ".join(text.split())
