@@ -63,6 +63,7 @@ def plan(facts: ClusterFacts) -> WorkloadPlan:
     return WorkloadPlan(
         topics=(TopicPlan(name="orders", replicas=spread(facts.racks, PARTITIONS, 2)),),
         loads=(LoadPlan(topic="orders", records_per_s=200, value_bytes=100, skew=0.0, preload_records=3_000),),
+        linger_ms=20,
         java_groups=(
             JavaGroupPlan(
                 group=READERS, topic="orders", racks=facts.rack_names[:3],

@@ -134,6 +134,9 @@ class WorkloadPlan:
 
     topics: tuple[TopicPlan, ...] = ()
     loads: tuple[LoadPlan, ...] = ()
+    linger_ms: int = 500
+    """How long records are gathered into a batch. Few and larger batches: each costs a request to the leader and one
+    from every follower. Whoever measures gaps wants less."""
     librdkafka_groups: tuple[LibrdkafkaGroupPlan, ...] = ()
     java_groups: tuple[JavaGroupPlan, ...] = ()
     streams: tuple[StreamsPlan, ...] = ()

@@ -29,8 +29,11 @@ def partition_weights(partitions: int, skew: float) -> tuple[float, ...]:
 class LoadGenerator:
     """A thread that writes the planned records until it is closed."""
 
-    def __init__(self, bootstrap_servers: str, loads: Sequence[tuple[LoadPlan, int]], *, seed: int = 1) -> None:
+    def __init__(
+        self, bootstrap_servers: str, loads: Sequence[tuple[LoadPlan, int]], *, linger_ms: int = 500, seed: int = 1
+    ) -> None:
         """`loads` are plans with their topics' partition counts."""
+        self._tick_s = min(_TICK_S, linger_ms / 1_000)
         self._streams = [
             _Stream(load, partitions, random.Random(seed + at))  # noqa: S311 - load, not secrets
             for at, (load, partitions) in enumerate(loads)
@@ -39,8 +42,7 @@ class LoadGenerator:
             {
                 "bootstrap.servers": bootstrap_servers,
                 "client.id": "workload-producer",
-                # Few and larger batches: each costs a request to the leader and one from every follower.
-                "linger.ms": 500,
+                "linger.ms": linger_ms,
                 "acks": "all",
                 "queue.buffering.max.messages": 100_000,
                 "on_delivery": self._delivered,
@@ -100,10 +102,10 @@ class LoadGenerator:
 
     def _run(self) -> None:
         before = time.monotonic()
-        while not self._ending.wait(_TICK_S):
+        while not self._ending.wait(self._tick_s):
             now = time.monotonic()
             # A tick that came late (a busy machine) must not become a burst.
-            elapsed_s = min(now - before, 2 * _TICK_S)
+            elapsed_s = min(now - before, 2 * self._tick_s)
             before = now
             for stream in self._streams:
                 if stream.load.topic not in self._paused:

@@ -43,7 +43,11 @@ class Workload(AbstractContextManager["Workload"]):
         self._instances: dict[str, list[str]] = {app.application: [] for app in plan.streams}
         self._java_members: dict[str, list[str]] = {group.group: [] for group in plan.java_groups}
         self._started = 0
-        self.load = LoadGenerator(bootstrap_servers, [(load, partitions(plan, load.topic)) for load in plan.loads])
+        self.load = LoadGenerator(
+            bootstrap_servers,
+            [(load, partitions(plan, load.topic)) for load in plan.loads],
+            linger_ms=plan.linger_ms,
+        )
 
     @classmethod
     def start(
