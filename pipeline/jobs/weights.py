@@ -13,15 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput
-from agent.weights import (
-    GroupWeights,
-    PartitionWeight,
-    ReadWeight,
-    RestoreWeight,
-    TopicWeights,
-    Weights,
-    to_records,
-)
+from agent.weights.codec import to_records
+from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from config.settings import Settings
 from pipeline.kafka import Brokers, Topic
 from pipeline.schemas import gold, silver

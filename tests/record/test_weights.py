@@ -11,8 +11,9 @@ import pytest
 import agent.record.weights as reading
 from agent.look_with_weights import weights_beside
 from agent.record.weights import KeptWeights, WeightsReader, read_record
-from agent.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights, to_records
+from agent.weights.codec import to_records
 from agent.weights.kept import GroupRates, ReadRates, Told, TopicRates
+from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from config.load import load_settings
 from tests.builders import an_observation
 

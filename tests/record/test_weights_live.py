@@ -15,7 +15,8 @@ from agent.cycle import Cycle
 from agent.daemon import Agent
 from agent.detect.finding import FindingReason
 from agent.propose.proposal import Proposal, ProposalReason
-from agent.weights import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights, to_records
+from agent.weights.codec import to_records
+from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
 from config.kafka_client import KafkaClientConfig
 from pipeline.weights_topic import Change, make_topic, standing, write
 from tests.observe.live import delete_groups, wait_for
