@@ -121,11 +121,11 @@ class Submit:
         self._script = folder / "submit.py"
         self._script.write_bytes((ROOT / "pipeline" / "submit.py").read_bytes())
         self._tables = ("--tables", root)
-        # The editable install puts the checkout on every Python's path: taken off again, only the wheel has the code.
+        # The editable install puts a checkout on every Python's path: taken off again, only the wheel has the code.
         site = folder / "site"
         site.mkdir()
         (site / "sitecustomize.py").write_text(
-            f"import sys\nsys.path = [at for at in sys.path if at != {str(ROOT)!r}]\n"
+            "import os, sys\nsys.path = [at for at in sys.path if not os.path.isdir(os.path.join(at, 'agent'))]\n"
         )
         self._environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(site)}
         has_code = subprocess.run(
