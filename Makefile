@@ -39,7 +39,7 @@ test: venv lint imports ## what CI runs: lint, types, import rules, all quick te
 
 .PHONY: others-beside
 others-beside: venv
-	@nice -n 10 $(MAKE) --no-print-directory types pipeline unit
+	@nice -n 10 $(MAKE) --no-print-directory types unit pipeline
 
 .PHONY: lint
 lint: venv ## ruff
