@@ -35,7 +35,7 @@ from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.entry import View, Write
-from agent.journal.remembering import remembered
+from agent.journal.remembering import BatchKey, closed_batches, remembered
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import Snapshot
@@ -81,6 +81,8 @@ class Acting:
         """What `_may` has read; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
+        self._closed: frozenset[BatchKey] | None = None
+        """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
         self._told: str | None = None
         self._log = structlog.get_logger("rackwise")
@@ -142,7 +144,15 @@ class Acting:
         view = self.view()
         if view is None:
             return memory
-        return remembered(memory, view, taken_ms=observation.taken_ms, monotonic_ms=observation.monotonic_ms)
+        closed = closed_batches(view)
+        known_closed, self._closed = closed if self._closed is None else self._closed, closed
+        return remembered(
+            memory,
+            view,
+            known_closed=known_closed,
+            taken_ms=observation.taken_ms,
+            monotonic_ms=observation.monotonic_ms,
+        )
 
     def view(self) -> View | None:
         """What the journal says, for the guard; None while this agent does not lead."""

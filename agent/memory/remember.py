@@ -119,7 +119,7 @@ def _groups(memory: Memory, snapshot: Snapshot) -> tuple[str, ...]:
 def _reassignments(
     memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]
 ) -> Mapping[TopicPartition, RunningReassignment]:
-    """What runs, and what ran and may not be through: whose it is must still be known when it is."""
+    """What runs, what ran and may not be through, and what is our own: whose it is must be known when it is through."""
     if any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps):
         return memory.reassignments
     running = {
@@ -127,6 +127,8 @@ def _reassignments(
         for partition, move in snapshot.reassignments.items()
     }
     running |= {partition: known for partition, known in memory.reassignments.items() if partition in doubted}
+    own = RunningReassignment(snapshot.taken_ms, own=True)
+    running |= {partition: own for partition in memory.own_reassignments if partition not in running}
     return dict(sorted(running.items()))
 
 

@@ -137,6 +137,24 @@ def test_replicas_in_the_midst_of_a_move_are_no_change_where_the_list_of_moves_i
     assert [bool(dict(found.evidence)["running since"]) for found in look(50)] == ([] if own else [True])
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["in one run", "with the memory read back"])
+@pytest.mark.parametrize("seen", [(1, 2, 3), (1, 2, 4, 3)], ids=["not begun", "in its midst"])
+def test_a_move_of_our_own_that_no_look_found_listed_is_no_change_of_somebody_elses(
+    seen: tuple[int, ...], restarted: bool
+) -> None:
+    """The journal says that it was asked for at one look, and at the next one that it is through."""
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)]))
+    assert not run.look(answers.topic("orders", seen, (2, 3, 1)).at(10)).of(Reason.REPLICA_RACKS_CHANGED)
+    run.memory = replace(run.memory, own_reassignments=frozenset())
+    if restarted:
+        run.memory = memory_from_json(memory_to_json(run.memory))
+    assert not run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(20)).of(Reason.REPLICA_RACKS_CHANGED)
+    assert not run.memory.reassignments
+    assert run.look(answers.topic("orders", (1, 2, 3), (2, 3, 1)).at(30)).of(Reason.REPLICA_RACKS_CHANGED)
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_replicas_that_stay_more_than_they_were_are_a_change_one_look_later(own: bool) -> None:
     answers = a_cluster()

@@ -1,0 +1,50 @@
+"""What a cycle is told of our own moves: those under way, and those that were through before anybody looked."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.execute.values import Batch, BatchState, Target
+from agent.journal.entry import Entry, View
+from agent.journal.moves import write
+from agent.journal.remembering import closed_batches, remembered
+from agent.memory import Memory
+from assignors.problem import TopicPartition
+
+
+def a_journal(*states: BatchState) -> View:
+    """Batches of one partition each, numbered from 1."""
+    view = {}
+    for number, state in enumerate(states, 1):
+        target = Target(TopicPartition("orders", number - 1), "id", (1, 2), (1, 3))
+        said = write(Batch("p", number, (target,), state))
+        view[said.key] = Entry(said.key, said.kind, said.value or {}, 0, 1, number)
+    return view
+
+
+def own(view: View, before: View) -> list[int]:
+    closed = closed_batches(before)
+    known = remembered(Memory(), view, known_closed=closed, taken_ms=1, monotonic_ms=1).own_reassignments
+    return sorted(one.partition for one in known)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_own"),
+    [(BatchState.INTENT, False), (BatchState.SENT, True), (BatchState.ACKED, True), (BatchState.CLOSED, False)],
+)
+def test_a_move_is_our_own_from_right_before_its_request_until_it_is_through(state: BatchState, is_own: bool) -> None:
+    view = a_journal(state)
+    assert own(view, view) == ([0] if is_own else [])
+
+
+@pytest.mark.parametrize("before", [(), (BatchState.INTENT,), (BatchState.SENT,), (BatchState.ACKED,)])
+def test_a_move_that_was_through_since_the_look_before_is_our_own_once_more(before: tuple[BatchState, ...]) -> None:
+    then, now = a_journal(*before), a_journal(BatchState.CLOSED, BatchState.ACKED)
+    assert own(now, then) == [0, 1]
+    assert own(now, now) == [1]
+
+
+def test_of_a_journal_that_cannot_be_read_nothing_is_known() -> None:
+    view = {**a_journal(BatchState.ACKED), "batch/p/2": Entry("batch/p/2", "sent", {"v": "?"}, 0, 1, 2)}
+    assert closed_batches(view) == frozenset()
+    assert own(view, {}) == []
