@@ -96,7 +96,7 @@ def _locate(
         try:
             _, rows = pool.ask_any(partial(_find_coordinators, batch), deadline)
         except CallFailed as failure:
-            answers.failures.update(dict.fromkeys(batch, failure))
+            _fail(answers, batch, failure)
             continue
         for row in rows:
             refusal = error_name(row.error_code)
@@ -147,7 +147,7 @@ def _sort_out(
 ) -> list[str]:
     """Put each row where it belongs; returns the groups to ask about again."""
     if isinstance(rows, CallFailed):
-        answers.failures.update(dict.fromkeys(one.groups, rows))
+        _fail(answers, one.groups, rows)
         return []
     again: list[str] = []
     told: set[str] = set()
@@ -165,3 +165,12 @@ def _sort_out(
         if group not in told:
             answers.failures[group] = CallFailed(GapCause.ERROR, "the coordinator's answer left this group out")
     return again
+
+
+def _fail(answers: GroupAnswers[V], groups: Iterable[str], failure: CallFailed) -> None:
+    """Note why the groups were not told; what a coordinator said of one outweighs that our own deadline cut it off."""
+    for group in groups:
+        if failure.cause is GapCause.TIMED_OUT:
+            answers.failures.setdefault(group, failure)
+        else:
+            answers.failures[group] = failure
