@@ -51,6 +51,7 @@ def names() -> tuple[str, ...]:
     return (*(name for name, _, _ in _fields(Settings, "")), *(name for name, _ in _kafka_names()))
 
 
+@cache
 def catalogue() -> tuple[Entry, ...]:
     """All settings in the order of their names."""
     entries = [
@@ -208,8 +209,7 @@ def by_name(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def sentence_of(model: type[BaseModel], name: str) -> str:
     """What the setting of that public name says of itself."""
-    attribute = next(own for own, field in model.model_fields.items() if (field.alias or own) == name)
-    return sentences(model).get(attribute, "")
+    return sentences(model).get(name, "")
 
 
 def section_model(field: FieldInfo) -> type[BaseModel] | None:

@@ -17,12 +17,13 @@ from pydantic import BaseModel
 
 @cache
 def sentences(model: type[BaseModel]) -> Mapping[str, str]:
-    """Name of each field -> its sentence on one line; a model's own go before those of what it derives from."""
+    """Public name of each field -> its sentence on one line; a model's own go before those of what it derives from."""
     found: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if issubclass(kind, BaseModel) and kind is not BaseModel and "__annotations__" in vars(kind):
             found.update(_below_fields(kind))
-    return {name: text for name, text in found.items() if name in model.model_fields}
+    fields = model.model_fields
+    return {fields[name].alias or name: text for name, text in found.items() if name in fields}
 
 
 def _below_fields(kind: type[BaseModel]) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import structlog
@@ -35,7 +36,7 @@ from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.entry import View, Write
-from agent.journal.remembering import BatchKey, closed_batches, remembered
+from agent.journal.remembering import BatchKey, remembered
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import Snapshot
@@ -81,7 +82,7 @@ class Acting:
         """What `_may` has read; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
-        self._closed: frozenset[BatchKey] | None = None
+        self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
         self._told: str | None = None
@@ -144,15 +145,14 @@ class Acting:
         view = self.view()
         if view is None:
             return memory
-        closed = closed_batches(view)
-        known_closed, self._closed = closed if self._closed is None else self._closed, closed
-        return remembered(
+        memory, self._closed = remembered(
             memory,
             view,
-            known_closed=known_closed,
+            known_closed=self._closed,
             taken_ms=observation.taken_ms,
             monotonic_ms=observation.monotonic_ms,
         )
+        return memory
 
     def view(self) -> View | None:
         """What the journal says, for the guard; None while this agent does not lead."""

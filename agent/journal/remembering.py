@@ -5,9 +5,9 @@ So a reassignment of ours is never taken for somebody else's, also after a resta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import NamedTuple
 
 from agent.execute.values import Batch, BatchState
 from agent.journal.entry import View
@@ -15,50 +15,48 @@ from agent.journal.moves import batches
 from agent.journal.triggers import Effect, triggers
 from agent.memory import Memory
 from agent.typed_json import UnreadableError
-from assignors.problem import TopicPartition
 
 _NOT_ASKED = (Effect.NOT_SENT, Effect.REFUSED)
-
 
 BatchKey = tuple[str, int]
 """Proposal id and number of a batch."""
 
 
-def closed_batches(view: View) -> frozenset[BatchKey]:
-    """The batches that are through. None of them in a journal that cannot be read."""
-    try:
-        return frozenset(_key(batch) for batch in batches(view) if batch.state is BatchState.CLOSED)
-    except UnreadableError:
-        return frozenset()
+class Remembered(NamedTuple):
+    """What a cycle is told, and what the next one has to be told it by."""
+
+    memory: Memory
+    closed: AbstractSet[BatchKey]
+    """The batches that are through."""
 
 
 def remembered(
-    memory: Memory, view: View, *, known_closed: AbstractSet[BatchKey], taken_ms: int, monotonic_ms: int
-) -> Memory:
+    memory: Memory, view: View, *, known_closed: AbstractSet[BatchKey] | None, taken_ms: int, monotonic_ms: int
+) -> Remembered:
     """The same memory, knowing what the journal knows; ``taken_ms`` is the wall clock at ``monotonic_ms``.
 
-    ``known_closed`` are the batches that were through at the look before: what was closed since then has moved under
-    the eyes of nobody. A journal that cannot be read adds nothing: then every move is somebody else's, and nothing is
-    touched.
+    ``known_closed`` are the batches that were through at the look before (None: there was none): what was closed since
+    then has moved under the eyes of nobody. A journal that cannot be read adds nothing: then every move is somebody
+    else's, and nothing is touched.
     """
     try:
-        moving = frozenset(_moving(view, known_closed))
+        told = tuple(batches(view))
     except UnreadableError:
-        moving = frozenset()
+        told = ()
+    closed = frozenset(_key(batch) for batch in told if batch.state is BatchState.CLOSED)
+    unseen = frozenset() if known_closed is None else closed - known_closed
+    moving = frozenset(
+        target.id
+        for batch in told
+        if batch.state in (BatchState.SENT, BatchState.ACKED) or _key(batch) in unseen
+        for target in batch.targets
+    )
     acts = {f"group/{entry.group_id}": entry for entry in triggers(view) if entry.effect not in _NOT_ASKED}
     at = {
         subject: monotonic_ms - max(0, taken_ms - (entry.acted_ms or entry.intended_ms))
         for subject, entry in acts.items()
     }
-    return replace(memory, own_reassignments=moving, acts=at)
-
-
-def _moving(view: View, known_closed: AbstractSet[BatchKey]) -> Iterator[TopicPartition]:
-    """Partitions for which a request of ours may be under way, or was since the look before."""
-    for batch in batches(view):
-        sent = batch.state in (BatchState.SENT, BatchState.ACKED)
-        if sent or (batch.state is BatchState.CLOSED and _key(batch) not in known_closed):
-            yield from (target.id for target in batch.targets)
+    return Remembered(replace(memory, own_reassignments=moving, acts=at), closed)
 
 
 def _key(batch: Batch) -> BatchKey:

@@ -12,7 +12,7 @@ makes no change. A change is kept for `KEPT_MS`, so that a reader who looks now 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
         {broker: seen.known for broker, seen in memory.brokers.items()},
         {broker: seen.known for broker, seen in now.items()},
         widened_partitions(memory, snapshot).keys(),
-        any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps),
+        moves_hidden(snapshot),
     )
     room = rack_room(snapshot.brokers)
     changes = [
@@ -66,31 +66,32 @@ def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
         for broker in _relabelled(memory.brokers, now)
         if (change := _relabelling(broker, racks, memory, snapshot)) is not None
     ]
-    touched = touched_topics(memory, snapshot)
-    if snapshot.topics is memory.topic_states and not touched:
-        return changes
-    for name, topic in snapshot.topics.items():
-        if memory.topic_states.get(name) is not topic or name in touched:
-            changes.extend(_changes_of(topic, racks, room, memory, snapshot))
+    for topic in topics_to_compare(memory, snapshot):
+        changes.extend(_changes_of(topic, racks, room, memory, snapshot))
     return changes
 
 
-def touched_topics(memory: Memory, snapshot: Snapshot) -> set[str]:
-    """The topics in which something moves, moved or may move: they have to be compared even if they look the same."""
-    return {tp.topic for tp in (*memory.reassignments, *memory.widened, *snapshot.reassignments)}
+def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState]:
+    """The topics that look otherwise than at the last look, and those in which something moves, moved or may move."""
+    touched = {tp.topic for tp in (*memory.reassignments, *memory.widened, *snapshot.reassignments)}
+    if snapshot.topics is memory.topic_states and not touched:
+        return
+    for name, topic in snapshot.topics.items():
+        if memory.topic_states.get(name) is not topic or name in touched:
+            yield topic
+
+
+def moves_hidden(snapshot: Snapshot) -> bool:
+    """Whether nobody told which reassignments are running."""
+    return any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
 
 
 def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicPartition, Replicas]:
     """The partitions that count as moving for this look though none of them is listed as such, with their replicas."""
-    touched = touched_topics(memory, snapshot)
-    if snapshot.topics is memory.topic_states and not touched:
-        return {}
     widened = {}
-    for name, topic in snapshot.topics.items():
-        known = memory.topics.get(name)
-        if known is None or (memory.topic_states.get(name) is topic and name not in touched):
-            continue
-        if None not in (known.topic_id, topic.topic_id) and known.topic_id != topic.topic_id:
+    for topic in topics_to_compare(memory, snapshot):
+        known = memory.topics.get(topic.name)
+        if known is None or _recreated(known, topic):
             continue
         for state in topic.partitions:
             was = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
@@ -143,7 +144,7 @@ def _changes_of(
         return
     if not known.replicas:  # it was there, but could not be described
         return
-    recreated = None not in (known.topic_id, topic.topic_id) and known.topic_id != topic.topic_id
+    recreated = _recreated(known, topic)
     moved: list[PartitionChange] = []
     added: list[PartitionChange] = []
     for state in topic.partitions:
@@ -163,6 +164,10 @@ def _changes_of(
     since = [memory.reassignments[change.id].since_ms for change in foreign if change.id in memory.reassignments]
     yield from _change(ChangeCause.REASSIGNED, foreign, room, snapshot, min(since, default=None))
     yield from _change(ChangeCause.NEW_PARTITIONS, added, room, snapshot)
+
+
+def _recreated(known: TopicMemory, topic: TopicState) -> bool:
+    return None not in (known.topic_id, topic.topic_id) and known.topic_id != topic.topic_id
 
 
 def _created(topic: TopicState, room: RackRoom, snapshot: Snapshot) -> Iterable[RackChange]:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agent.detect.assessment import Detection
-from agent.memory.changes import rack_changes, topic_memory, touched_topics, widened_partitions
+from agent.memory.changes import moves_hidden, rack_changes, topic_memory, topics_to_compare, widened_partitions
 from agent.memory.foretold import after_look, foretold_of
 from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
 from agent.memory.sightings import sightings
@@ -87,15 +87,15 @@ def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tup
 
 def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]) -> Mapping[str, TopicMemory]:
     """Topics as they are, and those that are only not shown as they were."""
-    blind = any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
+    blind = moves_hidden(snapshot)
     missing = {gap.subject for gap in snapshot.gaps if gap.part is Part.TOPICS}
-    touched = touched_topics(memory, snapshot)
-    if snapshot.topics is memory.topic_states and not touched and not missing:
+    compared = {topic.name for topic in topics_to_compare(memory, snapshot)}
+    if snapshot.topics is memory.topic_states and not compared and not missing:
         return memory.topics
     topics: dict[str, TopicMemory] = {}
     for name, topic in snapshot.topics.items():
         before = memory.topics.get(name)
-        if before is None or memory.topic_states.get(name) is not topic or name in touched:
+        if before is None or name in compared:
             topics[name] = topic_memory(topic, before, snapshot, doubted, blind=blind)
         else:
             topics[name] = before
@@ -120,16 +120,18 @@ def _reassignments(
     memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]
 ) -> Mapping[TopicPartition, RunningReassignment]:
     """What runs, what ran and may not be through, and what is our own: whose it is must be known when it is through."""
-    if any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps):
+    if moves_hidden(snapshot):
         return memory.reassignments
-    running = {
-        partition: memory.reassignments.get(partition, RunningReassignment(snapshot.taken_ms, move.own))
-        for partition, move in snapshot.reassignments.items()
-    }
-    running |= {partition: known for partition, known in memory.reassignments.items() if partition in doubted}
-    own = RunningReassignment(snapshot.taken_ms, own=True)
-    running |= {partition: own for partition in memory.own_reassignments if partition not in running}
-    return dict(sorted(running.items()))
+    kept = {one for one in memory.reassignments if one in doubted}
+    moving = {*snapshot.reassignments, *kept, *memory.own_reassignments}
+    return {one: _running(one, memory, snapshot) for one in sorted(moving)}
+
+
+def _running(partition: TopicPartition, memory: Memory, snapshot: Snapshot) -> RunningReassignment:
+    known = memory.reassignments.get(partition)
+    listed = snapshot.reassignments.get(partition)
+    own = partition in memory.own_reassignments or any(move is not None and move.own for move in (known, listed))
+    return RunningReassignment(known.since_ms if known is not None else snapshot.taken_ms, own)
 
 
 def _rebalancing(memory: Memory, snapshot: Snapshot) -> dict[str, int]:

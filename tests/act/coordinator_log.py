@@ -9,7 +9,8 @@ from agent.cluster import EmbeddedCluster
 from tests.act.triggers import Stretch
 
 _LINE = re.compile(
-    r"^(?P<at>\S+[T ]\S+) INFO .*?(?P<what>Preparing to rebalance group|Assignment received from leader) (?P<rest>.*)$"
+    r"^(?P<at>\S+[T ]\S+) INFO .*?"
+    r"(?:Preparing to rebalance group (?P<begun>\S+) |Assignment received from leader .*? for group (?P<done>\S+) )"
 )
 
 
@@ -22,14 +23,9 @@ def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Str
     for log in sorted(cluster.directory.glob("*/server.log*")):
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
             found = _LINE.match(line)
-            if found is None:
-                continue
-            begins = found["what"].startswith("Preparing")
-            named = (
-                found["rest"].split(" ", 1)[0] if begins else re.sub(r"^.*? for group (\S+) .*$", r"\1", found["rest"])
-            )
-            if named == group:
-                marks.append((datetime.fromisoformat(found["at"].replace(",", ".")).timestamp(), begins))
+            if found is not None and group in (found["begun"], found["done"]):
+                at = datetime.fromisoformat(found["at"].replace(",", "."))
+                marks.append((at.timestamp(), found["begun"] is not None))
     stretches, began_s = [], None
     for at_s, begins in sorted(marks):
         if begins:

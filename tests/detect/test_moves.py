@@ -17,9 +17,16 @@ from tests.builders import Answers, Run, an_observation
 
 Prepare = Callable[[Answers], object]
 
+MOVED = TopicPartition("orders", 0)
+
 
 def a_cluster() -> Answers:
     return an_observation(a=(1, 4), b=(2, 5), c=(3, 6)).topic("orders", (1, 2, 3), (2, 3, 1)).topic("other", (3, 1))
+
+
+def journal_says(run: Run, *own: TopicPartition) -> None:
+    """These are the moves of our own that the next look is told of."""
+    run.memory = replace(run.memory, own_reassignments=frozenset(own))
 
 
 @pytest.mark.parametrize(
@@ -118,18 +125,18 @@ def test_replicas_in_the_midst_of_a_move_are_no_change_where_the_list_of_moves_i
     widened = (1, 2, 4, 3)
     answers.topic("orders", widened, (2, 3, 1))
     if was_listed:
-        run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)] if own else []))
+        journal_says(run, *([MOVED] if own else []))
         answers.moving("orders-0", widened, (4,), (3,))
         assert not look(10)
         answers.moves.clear()
-        run.memory = replace(run.memory, own_reassignments=frozenset())
+        journal_says(run)
     assert not look(20)
     if not was_listed:
-        run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)] if own else []))
+        journal_says(run, *([MOVED] if own else []))
         answers.moving("orders-0", widened, (4,), (3,))
         assert not look(30)
         answers.moves.clear()
-        run.memory = replace(run.memory, own_reassignments=frozenset())
+        journal_says(run)
     answers.topic("orders", (1, 2, 4), (2, 3, 1))
     assert [dict(found.evidence)["first"] for found in look(40)] == (
         [] if own else [("orders-0 went from 1 (a), 2 (b), 3 (c) to 1 (a), 2 (b), 4 (a)",)]
@@ -145,9 +152,9 @@ def test_a_move_of_our_own_that_no_look_found_listed_is_no_change_of_somebody_el
     """The journal says that it was asked for at one look, and at the next one that it is through."""
     answers = a_cluster()
     run = Run().look(answers.at(0))
-    run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)]))
+    journal_says(run, MOVED)
     assert not run.look(answers.topic("orders", seen, (2, 3, 1)).at(10)).of(Reason.REPLICA_RACKS_CHANGED)
-    run.memory = replace(run.memory, own_reassignments=frozenset())
+    journal_says(run)
     if restarted:
         run.memory = memory_from_json(memory_to_json(run.memory))
     assert not run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(20)).of(Reason.REPLICA_RACKS_CHANGED)
@@ -155,15 +162,29 @@ def test_a_move_of_our_own_that_no_look_found_listed_is_no_change_of_somebody_el
     assert run.look(answers.topic("orders", (1, 2, 3), (2, 3, 1)).at(30)).of(Reason.REPLICA_RACKS_CHANGED)
 
 
+def test_a_foreign_move_that_became_our_own_is_no_change_of_somebody_elses() -> None:
+    """Cancelled and asked for by us between two looks: once known as own, it stays so though the journal is through."""
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    answers.topic("orders", (1, 2, 4, 3), (2, 3, 1)).moving("orders-0", (1, 2, 4, 3), (4,), (3,))
+    assert run.look(answers.at(10)).of(Reason.FOREIGN_REASSIGNMENT)
+    journal_says(run, MOVED)
+    assert not run.look(answers.at(20)).of(Reason.FOREIGN_REASSIGNMENT)
+    journal_says(run)
+    answers.moves.clear()
+    run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(30))
+    assert not run.of(Reason.REPLICA_RACKS_CHANGED)
+
+
 @pytest.mark.parametrize("own", [False, True])
 def test_replicas_that_stay_more_than_they_were_are_a_change_one_look_later(own: bool) -> None:
     answers = a_cluster()
     run = Run().look(answers.at(0))
-    run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)] if own else []))
+    journal_says(run, *([MOVED] if own else []))
     answers.topic("orders", (1, 2, 3, 4), (2, 3, 1)).moving("orders-0", (1, 2, 3, 4), (4,), ())
     run.look(answers.at(10))
     answers.moves.clear()
-    run.memory = replace(run.memory, own_reassignments=frozenset())
+    journal_says(run)
     assert not run.look(answers.at(20)).of(Reason.REPLICA_RACKS_CHANGED)
     assert len(run.look(answers.at(30)).of(Reason.REPLICA_RACKS_CHANGED)) == (0 if own else 1)
     assert run.memory.topics["orders"].replicas[0] == (1, 2, 3, 4)
@@ -208,7 +229,7 @@ def test_a_cancelled_reassignment_leaves_no_change() -> None:
 def test_a_reassignment_of_our_own_is_neither_foreign_nor_a_finding_when_it_is_through() -> None:
     answers = a_cluster()
     run = Run().look(answers.at(0))
-    run.memory = replace(run.memory, own_reassignments=frozenset([TopicPartition("orders", 0)]))
+    journal_says(run, MOVED)
     answers.topic("orders", (1, 2, 4, 3), (2, 3, 1)).moving("orders-0", (1, 2, 4, 3), (4,), (3,))
     assert not run.look(answers.at(10)).of(Reason.FOREIGN_REASSIGNMENT)
     answers.moves.clear()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 import pytest
 
 from agent.execute.values import Batch, BatchState, Target
 from agent.journal.entry import Entry, View
 from agent.journal.moves import write
-from agent.journal.remembering import closed_batches, remembered
+from agent.journal.remembering import Remembered, remembered
 from agent.memory import Memory
 from assignors.problem import TopicPartition
 
@@ -22,9 +24,12 @@ def a_journal(*states: BatchState) -> View:
     return view
 
 
+def recalled(view: View, closed: AbstractSet[tuple[str, int]] | None = None) -> Remembered:
+    return remembered(Memory(), view, known_closed=closed, taken_ms=1, monotonic_ms=1)
+
+
 def own(view: View, before: View) -> list[int]:
-    closed = closed_batches(before)
-    known = remembered(Memory(), view, known_closed=closed, taken_ms=1, monotonic_ms=1).own_reassignments
+    known = recalled(view, recalled(before).closed).memory.own_reassignments
     return sorted(one.partition for one in known)
 
 
@@ -44,7 +49,13 @@ def test_a_move_that_was_through_since_the_look_before_is_our_own_once_more(befo
     assert own(now, now) == [1]
 
 
+def test_what_was_through_before_the_first_look_is_nobodys_move_any_more() -> None:
+    known = recalled(a_journal(BatchState.CLOSED, BatchState.SENT))
+    assert known.memory.own_reassignments == {TopicPartition("orders", 1)}
+    assert known.closed == {("p", 1)}
+
+
 def test_of_a_journal_that_cannot_be_read_nothing_is_known() -> None:
     view = {**a_journal(BatchState.ACKED), "batch/p/2": Entry("batch/p/2", "sent", {"v": "?"}, 0, 1, 2)}
-    assert closed_batches(view) == frozenset()
+    assert recalled(view).closed == frozenset()
     assert own(view, {}) == []
