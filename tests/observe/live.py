@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.observation import Gap, GapCause, Observation, Part
@@ -16,6 +16,14 @@ from agent.wire import WireClient
 from config.kafka_client import KafkaClientConfig
 
 CLIENT_ID = "rackwise-under-test"
+
+_NOT_YET = {
+    KafkaError.NON_EMPTY_GROUP,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,
+}
 
 
 def clients_of(bootstrap_servers: str, properties: Mapping[str, str] | None = None) -> Clients:
@@ -62,13 +70,17 @@ def produce(bootstrap_servers: str, topic: str, count: int) -> None:
 
 @contextlib.contextmanager
 def consumer(bootstrap_servers: str, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
-    """A librdkafka consumer that has got its partitions."""
+    """A librdkafka consumer that has got its partitions.
+
+    One that is closed while it joins leaves a member behind, which goes with its session: that is short.
+    """
     names = {name.replace("_", "."): value for name, value in settings.items()}
     one = Consumer({
         "bootstrap.servers": bootstrap_servers,
         "group.id": group,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
+        "session.timeout.ms": 10_000,
         **names,
     })  # fmt: skip
     one.subscribe([topic])
@@ -98,8 +110,22 @@ def commit(client: Mapping[str, str | int], group: str, topic: str, offset: int)
 
 
 def delete_groups(admin: AdminClient, *groups: str) -> None:
-    for future in admin.delete_consumer_groups(list(groups)).values():
-        future.result(30)
+    """Delete what is there of them, as soon as the last member has left or its session is over."""
+    wait_for(lambda: not _not_yet_deleted(admin, groups), f"{', '.join(groups)} can be deleted", within_s=60)
+
+
+def _not_yet_deleted(admin: AdminClient, groups: tuple[str, ...]) -> list[str]:
+    left = []
+    for group, future in admin.delete_consumer_groups(list(groups)).items():
+        try:
+            future.result(30)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in _NOT_YET:
+                left.append(group)
+            elif code != KafkaError.GROUP_ID_NOT_FOUND:
+                raise
+    return left
 
 
 def wait_for(look: Callable[[], Any], what: str, within_s: float = 30) -> Any:

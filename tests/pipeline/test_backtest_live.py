@@ -18,7 +18,7 @@ from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
 from pipeline.tables import Batch, Tables
 from pipeline.transforms import parse
-from tests.observe.live import consumer, delete_groups, produce, topics, wait_for
+from tests.observe.live import consumer, delete_groups, produce, topics
 from tests.record.live import agent
 
 pytestmark = [pytest.mark.drill, pytest.mark.integration]
@@ -32,16 +32,7 @@ def where(embedded_cluster: EmbeddedCluster) -> Iterator[str]:
     admin = AdminClient({"bootstrap.servers": servers})
     with topics(admin, **{SHOP.replace("-", "_"): 6}):
         yield servers
-    for name in GROUPS:
-        wait_for(lambda name=name: _gone(admin, name), f"group {name} is gone")
-
-
-def _gone(admin: AdminClient, name: str) -> bool:
-    try:
-        delete_groups(admin, name)
-    except Exception as error:  # noqa: BLE001 whatever it is, it is either over soon or told
-        return "GROUP_ID_NOT_FOUND" in str(error)
-    return True
+    delete_groups(admin, *GROUPS)
 
 
 def test_a_backtest_of_a_recorded_stretch_proposes_what_the_live_agent_published(

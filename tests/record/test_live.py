@@ -47,15 +47,7 @@ def where(embedded_cluster: EmbeddedCluster) -> Iterator[str]:
     admin = AdminClient({"bootstrap.servers": servers})
     with topics(admin, **{SHOP: 3}), consumer(servers, GROUP, SHOP, partition_assignment_strategy="range"):
         yield servers
-    wait_for(lambda: _deleted(admin), "the group is gone")
-
-
-def _deleted(admin: AdminClient) -> bool:
-    try:
-        delete_groups(admin, GROUP)
-    except Exception as error:  # noqa: BLE001 whatever it is, it is either over soon or told
-        return "GROUP_ID_NOT_FOUND" in str(error)
-    return True
+    delete_groups(admin, GROUP)
 
 
 def test_own_topics_are_spread_over_the_racks_and_stay_as_they_are(where: str, prefix: str) -> None:

@@ -51,7 +51,7 @@ def swapped(embedded_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
     finally:
         for one in readers:
             one.close()
-        wait_for(lambda: _deleted(admin), "the group is gone")
+        delete_groups(admin, GROUP)
         admin.delete_topics([TOPIC])[TOPIC].result(30)
 
 
@@ -64,19 +64,12 @@ def _reader(servers: str, client_id: str, rack: str) -> Consumer:
             "client.rack": rack,
             "partition.assignment.strategy": "roundrobin",
             "enable.auto.commit": False,
+            "session.timeout.ms": 10_000,
             "topic.metadata.refresh.interval.ms": 1_000,
         }
     )
     one.subscribe([TOPIC])
     return one
-
-
-def _deleted(admin: AdminClient) -> bool:
-    try:
-        delete_groups(admin, GROUP)
-    except Exception as error:  # noqa: BLE001 whatever it is, it is either over soon or told
-        return "GROUP_ID_NOT_FOUND" in str(error)
-    return True
 
 
 def weights(cluster: str, age_s: float) -> list[Weights]:
