@@ -78,6 +78,8 @@ def test_nothing_is_triggered_or_moved_while_nothing_changes(
         after, looks = _facts(demo_cluster, eye), len(agent.events("cycle")) - cycles
     assert agent.process.poll() is None
     assert looks > QUIET_S / 20, "it went on looking all the time"
+    new = set(after.acts) - set(before.acts)
+    assert not new, "\n".join([*sorted(new), *(str(one["sentence"]) for one in agent.events("cycle")[-looks:])])
     assert (after.acts, after.replicas) == (before.acts, before.replicas)
     # A member that was too busy to send its heartbeat makes its group rebalance; that is nobody's act.
     by_themselves = sorted(name for name in before.groups if after.groups.get(name) != before.groups[name])
