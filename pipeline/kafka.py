@@ -158,7 +158,8 @@ class Brokers:
     def topic(self, name: str, expected_cluster: str | None = None) -> Topic | None:
         """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
         try:
-            cluster = self._admin.list_topics(name, timeout=self._timeout_s).cluster_id or ""
+            # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
+            cluster = self._cluster()
             if expected_cluster is not None and cluster != expected_cluster:
                 raise WrongCluster(
                     f"The brokers belong to cluster {cluster}",
@@ -181,6 +182,10 @@ class Brokers:
             return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
         except KafkaException as failed:
             raise self._refusal(failed.args[0]) from None
+
+    def _cluster(self) -> str:
+        asked = self._admin.describe_cluster(request_timeout=self._timeout_s)
+        return asked.result(self._timeout_s + 1).cluster_id or ""
 
     def _noted(self, error: KafkaError) -> None:
         with self._lock:

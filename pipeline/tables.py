@@ -157,11 +157,14 @@ def _check_mark(table: Table, path: str, format: str, text: str) -> None:  # noq
 
 def named(where: Iterable[Where]) -> str | None:
     """The rows that any of ``where`` names, as SQL: any alternative, each all of its columns. None names every row."""
-    alternatives = [
-        " AND ".join(f"`{column}` IN ({', '.join(map(_literal, values))})" for column, values in one.items())
-        for one in where
-    ]
+    alternatives = [" AND ".join(_one_of(column, values) for column, values in one.items()) for one in where]
     return " OR ".join(f"({one})" for one in alternatives) if alternatives else None
+
+
+def _one_of(column: str, values: Iterable[str | int]) -> str:
+    told = ", ".join(map(_literal, values))
+    # SQL has no empty list.
+    return f"`{column}` IN ({told})" if told else "false"
 
 
 def _literal(value: str | int) -> str:

@@ -29,7 +29,7 @@ class Ranked(NamedTuple):
     strategy: str
     scores: Scores
     usd_per_day: float | None
-    """Reads, copies and changed replication; None where no byte is known."""
+    """Reads, copies and changed replication; None where no byte is known, or none has a price."""
     saved_usd_per_day: float | None
     """Against history; None where that was not lived through, or bytes are not known."""
     crossing: float
@@ -58,7 +58,8 @@ def ranked(units: Iterable[Mapping[str, Any]]) -> tuple[Ranked, ...]:
         )
         for name, of in scores.items()
     ]
-    rows.sort(key=_order)
+    in_usd = all(row.usd_per_day is not None for row in rows)
+    rows.sort(key=lambda row: _order(row, in_usd=in_usd))
     return tuple(row._replace(rank=place) for place, row in enumerate(rows, 1))
 
 
@@ -118,14 +119,20 @@ def _together(units: Sequence[Mapping[str, Any]]) -> Scores:
     return total._replace(looks=sum(looks.values()), seconds=sum(seen.values()), unseen_s=sum(unseen.values()))
 
 
-def _order(row: Ranked) -> tuple[Any, ...]:
+def _order(row: Ranked, *, in_usd: bool) -> tuple[Any, ...]:
+    """By one measure for all: dollars only where they are known of every strategy, else reads across racks."""
     scores = row.scores
-    cost = scores.read_partition_s if row.usd_per_day is None else row.usd_per_day
+    cost = row.usd_per_day if in_usd and row.usd_per_day is not None else scores.read_partition_s
     return (round(cost, 6), scores.violation_minutes, scores.false_triggers, scores.moves, row.strategy)
 
 
 def _usd_per_day(scores: Scores) -> float | None:
-    if not scores.seconds or not (scores.read_bytes or scores.copied_bytes):
+    if not scores.seconds:
+        return None
+    if not (scores.read_bytes or scores.copied_bytes or scores.replication_bytes):
+        nothing_crossed = not (scores.read_partition_s or scores.dark_group_s)
+        return 0.0 if nothing_crossed else None
+    if not (scores.read_usd or scores.copied_usd or scores.replication_usd):
         return None
     return (scores.read_usd + scores.copied_usd + scores.replication_usd) / scores.seconds * _DAY_S
 

@@ -1,8 +1,9 @@
 """Looks cut by group, so that history is lived through in parts: groups with the topics that they read, and brokers.
 
 A row is a group in a look. What seldom changes, the group and its topics, is written where it is first seen in a part
-and named by its digest from then on; figures stand in each row. The parts of a cluster are its buckets of groups; each
-has a row about the world in every look. Cutting runs the agent's decoding and modelling once for all strategies.
+and named by its digest from then on, for each group by itself; figures stand in each row. The parts of a cluster are
+its buckets of groups; each has a row about the world in every look. Cutting runs the agent's decoding and modelling
+once for all strategies.
 
 Invariant: what `Rebuilt` makes of the rows holds the same groups, topics and brokers as the look that was cut.
 """
@@ -132,7 +133,7 @@ class Cutter:
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
-        self._written: set[tuple[int, int]] = set()
+        self._written: set[tuple[str, int]] = set()
         self._digests = Memo()
 
     def rows(self, look: Look, wanted: Iterable[str] | None = None) -> Iterator[Slice]:
@@ -172,18 +173,19 @@ class Cutter:
             group.id,
             digest,
             topics_digest,
-            self._once(bucket, digest, body),
-            self._once(bucket, topics_digest, topics_body),
+            self._once(group.id, digest, body),
+            self._once(group.id, topics_digest, topics_body),
             None if moving == MovingData() else _bytes(MovingData, moving),
             weights_digest,
-            self._once(bucket, weights_digest, weights_body) if weights_digest else None,
+            self._once(group.id, weights_digest, weights_body) if weights_digest else None,
             rates.astype("<f4").tobytes() if rates is not None and known else None,
         )
 
-    def _once(self, bucket: int, digest: int, body: bytes) -> bytes | None:
-        if (bucket, digest) in self._written:
+    def _once(self, group: str, digest: int, body: bytes) -> bytes | None:
+        """Once for each group, though others may read the same topics: groups are picked and planned apart."""
+        if (group, digest) in self._written:
             return None
-        self._written.add((bucket, digest))
+        self._written.add((group, digest))
         return body
 
 

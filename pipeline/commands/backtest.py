@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
 _HOUR_MS = 3_600_000
+
+
+class _Output(StrEnum):
+    TABLE = "table"
+    JSON = "json"
 
 
 def command(app: typer.Typer) -> None:
@@ -44,7 +50,7 @@ def backtest(
     stretch_hours: Annotated[float, typer.Option(help="Length of the pieces of history.", min=0.1)] = 24.0,
     longest_gap_s: Annotated[float, typer.Option(help="Looks further apart leave a gap.", min=1)] = 900.0,
     out: Annotated[Path | None, typer.Option(help="Folder for ranking.md, ranking.json and ranking.svg.")] = None,
-    output: Annotated[str, typer.Option(help="table or json.")] = "table",
+    output: Annotated[_Output, typer.Option(help="How the ranking is printed.")] = _Output.TABLE,
     listing: Annotated[bool, typer.Option("--list", help="Say which strategies there are, and end.")] = False,
     master: options.Master = None,
     conf: options.Conf = None,
@@ -82,7 +88,7 @@ def backtest(
     _tell(done, {one.name: one.about for one in wanted}, out, output)
 
 
-def _tell(done: Done, about: dict[str, str], out: Path | None, output: str) -> None:
+def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) -> None:
     from pipeline.backtest.plot import draw
     from pipeline.backtest.ranking import markdown, ranked
 
@@ -92,7 +98,7 @@ def _tell(done: Done, about: dict[str, str], out: Path | None, output: str) -> N
     rows = ranked(done.rows)
     text = markdown(rows, about)
     document = json.dumps([_plain(row) for row in rows], indent=2)
-    typer.echo(document if output == "json" else text)
+    typer.echo(document if output is _Output.JSON else text)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "ranking.md").write_text(text)

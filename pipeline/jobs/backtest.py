@@ -83,6 +83,14 @@ class Done:
         return 1 - sum(row["fresh"] for row in once) / total if total else 0.0
 
 
+class Stretch(NamedTuple):
+    """A stretch of a cluster's history, by the digest of the events that it is made of."""
+
+    cluster: str
+    stretch_ms: int
+    input: str
+
+
 class _Todo(NamedTuple):
     part: Part
     content: str
@@ -92,15 +100,22 @@ class _Todo(NamedTuple):
 def run_backtest(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
     """Every unit of the stretch, from the table or worked out now. Raises BadInput where there is nothing to live."""
     _check(wanted)
-    if wanted.by == "groups":
-        cut(tables, wanted, say)
-    return live(tables, wanted, say)
+    if wanted.by == "looks":
+        return live(tables, wanted, say)
+    stretches = cut(tables, wanted, say)
+    return live(tables, wanted, say, stretches=stretches)
 
 
-def live(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
-    """The same, of slices that are cut already."""
+def live(
+    tables: Tables, wanted: Wanted, say: Say = lambda _: None, *, stretches: Sequence[Stretch] | None = None
+) -> Done:
+    """The same, of slices that are cut already: those of these stretches, or all that there are."""
     spark = tables.spark
     rows = _slices(tables, wanted) if wanted.by == "groups" else _events(tables, wanted)
+    if stretches is not None:
+        # What was cut into shorter or longer stretches before stays in the table.
+        mine = spark.createDataFrame(list(stretches), "cluster string, stretch_ms long, input string")
+        rows = rows.join(F.broadcast(mine), on=["cluster", "stretch_ms", "input"], how="left_semi")
     parts = _parts(rows)
     if not parts:
         raise BadInput("There is no look to live through", why=_why_empty(tables, wanted), todo="See --from and --to.")
@@ -124,8 +139,8 @@ def live(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
     return _done(tables, ids.values(), finished, len(known))
 
 
-def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> int:
-    """Cut the looks of every stretch that was not cut yet, or of which more events came since; how many it cut."""
+def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> list[Stretch]:
+    """Cut the looks of every stretch that was not cut yet, or of which more events came since; all that are cut now."""
     events = _events(tables, wanted)
     parts = _parts(events)
     known = {
@@ -136,7 +151,7 @@ def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> int:
     for number, one in enumerate(todo, 1):
         _cut_one(tables, events, one, wanted)
         say(f"{number} of {len(todo)} stretches are cut by group")
-    return len(todo)
+    return [Stretch(one.part.cluster, one.part.stretch_ms, one.content) for one in parts]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------

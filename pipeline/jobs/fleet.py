@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.propose.published import created_headers, slot
+from agent.telemetry.events import Kind
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
 from pipeline.places import places
@@ -212,9 +213,24 @@ def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[s
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
     told = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))
+    is_fragment = F.col("kind") == str(Kind.FRAGMENT)
+    part, parts = (F.when(is_fragment, F.get_json_object("data", f"$.{name}")) for name in ("part", "parts"))
+    by_event = events.groupBy("cluster", "look", "n").agg(
+        F.max("taken_ms").alias("taken_ms"),
+        F.max(told).alias("told"),
+        (F.max(~is_fragment) | (F.countDistinct(part) == F.max(parts.cast("int")))).alias("is_whole"),
+    )
+    # Behind the events that make up a look come those that were worked out of it.
+    numbers = F.filter("numbers", lambda n: n < F.col("told"))
     looks = (
-        events.groupBy("cluster", "look")
-        .agg(F.max("taken_ms").alias("taken_ms"), F.countDistinct("n").alias("there"), F.max(told).alias("told"))
+        by_event.groupBy("cluster", "look")
+        .agg(
+            F.max("taken_ms").alias("taken_ms"),
+            F.max("told").alias("told"),
+            F.collect_list(F.when(F.col("is_whole"), F.col("n"))).alias("numbers"),
+        )
+        .withColumn("there", F.size(numbers))
+        .drop("numbers")
         .collect()
     )
     newest: dict[str, _Newest] = {}

@@ -92,7 +92,7 @@ def _before(work: Work, back_ms: int) -> list[_Look]:
 
 def _with(work: Work, table: Table, back_ms: int, before: Sequence[_Look]) -> DataFrame:
     """The context, and the looks before it. One of them may be there twice, which changes no history."""
-    rows = work.context(table, back_ms)
+    rows = work.context(table, back_ms, to_the_end=True)
     for look in before:
         mine = (F.col("day") == look.day) & (F.col("cluster") == look.cluster) & (F.col("look") == look.look)
         rows = rows.unionByName(work.tables.read(table).where(mine))
@@ -125,7 +125,8 @@ def _warmups(work: Work) -> list[Write]:
     first, _ = work.hours_span()
     running = _open(work, gold.WARMUPS, F.col("outcome") == "running", first - LONGEST_OPEN_MS)
     back_ms = max(BACK_MS, first - min((key.began_ms for key in running.keys), default=first) + CONTEXT_MS)
-    told = warmups(work.context(silver.COPIES, back_ms), work.context(silver.GROUPS, back_ms))
+    copies, groups = (work.context(table, back_ms, to_the_end=True) for table in (silver.COPIES, silver.GROUPS))
+    told = warmups(copies, groups)
     mine = work.of_hours(told)
     if running.keys:
         key = [*gold.WARMUPS.key]
@@ -139,14 +140,15 @@ def _warmups(work: Work) -> list[Write]:
 
 
 def _open(work: Work, table: Table, is_open: Column, since_ms: int = 0) -> _Open:
-    """Rows that began before the hours, not before ``since_ms``, and may go on in them.
+    """Rows that began before the hours end, not in them and not before ``since_ms``, and may go on in them.
 
     What began at the same look and has ended is among them: rows are replaced by when they began.
     """
     there = work.tables.read(table)
     if work.hours is None or not work.tables.exists(table):
         return _Open(there, [], ())
-    mine = F.col("cluster").isin(work.clusters()) & (F.col("began_ms") >= since_ms)
+    _, last = work.hours_span()
+    mine = F.col("cluster").isin(work.clusters()) & (F.col("began_ms") >= since_ms) & (F.col("began_ms") < last)
     earlier = work.of_hours(there.where(mine), "left_anti")
     found = earlier.where(is_open).select("cluster", "day", "began_ms").distinct().collect()
     if not found:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.jobs.work import Work, Write, between
 from pipeline.schemas import bronze, gold, silver
+from pipeline.schemas.table import Table
 from pipeline.tables import Where
 from pipeline.transforms.ledger import Grounds, copies, ledger
 from pipeline.transforms.outcomes import crossing, moved, outcomes, windows
@@ -18,7 +21,9 @@ from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, tim
 from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
 
 LATELY_MS = 7 * 24 * HOUR_MS
-"""Proposals that were last published longer ago are left as they are."""
+"""Proposals that ended and of which nothing was said for so long are left as they are."""
+_OPEN = ("standing", "running")
+_ID = "wanted string"
 _KEY = "cluster string, proposal string"
 _RATES = f"{_KEY}, " + ", ".join(
     f"{phase}_{name} double" for phase in ("before", "after") for name in ("bytes_per_s", "usd_per_day")
@@ -27,31 +32,51 @@ _MOVES = f"{_KEY}, measured_moves int, measured_move_bytes double"
 
 
 def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
-    """What to write to gold.proposal_outcomes: nothing where nothing was proposed lately."""
+    """What to write to gold.proposal_outcomes: nothing where nothing was proposed lately and nothing stands."""
     proposals = work.tables.read(bronze.PROPOSALS)
-    newest = _newest(proposals, "time_ms")
+    wall_ms = time.time_ns() // 1_000_000
+    newest = _newest(proposals, "time_ms", wall_ms)
     if newest is None:
         return []
-    now_ms = max(newest, _newest(work.tables.read(silver.LOOKS), "taken_ms") or 0)
+    now_ms = max(newest, _newest(work.tables.read(silver.LOOKS), "taken_ms", wall_ms) or 0)
+    where: tuple[Where, ...] = ()
     if work.hours is not None:
-        proposals = proposals.where(F.col("time_ms") >= now_ms - LATELY_MS)
+        ids, since_ms = _open_or_recent(work, proposals, now_ms - LATELY_MS)
+        if not ids:
+            return []
+        mine = work.spark.createDataFrame([(one,) for one in ids], _ID)
+        proposals = proposals.where(F.col("time_ms") >= since_ms).join(
+            F.broadcast(mine), on=F.get_json_object("data", "$.id") == F.col("wanted"), how="left_semi"
+        )
+        # On whatever day they stand: how early one was first published is not always known.
+        where = ({"proposal": ids},)
     told = work.hold(published(proposals))
     key = ["cluster", "proposal"]
     lives = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(told.select(*key), on=key, how="left_semi"))
     rates, moves = _measured(work, told, lives, prices) if _has_ended(lives) else _nothing(work)
-    rows = outcomes(told, lives, rates, moves, now_ms)
-    return [Write(gold.OUTCOMES, rows, () if work.hours is None else _where(told))]
+    return [Write(gold.OUTCOMES, outcomes(told, lives, rates, moves, now_ms), where)]
 
 
-def _newest(rows: DataFrame, name: str) -> int | None:
-    (row,) = rows.agg(F.max(name).alias("newest")).collect()
+def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
+    """A clock that runs ahead of ours tells no time."""
+    (row,) = rows.where(F.col(name) <= wall_ms).agg(F.max(name).alias("newest")).collect()
     newest: int | None = row["newest"]
     return newest
 
 
-def _where(told: DataFrame) -> tuple[Where, ...]:
-    """Their rows, on whatever day they stand: how early one was first published is not always known."""
-    return ({"proposal": sorted(row["proposal"] for row in told.select("proposal").distinct().collect())},)
+def _open_or_recent(work: Work, proposals: DataFrame, lately_ms: int) -> tuple[list[str], int]:
+    """Ids of proposals that something was said of lately or that have not ended, and from when on to read of them."""
+    recent = proposals.where(F.col("time_ms") >= lately_ms).select(F.get_json_object("data", "$.id").alias("proposal"))
+    ids = {row["proposal"] for row in recent.distinct().collect()} - {None}
+    known = work.tables.read(gold.OUTCOMES)
+    mine = F.col("state").isin(*_OPEN)
+    if ids:
+        again = work.spark.createDataFrame([(one,) for one in sorted(ids)], _ID)
+        known = known.join(F.broadcast(again), on=F.col("proposal") == F.col("wanted"), how="left")
+        mine |= F.col("wanted").isNotNull()
+    rows = known.where(mine).select("proposal", "created_ms").collect()
+    since = [row["created_ms"] for row in rows if row["created_ms"] is not None]
+    return sorted(ids | {row["proposal"] for row in rows}), min([lately_ms, *since])
 
 
 def _has_ended(lives: DataFrame) -> bool:
@@ -69,12 +94,8 @@ def _measured(
 ) -> tuple[DataFrame, DataFrame]:
     """Cross-rack traffic before and after, and what was moved, of the proposals that were carried out."""
     named = work.hold(windows(lives))
-    reach = named.agg(F.min("window_from_ms").alias("first_ms"), F.max("window_to_ms").alias("last_ms"))
-    (span,) = reach.collect()
-    first, last = span["first_ms"] or 0, span["last_ms"] or 0
     looks, partitions, reads = (
-        between(work.tables.read(table), first - CONTEXT_MS, last + CONTEXT_MS)
-        for table in (silver.LOOKS, silver.PARTITIONS, silver.READS)
+        _around(work, table, named) for table in (silver.LOOKS, silver.PARTITIONS, silver.READS)
     )
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
@@ -82,8 +103,21 @@ def _measured(
     changes = work.hold(seen(partitions, times))
     traffic = work.hold(partition_traffic(changes, spans))
     sizes = record_sizes(traffic)
-    routes = routed(reading(reads, changes, times), spans, sizes)
+    # What copies of tasks fetch is on the bill, but no proposal predicts it.
+    active = reads.where(F.col("role") == "active")
+    routes = routed(reading(active, changes, times), spans, sizes)
     grounds = Grounds(changes, spans, sizes, routes, producer_table(work.spark, ()), price_table(work.spark, prices))
     subjects = told.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
     rates = work.hold(crossing(ledger(grounds), traffic, named, subjects))
     return rates, work.hold(moved(lives, copies(changes), partitions))
+
+
+def _around(work: Work, table: Table, named: DataFrame) -> DataFrame:
+    """Rows of silver from before each act until after it: what lies between two acts says nothing of either."""
+    first, last = F.min("window_from_ms") - CONTEXT_MS, F.max("window_to_ms") + CONTEXT_MS
+    reach = named.groupBy("cluster", "proposal").agg(first.alias("first_ms"), last.alias("last_ms"))
+    (span,) = reach.agg(F.min("first_ms").alias("first_ms"), F.max("last_ms").alias("last_ms")).collect()
+    rows = between(work.tables.read(table), span["first_ms"] or 0, span["last_ms"] or 0).alias("row")
+    near = F.col("row.taken_ms").between(F.col("reach.first_ms"), F.col("reach.last_ms"))
+    on = (F.col("row.cluster") == F.col("reach.cluster")) & near
+    return rows.join(F.broadcast(reach.alias("reach")), on=on, how="left_semi")

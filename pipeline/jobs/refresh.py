@@ -233,7 +233,7 @@ def _hourly(work: Work, settings: RefreshSettings) -> None:
             Write(gold.READ_TRAFFIC, read_traffic(routes), where),
             Write(gold.LEDGER, flows, where),
             Write(gold.LAGS, lags(looked), where),
-            Write(gold.LOCALITY, locality(looked, flows), where),
+            Write(gold.LOCALITY, locality(looked, routes), where),
         ]
     )
     work.messages.update(

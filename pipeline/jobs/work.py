@@ -68,13 +68,14 @@ class Work:
         """
         return frame.localCheckpoint(eager=True)
 
-    def context(self, table: Table, back_ms: int = CONTEXT_MS) -> DataFrame:
-        """Rows of silver that have a say in the hours."""
+    def context(self, table: Table, back_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
+        """Rows of silver that have a say in the hours; ``to_the_end``: also in how what began in them went on."""
         rows = self.tables.read(table)
         if self.hours is None:
             return rows
         first, last = self.hours_span()
-        return between(rows, first - back_ms, last + CONTEXT_MS).where(F.col("cluster").isin(self.clusters()))
+        until = None if to_the_end else last + CONTEXT_MS
+        return between(rows, first - back_ms, until).where(F.col("cluster").isin(self.clusters()))
 
     def hours_span(self) -> tuple[int, int]:
         """From when to when the hours are, when they are not all."""
@@ -139,7 +140,7 @@ class Work:
         self.rows[write.table.name] = write.number
 
 
-def between(rows: DataFrame, first_ms: int, last_ms: int) -> DataFrame:
-    """Rows of silver of that time; its days are named too, because tables are partitioned by them."""
-    in_days = F.col("day").between(day_of(first_ms), day_of(last_ms))
-    return rows.where(in_days & F.col("taken_ms").between(first_ms, last_ms))
+def between(rows: DataFrame, first_ms: int, last_ms: int | None) -> DataFrame:
+    """Rows of silver of that time, None: to its end; its days are named too, because tables are partitioned by them."""
+    rows = rows.where((F.col("day") >= day_of(first_ms)) & (F.col("taken_ms") >= first_ms))
+    return rows if last_ms is None else rows.where((F.col("day") <= day_of(last_ms)) & (F.col("taken_ms") <= last_ms))

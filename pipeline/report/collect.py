@@ -20,8 +20,8 @@ from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import Table
 from pipeline.tables import Tables
 
-MOST_ROWS = 1_000
-"""Most rows of one table in a report."""
+MOST_ROWS = 100_000
+"""Most rows of one kind that the driver holds; sums are over all of them, however few are shown."""
 DEAREST = 12
 """Groups that are told apart in costs."""
 LEAST_LOCAL = 40

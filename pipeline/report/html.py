@@ -37,6 +37,8 @@ figure svg { max-width: 100%; height: auto; background: #ffffff; border-radius: 
 @media print { .table { max-height: none; } }
 """
 _LONG = 36
+_MOST_ROWS = 1_000
+"""Most rows of a table: browsers grow slow beyond that."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -82,6 +84,11 @@ def _section(section: Section) -> list[str]:
         f"<p>{_text(section.lead)}</p>",
         *(_figure(section, section.plot) if section.plot is not None else []),
         *(_table(section.title, section.grid) if section.grid.rows else []),
+        *(
+            [f'<p class="more">{len(section.grid.rows) - _MOST_ROWS:,} more rows are in {section.name}.csv.</p>']
+            if len(section.grid.rows) > _MOST_ROWS
+            else []
+        ),
         *(f'<p class="more">{_text(note)}</p>' for note in section.notes),
         "</section>",
     ]
@@ -105,7 +112,7 @@ def _table(title: str, grid: Grid) -> list[str]:
     )
     lines = [f'<div class="table" tabindex="0" role="region" aria-label="{_text(title)}"><table>', "<thead><tr>"]
     lines += [heads, "</tr></thead>", "<tbody>"]
-    for row in grid.rows:
+    for row in grid.rows[:_MOST_ROWS]:
         cells: list[str] = []
         for head, value in zip(grid.heads, row, strict=True):
             text = written(head, value)

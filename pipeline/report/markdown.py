@@ -42,7 +42,7 @@ def _section(section: Section) -> list[str]:
         escaped(section.lead),
         *(["", *_grid(section.grid)] if section.grid.rows else []),
         *(
-            ["", f"{len(section.grid.rows) - _MOST_ROWS:,} more rows are in {section.name}.csv and in the HTML."]
+            ["", f"{len(section.grid.rows) - _MOST_ROWS:,} more rows are in {section.name}.csv."]
             if len(section.grid.rows) > _MOST_ROWS
             else []
         ),

@@ -22,7 +22,7 @@ def notes(facts: Facts) -> tuple[str, ...]:
         *_sizes(facts),
         *_records(facts),
         *(
-            f"Section {title}: {counted(left, 'more row')} left out, so that the report stays readable."
+            f"Section {title}: {counted(left, 'more row')} left out, of its sums too; a shorter period has all."
             for title, left in facts.left_out
         ),
     )

@@ -15,7 +15,7 @@ _TEXTS, _NUMBERS = STRINGS, t.ArrayType(DOUBLE)
 
 SLICES = Table(
     "backtest.slices",
-    "Groups in looks, with the topics that they read; what seldom changes is written once in each stretch and bucket.",
+    "Groups in looks, with the topics that they read; what seldom changes is written once in each stretch.",
     columns(
         *_PART,
         column("taken_ms", LONG, "When the look began.", required=True),
@@ -25,10 +25,14 @@ SLICES = Table(
         column("group_digest", LONG, "Which group, as it stands.", required=True),
         column("topics_digest", LONG, "Which topics, as they stand.", required=True),
         column("group_body", BINARY, "What group_digest stands for, as JSON, where it comes first; kind 0: the world."),
-        column("topics_body", BINARY, "What topics_digest stands for, as JSON, where it comes first."),
+        column(
+            "topics_body", BINARY, "What topics_digest stands for, as JSON, where it comes first in the group's rows."
+        ),
         column("moving", BINARY, "Copies of tasks and what was remembered of the group, as JSON."),
         column("weights_digest", LONG, "Which weights of the pipeline; 0 for none.", required=True),
-        column("weights_body", BINARY, "What weights_digest stands for, as JSON, where it comes first."),
+        column(
+            "weights_body", BINARY, "What weights_digest stands for, as JSON, where it comes first in the group's rows."
+        ),
         column("rates", BINARY, "Bytes per second by topic and partition: 32-bit floats, little end first."),
         column("input", STRING, "Digest of the events that the stretch was cut from.", required=True),
     ),

@@ -102,7 +102,7 @@ class Checkpoint:
             raise WrongCluster(
                 f"The brokers belong to cluster {wanted.cluster}",
                 why=f"{self.path} has read {found.topic} of cluster {found.cluster}",
-                todo="Check bootstrap.servers; for another cluster name another root (--tables) or spark.checkpoints.",
+                todo="Check bootstrap.servers; each cluster has a root of its own (--tables).",
             )
         if found.topic == wanted.topic and found.topic_id != wanted.topic_id:
             raise BadInput(

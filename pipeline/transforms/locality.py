@@ -12,8 +12,8 @@ from pipeline.transforms.spans import all_or_null, day_of
 _KEY = ("cluster", "hour_ms", "group", "rack")
 
 
-def locality(readings: DataFrame, ledger: DataFrame) -> DataFrame:
-    """gold.locality of `reads.reading` rows, and the bytes of gold.ledger rows. Copies of tasks are no readers here."""
+def locality(readings: DataFrame, routes: DataFrame) -> DataFrame:
+    """gold.locality of `reads.reading` rows, and the bytes of `reads.routed` rows. Copies of tasks are no readers."""
     near = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
     looked = (
         readings.where(F.col("role") == "active")
@@ -24,10 +24,11 @@ def locality(readings: DataFrame, ledger: DataFrame) -> DataFrame:
             F.count_if(near == "UNKNOWN").cast("double").alias("unknown"),
         )
     )
-    within = F.when(F.col("zone") == "SAME_ZONE", F.col("bytes")).when(F.col("zone") == "CROSS_ZONE", F.lit(0.0))
+    way = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
+    within = F.when(way == "SAME_ZONE", F.col("bytes")).when(way == "CROSS_ZONE", F.lit(0.0))
     in_bytes = (
-        ledger.where(F.col("path") == "consume")
-        .groupBy("cluster", "hour_ms", "group", F.col("target_rack").alias("rack"))
+        routes.where(F.col("role") == "active")
+        .groupBy("cluster", "hour_ms", "group", F.coalesce("target_rack", F.lit("")).alias("rack"))
         .agg(
             all_or_null(within).alias("local_bytes"),
             all_or_null(F.col("bytes")).alias("total_bytes"),

@@ -71,6 +71,17 @@ def test_without_bytes_reads_across_racks_decide_and_no_money_is_told() -> None:
     assert "no money is in them" in text
 
 
+def test_without_a_price_nothing_costs_zero_dollars_and_reads_decide() -> None:
+    units = [
+        unit("near", 0, 0, read_bytes=2e9, read_partition_s=3.0),
+        unit("far", 0, 0, read_bytes=1e9, read_partition_s=9.0),
+        unit("local", 0, 0),
+    ]
+    rows = ranked(units)
+    assert [(row.strategy, row.usd_per_day) for row in rows] == [("local", 0.0), ("near", None), ("far", None)]
+    assert "| 2 | near | unknown | unknown | 2.00 |" in markdown(rows, {})
+
+
 def test_the_picture_is_drawn_the_same_again(tmp_path: Path) -> None:
     rows = ranked([unit("a", 0, 0, read_partition_s=9.0), unit("b", 0, 0, false_triggers=2)])
     for name in ("one.svg", "two.svg", "three.png"):

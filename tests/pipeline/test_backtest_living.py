@@ -20,7 +20,7 @@ from pipeline.backtest.replaying import Result, replay
 from pipeline.backtest.score import Ended
 from pipeline.backtest.slices import Cutter, Rebuilt
 from pipeline.backtest.strategies import chosen
-from tests.builders import Answers
+from tests.builders import Answers, reader
 from tests.pipeline.histories import FREE, recorded, shop, strategy_limits, with_tasks
 
 EVERY = "as-recorded,no-action,execute,eager-triggers,patient,by-bytes,min_traffic,balance_subtopology"
@@ -70,6 +70,22 @@ def test_nothing_that_comes_later_changes_what_is_made_of_a_look() -> None:
             acts += len(one.acts)
         assert len(lives[0].standing) == len(lives[1].standing)
     assert acts > 4
+
+
+def test_each_group_can_be_put_together_alone_though_others_read_the_same_topics() -> None:
+    def two_readers(_: int) -> Answers:
+        answers = shop()
+        return answers.group("too", reader("t1", "a", "orders-0"), reader("t2", "b", "orders-1"))
+
+    looks = whole(recorded(two_readers, 3))
+    cutter = Cutter(1)
+    rows = [list(cutter.rows(look)) for look in looks]
+    for name in ("readers", "too"):
+        alone = Rebuilt("test-cluster")
+        for look, of in zip(looks, rows, strict=True):
+            found = alone.look([row for row in of if row.subject in ("", name)]).snapshot
+            assert found.groups == {name: look.snapshot.groups[name]}
+            assert found.topics == {"orders": look.snapshot.topics["orders"]}
 
 
 def planted(minute: int) -> Answers:

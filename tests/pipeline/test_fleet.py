@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.replay import replay_look
+from agent.telemetry import events as telemetry_events
 from agent.typed_json import UnreadableError
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import (
@@ -39,7 +40,7 @@ from pipeline.places import places
 from pipeline.schemas.fleet import PLANS, PROBLEMS
 from pipeline.tables import Tables
 from tests.bench.bench_optimal import application, cluster, consumer_group
-from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, strategy_limits, with_tasks, without
+from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, strategy_limits, with_tasks
 from tests.pipeline.test_backtest_job import ingest
 
 AB, BC = frozenset("ab"), frozenset("bc")
@@ -243,7 +244,13 @@ def test_a_table_of_problems_is_solved(own_tables: Tables) -> None:
 def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: Tables) -> None:
     limits = strategy_limits(rack_aware_assignment_strategy="min_traffic")
     looks = recorded(lambda _: with_tasks(shop()), 3, limits)
-    broken = bronze_rows(without(events_of(looks), "0000abcd-2", 4))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(telemetry_events, "MAX_RECORD_CHARS", 600)
+        rows = bronze_rows(events_of(looks))
+    fragments = [number for number, row in enumerate(rows) if row[6] == "fragment" and row[9] == "0000abcd-2"]
+    # Of one event one fragment is missing, and others of it are there.
+    broken = [row for number, row in enumerate(rows) if number != fragments[0]]
+    assert rows[fragments[0]][10] == rows[fragments[1]][10]
     other = [(*row[:8], "b-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))]
     newer = [(*row[:5], 2, *row[6:8], "c-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))]
     ingest(own_tables, [*broken, *other, *newer])

@@ -95,3 +95,27 @@ def test_an_hour_by_itself_tells_what_all_hours_tell(
     assertDataFrameEqual(drift_write(work).rows, wanted)
     work.hours = [Hour(CLUSTER, HOUR_MS)]
     assertDataFrameEqual(drift_write(work).rows, wanted)
+
+
+def test_an_hour_of_the_past_is_worked_out_again_and_what_came_after_it_stays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Tables(spark, str(tmp_path), "parquet")
+    seconds = (0, 60, *range(600, 4 * HOUR_S, 600))
+    looks = seen(*seconds)
+    rows = [
+        partition(of, topic, 0, **(MOVED if begin <= second < end else {}))
+        for topic, begin, end in (("orders", 60, 2 * HOUR_S), ("clicks", 3 * HOUR_S, 5 * HOUR_S))
+        for of, second in zip(looks, seconds, strict=True)
+    ]
+    for table, of_table in ((silver.LOOKS, looks), (silver.PARTITIONS, rows)):
+        tables.replace_where(table, frame(spark, table, *of_table))
+    work = Work(tables)
+    work.write([drift_write(work)])
+    whole = tables.read(RACK_DRIFT).localCheckpoint()
+    ends = {(row["subject"], row["ended_ms"]) for row in whole.collect()}
+    assert {("topic/orders", at(2 * HOUR_S)), ("topic/clicks", None)} <= ends
+    again = Work(tables)
+    again.hours = [Hour(CLUSTER, HOUR_MS)]
+    again.write([drift_write(again)])
+    assertDataFrameEqual(tables.read(RACK_DRIFT), whole)

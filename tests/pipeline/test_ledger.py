@@ -39,6 +39,13 @@ from tests.pipeline.silver_rows import (
     reads,
 )
 
+PRODUCERS = (
+    ProducerRow("even", "a", 0.25),
+    ProducerRow("even", "b", 0.75),
+    ProducerRow("near", "a", 1.0),
+    ProducerRow("partly", "c", 0.5),
+    ProducerRow("leaderless", "a", 1.0),
+)
 PRICES = (PriceRow("a", "b", 0.01), PriceRow("a", "c", 0.02))
 
 
@@ -66,7 +73,7 @@ class Told:
 class World:
     """What everything that was told comes to, worked out once."""
 
-    def __init__(self, spark: SparkSession, *told: Told) -> None:
+    def __init__(self, spark: SparkSession, *told: Told, producers: tuple[ProducerRow, ...] = PRODUCERS) -> None:
         times = looks(spark, *(row for one in told for row in one.looks))
         line, spans = timeline(times), by_hour(pairs(times))
         rows = partitions(spark, *(row for one in told for row in one.partitions))
@@ -75,8 +82,8 @@ class World:
         readers = reads(spark, *(row for one in told for row in one.reads))
         self.readings = reading(readers, changes, line).localCheckpoint()
         self.routes = routed(self.readings, spans, sizes).localCheckpoint()
-        producers, prices = producer_table(spark, PRODUCERS), price_table(spark, PRICES)
-        self.ledger = ledger(Grounds(changes, spans, sizes, self.routes, producers, prices)).localCheckpoint()
+        standing, prices = producer_table(spark, producers), price_table(spark, PRICES)
+        self.ledger = ledger(Grounds(changes, spans, sizes, self.routes, standing, prices)).localCheckpoint()
         self._spark = spark
 
     def check(self, path: str, topics: str, *expected: Row) -> None:
@@ -85,13 +92,6 @@ class World:
         assertDataFrameEqual(found, frame(self._spark, LEDGER, *expected))
 
 
-PRODUCERS = (
-    ProducerRow("even", "a", 0.25),
-    ProducerRow("even", "b", 0.75),
-    ProducerRow("near", "a", 1.0),
-    ProducerRow("partly", "c", 0.5),
-    ProducerRow("leaderless", "a", 1.0),
-)
 TWO: Row = {"replicas": [1, 2]}
 HALF: Row = {"replicas": [1, 2, 4], "adding": [4], "replica_bytes": [0, 0, 25_000]}
 BEGUN: Row = {"replicas": [1, 2, 3], "adding": [3], "replica_bytes": [60_000, 60_000, 7_000]}
@@ -174,6 +174,18 @@ def test_what_producers_write(world: World) -> None:
         flow("produce", "partly", "c", "a", 30_000.0, unavoidable_bytes=None),
         flow("produce", "partly", "", "a", 30_000.0, why_unknown=PRODUCER_UNKNOWN),
         flow("produce", "leaderless", "a", "", 60_000.0, why_unknown=LEADER_UNKNOWN),
+    )
+
+
+def test_producers_of_all_other_topics_are_those_that_are_told_without_a_name(spark: SparkSession) -> None:
+    told = Told().topic("anybody").topic("own")
+    world = World(spark, told, producers=(ProducerRow("*", "b", 0.5), ProducerRow("own", "a", 1.0)))
+    world.check(
+        "produce",
+        "anybody own",
+        flow("produce", "anybody", "b", "a", 30_000.0, unavoidable_bytes=None),
+        flow("produce", "anybody", "", "a", 30_000.0, why_unknown=PRODUCER_UNKNOWN),
+        flow("produce", "own", "a", "a", 60_000.0),
     )
 
 
@@ -276,5 +288,5 @@ def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
         near("whole", "", 0.0, 2.0, 2.0, None, 59_000.0),
     ]
     mine = F.col("group").isin("shop", "whole")
-    found = locality(world.readings.where(mine), world.ledger.where(mine))
+    found = locality(world.readings.where(mine), world.routes.where(mine))
     assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))

@@ -7,11 +7,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.schemas.gold import LEDGER, LOCALITY
+from pipeline.schemas.gold import LOCALITY
 from pipeline.transforms.locality import locality
 from pipeline.transforms.routes import LEADER_UNKNOWN, READER_UNKNOWN
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame
 
+ROUTES = (
+    "cluster string, hour_ms long, group string, role string, source_rack string, target_rack string, why string, "
+    "bytes double"
+)
 READINGS = "cluster string, hour_ms long, group string, role string, now struct<source:string,target:string,why:string>"
 
 
@@ -19,12 +23,11 @@ def reading(group: str, *way: str | None, role: str = "active", cluster: str = C
     return cluster, HOUR_MS, group, role, way
 
 
-def flow(group: str, way: str, bytes_: float | None, zone: str, path: str = "consume") -> Row:
+def route(
+    group: str, way: str, bytes_: float | None, *, why: str | None = None, role: str = "active"
+) -> tuple[Any, ...]:
     source, _, target = way.partition("->")
-    return {
-        "cluster": CLUSTER, "hour_ms": HOUR_MS, "path": path, "group": group, "topic": "t", "source_rack": source,
-        "target_rack": target, "zone": zone, "bytes": bytes_, "day": DAY,
-    }  # fmt: skip
+    return CLUSTER, HOUR_MS, group, role, source or None, target or None, why, bytes_
 
 
 def near(group: str, rack: str, *figures: float | None, cluster: str = CLUSTER) -> Row:
@@ -42,12 +45,12 @@ def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
         reading("unsized", "a", "a", None),
         reading("app", "a", "b", None, role="standby"),
     ]
-    flows = [
-        *(flow("g", "a->a", 100.0, "SAME_ZONE"), flow("g", "b->a", 50.0, "CROSS_ZONE")),
-        *(flow("g", "a->b", 30.0, "CROSS_ZONE"), flow("g", "->b", 20.0, "UNKNOWN")),
-        flow("unsized", "a->a", None, "SAME_ZONE"),
-        # What is replicated is nobody's reading.
-        flow("g", "a->a", 7_000.0, "SAME_ZONE", path="replicate"),
+    routes = [
+        *(route("g", "a->a", 100.0), route("g", "b->a", 50.0)),
+        *(route("g", "a->b", 30.0), route("g", "->b", 20.0, why=LEADER_UNKNOWN)),
+        route("unsized", "a->a", None),
+        # What a copy of a task fetches is nobody's reading.
+        route("g", "b->a", 7_000.0, role="standby"),
     ]
     expected = [
         near("g", "a", 2.0, 3.0, 0.0, 100.0, 150.0),
@@ -57,5 +60,5 @@ def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
         near("g", "a", 1.0, 1.0, 0.0, None, None, cluster="other"),
         near("unsized", "a", 1.0, 1.0, 0.0, None, None),
     ]
-    found = locality(spark.createDataFrame(readings, READINGS), frame(spark, LEDGER, *flows))
+    found = locality(spark.createDataFrame(readings, READINGS), spark.createDataFrame(routes, ROUTES))
     assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))

@@ -8,11 +8,13 @@ from agent.errors import BadInput
 from agent.propose.proposal import ProposalReason
 from pipeline.commands.report import _formats
 from pipeline.report import words
+from pipeline.report.compose import compose
 from pipeline.report.csvs import to_csv
 from pipeline.report.document import Grid, Head, Unit
 from pipeline.report.facts import Cost, Coverage, Facts, Pair, Standing
 from pipeline.report.first import first_line, todo
-from pipeline.report.markdown import escaped
+from pipeline.report.html import to_html
+from pipeline.report.markdown import escaped, to_markdown
 from pipeline.report.notes import notes
 from pipeline.report.period import Period, period_of
 
@@ -194,6 +196,17 @@ def test_a_gap_of_hours_is_told_and_its_absence_too():
         "nothing is made up for them."
     )
     assert notes(facts())[0].startswith("No gaps")
+
+
+def test_a_report_sums_all_rows_and_shows_the_first_of_them():
+    costs = tuple(cost(day=f"{day:05}", cross_bytes=1e9, usd=0.5) for day in range(1_500))
+    report = compose(facts(costs=costs, coverage=(Coverage("c", 0, 0, 1_500, 86_400.0 * 1_500, 0),)))
+    section = next(one for one in report.sections if one.name == "cost")
+    assert section.lead == "1.5 TB crossed racks in this period and cost $750.00, which is $0.50 a day at this pace."
+    assert "<td>01499</td>" not in to_html(report)
+    assert "500 more rows are in cost.csv." in to_html(report)
+    assert "1,460 more rows are in cost.csv." in to_markdown(report)
+    assert to_csv(section.grid).count("\n") == 1_501
 
 
 def test_unknown_is_an_empty_field_of_csv_and_no_name_is_a_formula():

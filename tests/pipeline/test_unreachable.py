@@ -8,8 +8,10 @@ from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
+from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
 from config.kafka_client import KafkaClientConfig
 from pipeline import errors, session
@@ -17,6 +19,7 @@ from pipeline.cli import spark_app
 from pipeline.errors import DataLost
 from pipeline.kafka import Brokers
 from pipeline.stream.ingest import TELEMETRY, Ingest
+from tests.observe.live import wait_for
 
 
 def unused_port() -> int:
@@ -32,6 +35,19 @@ def test_brokers_that_do_not_answer_are_named_with_exit_code_5() -> None:
         brokers.topic("t")
     assert servers in refused.value.why
     assert refused.value.exit_code == 5
+
+
+@pytest.mark.integration
+def test_a_topic_that_is_looked_for_is_not_made_by_that() -> None:
+    spec = ClusterSpec(racks=("a",), broker_properties={"auto.create.topics.enable": "true"})
+    with EmbeddedCluster.start(spec) as cluster:
+        brokers = Brokers(KafkaClientConfig.of({"bootstrap.servers": cluster.bootstrap_servers}))
+        assert [brokers.topic("nobodys"), brokers.topic("nobodys")] == [None, None]
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        assert "nobodys" not in admin.list_topics(timeout=10).topics
+        # Asked for by name the way clients do, it comes: the broker may make topics.
+        admin.list_topics("nobodys", timeout=10)
+        wait_for(lambda: brokers.topic("nobodys"), "the topic is made")
 
 
 def test_without_brokers_in_the_settings_the_option_is_named() -> None:

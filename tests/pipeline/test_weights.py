@@ -153,6 +153,9 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
     """Tables that tests read."""
     tables = Tables(spark, str(tmp_path_factory.mktemp("filled")), "parquet")
     tables.append(silver.LOOKS, looks(spark), Batch("t", 0))
+    # The agent's clock ran ahead for one look.
+    ahead = rows(spark, silver.LOOKS, {"look": "i-9", "taken_ms": LAST + 3 * DAY, "complete": True})
+    tables.append(silver.LOOKS, ahead, Batch("t", 1))
     hours = rows(
         spark, gold.PARTITION_TRAFFIC, traffic(NOON, 0, 7_200, 123_456_789.0), traffic(NOON, 1, 1, None),
         {**traffic(NOON, 0, 1, 1.0), "cluster": "C2"},

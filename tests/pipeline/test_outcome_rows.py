@@ -1,0 +1,86 @@
+"""Which proposals are looked at again, batch after batch, and which are left as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.jobs.outcome_rows import outcome_writes
+from pipeline.jobs.work import Hour, Work
+from pipeline.schemas.bronze import PROPOSALS
+from pipeline.schemas.gold import OUTCOMES
+from pipeline.schemas.silver import LOOKS
+from pipeline.tables import Batch, Tables
+from tests.pipeline.silver_rows import CLUSTER, HOUR_MS, Row, at, look, looks
+from tests.pipeline.test_outcomes import created, open_frame, void
+
+DAY_S = 86_400
+
+
+class Told:
+    """A root of tables that proposals and looks come to."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.batches = 0
+
+    def proposals(self, *rows: Row) -> Told:
+        self.batches += 1
+        self.tables.append(PROPOSALS, open_frame(self.tables.spark, PROPOSALS, *rows), Batch("w", self.batches))
+        return self
+
+    def looked(self, second: int) -> Told:
+        self.batches += 1
+        row = look("i", self.batches, second=second)
+        self.tables.append(LOOKS, looks(self.tables.spark, row), Batch("w", self.batches))
+        return self
+
+    def worked_out(self, *, everything: bool = False) -> dict[str, tuple[str, int]]:
+        """State of each proposal, and the second at which it was first published."""
+        work = Work(self.tables)
+        work.hours = None if everything else [Hour(CLUSTER, HOUR_MS)]
+        work.write(outcome_writes(work, ()))
+        rows = self.tables.read(OUTCOMES).collect()
+        assert len(rows) == len({row["proposal"] for row in rows})
+        return {row["proposal"]: (row["state"], (row["created_ms"] - at(0)) // 1_000) for row in rows}
+
+
+@pytest.fixture
+def told(spark: SparkSession, tmp_path: Path) -> Told:
+    return Told(Tables(spark, str(tmp_path), "parquet"))
+
+
+def test_where_nothing_was_proposed_for_long_outcomes_stay_as_they_are(told: Told) -> None:
+    told.proposals(created("gone", 0), void("gone", 60), created("stands", 0))
+    assert told.worked_out() == {"gone": ("void", 0), "stands": ("standing", 0)}
+    # The one that stood is looked at once more, however long nothing was said of it.
+    told.looked(20 * DAY_S)
+    assert told.worked_out() == {"gone": ("void", 0), "stands": ("expired", 0)}
+    told.looked(40 * DAY_S)
+    work = Work(told.tables)
+    work.hours = [Hour(CLUSTER, HOUR_MS)]
+    assert outcome_writes(work, ()) == []
+
+
+@pytest.mark.drill
+def test_what_stands_for_weeks_was_first_proposed_when_it_was(told: Told) -> None:
+    told.proposals(created("long", 0, expires=9 * DAY_S), created("ends", 0), void("ends", 60)).worked_out()
+    told.proposals(created("long", 9 * DAY_S))
+    assert told.worked_out() == {"long": ("standing", 0), "ends": ("void", 0)}
+    # Back after it had ended: it is the same proposal.
+    told.proposals(created("ends", 10 * DAY_S))
+    found = told.worked_out()
+    assert found == {"long": ("expired", 0), "ends": ("standing", 0)}
+    assert told.worked_out(everything=True) == found
+
+
+@pytest.mark.drill
+def test_a_clock_that_runs_ahead_ends_no_proposal(told: Told) -> None:
+    told.proposals(created("stands", 0)).looked(60)
+    assert told.worked_out() == {"stands": ("standing", 0)}
+    told.looked(100 * 365 * DAY_S)
+    assert told.worked_out() == {"stands": ("standing", 0)}
+    told.proposals(created("ahead", 100 * 365 * DAY_S))
+    assert told.worked_out()["stands"] == ("standing", 0)
