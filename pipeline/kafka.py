@@ -159,7 +159,7 @@ class Brokers:
         """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
         try:
             # Not by asking for the topic: where brokers may make topics, they make one that is asked for like that.
-            cluster = self._cluster()
+            cluster = self._admin.list_topics(timeout=self._timeout_s).cluster_id or ""
             if expected_cluster is not None and cluster != expected_cluster:
                 raise WrongCluster(
                     f"The brokers belong to cluster {cluster}",
@@ -182,10 +182,6 @@ class Brokers:
             return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
         except KafkaException as failed:
             raise self._refusal(failed.args[0]) from None
-
-    def _cluster(self) -> str:
-        asked = self._admin.describe_cluster(request_timeout=self._timeout_s)
-        return asked.result(self._timeout_s + 1).cluster_id or ""
 
     def _noted(self, error: KafkaError) -> None:
         with self._lock:

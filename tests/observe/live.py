@@ -72,7 +72,8 @@ def produce(bootstrap_servers: str, topic: str, count: int) -> None:
 def consumer(bootstrap_servers: str, group: str, topic: str, **settings: object) -> Iterator[Consumer]:
     """A librdkafka consumer that has got its partitions.
 
-    One that is closed while it joins leaves a member behind, which goes with its session: that is short.
+    One that is closed while it joins leaves a member behind, which goes with its session: that is short, but where the
+    broker has the say (KIP-848).
     """
     names = {name.replace("_", "."): value for name, value in settings.items()}
     one = Consumer({
@@ -80,7 +81,7 @@ def consumer(bootstrap_servers: str, group: str, topic: str, **settings: object)
         "group.id": group,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": 10_000,
+        **({} if settings.get("group_protocol") == "consumer" else {"session.timeout.ms": 10_000}),
         **names,
     })  # fmt: skip
     one.subscribe([topic])
