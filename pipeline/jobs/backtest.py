@@ -100,9 +100,7 @@ class _Todo(NamedTuple):
 def run_backtest(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> Done:
     """Every unit of the stretch, from the table or worked out now. Raises BadInput where there is nothing to live."""
     _check(wanted)
-    if wanted.by == "looks":
-        return live(tables, wanted, say)
-    stretches = cut(tables, wanted, say)
+    stretches = cut(tables, wanted, say) if wanted.by == "groups" else None
     return live(tables, wanted, say, stretches=stretches)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.jobs.work import Work, Write, between
@@ -23,7 +23,6 @@ from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
 LATELY_MS = 7 * 24 * HOUR_MS
 """Proposals that ended and of which nothing was said for so long are left as they are."""
 _OPEN = ("standing", "running")
-_ID = "wanted string"
 _KEY = "cluster string, proposal string"
 _RATES = f"{_KEY}, " + ", ".join(
     f"{phase}_{name} double" for phase in ("before", "after") for name in ("bytes_per_s", "usd_per_day")
@@ -44,10 +43,7 @@ def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
         ids, since_ms = _open_or_recent(work, proposals, now_ms - LATELY_MS)
         if not ids:
             return []
-        mine = work.spark.createDataFrame([(one,) for one in ids], _ID)
-        proposals = proposals.where(F.col("time_ms") >= since_ms).join(
-            F.broadcast(mine), on=F.get_json_object("data", "$.id") == F.col("wanted"), how="left_semi"
-        )
+        proposals = proposals.where((F.col("time_ms") >= since_ms) & _id_of_record().isin(ids))
         # On whatever day they stand: how early one was first published is not always known.
         where = ({"proposal": ids},)
     told = work.hold(published(proposals))
@@ -66,17 +62,16 @@ def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
 
 def _open_or_recent(work: Work, proposals: DataFrame, lately_ms: int) -> tuple[list[str], int]:
     """Ids of proposals that something was said of lately or that have not ended, and from when on to read of them."""
-    recent = proposals.where(F.col("time_ms") >= lately_ms).select(F.get_json_object("data", "$.id").alias("proposal"))
+    recent = proposals.where(F.col("time_ms") >= lately_ms).select(_id_of_record().alias("proposal"))
     ids = {row["proposal"] for row in recent.distinct().collect()} - {None}
-    known = work.tables.read(gold.OUTCOMES)
-    mine = F.col("state").isin(*_OPEN)
-    if ids:
-        again = work.spark.createDataFrame([(one,) for one in sorted(ids)], _ID)
-        known = known.join(F.broadcast(again), on=F.col("proposal") == F.col("wanted"), how="left")
-        mine |= F.col("wanted").isNotNull()
-    rows = known.where(mine).select("proposal", "created_ms").collect()
+    mine = F.col("state").isin(*_OPEN) | F.col("proposal").isin(sorted(ids))
+    rows = work.tables.read(gold.OUTCOMES).where(mine).select("proposal", "created_ms").collect()
     since = [row["created_ms"] for row in rows if row["created_ms"] is not None]
     return sorted(ids | {row["proposal"] for row in rows}), min([lately_ms, *since])
+
+
+def _id_of_record() -> Column:
+    return F.get_json_object("data", "$.id")
 
 
 def _has_ended(lives: DataFrame) -> bool:
@@ -94,9 +89,7 @@ def _measured(
 ) -> tuple[DataFrame, DataFrame]:
     """Cross-rack traffic before and after, and what was moved, of the proposals that were carried out."""
     named = work.hold(windows(lives))
-    looks, partitions, reads = (
-        _around(work, table, named) for table in (silver.LOOKS, silver.PARTITIONS, silver.READS)
-    )
+    looks, partitions, reads = _around(work, named, silver.LOOKS, silver.PARTITIONS, silver.READS)
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
     spans = work.hold(by_window(pairs(looks), distinct))
@@ -112,12 +105,17 @@ def _measured(
     return rates, work.hold(moved(lives, copies(changes), partitions))
 
 
-def _around(work: Work, table: Table, named: DataFrame) -> DataFrame:
+def _around(work: Work, named: DataFrame, *tables: Table) -> list[DataFrame]:
     """Rows of silver from before each act until after it: what lies between two acts says nothing of either."""
     first, last = F.min("window_from_ms") - CONTEXT_MS, F.max("window_to_ms") + CONTEXT_MS
     reach = named.groupBy("cluster", "proposal").agg(first.alias("first_ms"), last.alias("last_ms"))
     (span,) = reach.agg(F.min("first_ms").alias("first_ms"), F.max("last_ms").alias("last_ms")).collect()
-    rows = between(work.tables.read(table), span["first_ms"] or 0, span["last_ms"] or 0).alias("row")
     near = F.col("row.taken_ms").between(F.col("reach.first_ms"), F.col("reach.last_ms"))
     on = (F.col("row.cluster") == F.col("reach.cluster")) & near
-    return rows.join(F.broadcast(reach.alias("reach")), on=on, how="left_semi")
+    acts = F.broadcast(reach.alias("reach"))
+    return [
+        between(work.tables.read(table), span["first_ms"] or 0, span["last_ms"] or 0)
+        .alias("row")
+        .join(acts, on=on, how="left_semi")
+        for table in tables
+    ]

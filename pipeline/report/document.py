@@ -118,6 +118,12 @@ class Report(NamedTuple):
     """What is missing from the figures, or that nothing is."""
 
 
+def beyond(section: Section, most: int) -> tuple[str, ...]:
+    """Where the rows are that a form of the report has no room for; nothing when it shows all of them."""
+    more = len(section.grid.rows) - most
+    return (f"{more:,} more rows are in {section.name}.csv.",) if more > 0 else ()
+
+
 def grid_of(heads: Sequence[Head], rows: Sequence[Sequence[Cell]], drop: Callable[[Head], bool]) -> Grid:
     """A grid without the columns that are to be dropped."""
     kept = [index for index, head in enumerate(heads) if not drop(head)]

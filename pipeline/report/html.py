@@ -8,7 +8,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from pipeline.report.cells import written
-from pipeline.report.document import Grid, Plot, Report, Section
+from pipeline.report.document import Grid, Plot, Report, Section, beyond
 from pipeline.report.plots import to_svg
 
 _STYLE = """
@@ -84,12 +84,7 @@ def _section(section: Section) -> list[str]:
         f"<p>{_text(section.lead)}</p>",
         *(_figure(section, section.plot) if section.plot is not None else []),
         *(_table(section.title, section.grid) if section.grid.rows else []),
-        *(
-            [f'<p class="more">{len(section.grid.rows) - _MOST_ROWS:,} more rows are in {section.name}.csv.</p>']
-            if len(section.grid.rows) > _MOST_ROWS
-            else []
-        ),
-        *(f'<p class="more">{_text(note)}</p>' for note in section.notes),
+        *(f'<p class="more">{_text(note)}</p>' for note in (*beyond(section, _MOST_ROWS), *section.notes)),
         "</section>",
     ]
 

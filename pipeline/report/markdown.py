@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipeline.report.cells import written
-from pipeline.report.document import Grid, Report, Section
+from pipeline.report.document import Grid, Report, Section, beyond
 
 _MOST_ROWS = 40
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
@@ -41,11 +41,7 @@ def _section(section: Section) -> list[str]:
         "",
         escaped(section.lead),
         *(["", *_grid(section.grid)] if section.grid.rows else []),
-        *(
-            ["", f"{len(section.grid.rows) - _MOST_ROWS:,} more rows are in {section.name}.csv."]
-            if len(section.grid.rows) > _MOST_ROWS
-            else []
-        ),
+        *(line for sentence in beyond(section, _MOST_ROWS) for line in ("", sentence)),
     ]
 
 

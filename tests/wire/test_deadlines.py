@@ -292,6 +292,12 @@ def described(group: str, *, metadata: bytes = b"\xff", error_code: int = 0) -> 
     return row(error_code=error_code, group_id=group, members=[member], **facts)
 
 
+def coordinator_of_g(version: int, _body: memoryview) -> bytes:
+    """FindCoordinator's answer: broker 1 coordinates group g."""
+    row = FIND_COORDINATOR.response.Coordinator(key="g", node_id=1, host="h", port=1, error_code=0)
+    return encode_body(FIND_COORDINATOR, FIND_COORDINATOR.response(coordinators=[row]), version)
+
+
 def test_one_unreadable_group_hides_no_other() -> None:
     """Whatever makes an answer unreadable, only the group at fault is lost: the batch is asked again in halves."""
 
@@ -346,11 +352,7 @@ def test_an_error_that_passes_by_itself_is_waited_for_until_the_deadline(
         row = described("g", error_code=14 if len(asked) <= refusals else 0)
         return encode_body(DESCRIBE_GROUPS, DESCRIBE_GROUPS.response(groups=[row]), version)
 
-    def coordinator(version: int, _body: memoryview) -> bytes:
-        row = FIND_COORDINATOR.response.Coordinator(key="g", node_id=1, host="h", port=1, error_code=0)
-        return encode_body(FIND_COORDINATOR, FIND_COORDINATOR.response(coordinators=[row]), version)
-
-    answers = {DESCRIBE_GROUPS.key: answer, FIND_COORDINATOR.key: coordinator}
+    answers = {DESCRIBE_GROUPS.key: answer, FIND_COORDINATOR.key: coordinator_of_g}
     with FakeBroker(answers) as broker, WireClient(broker.arguments) as wire:
         wire.describe_brokers(5_000)
         began = time.monotonic()
@@ -371,11 +373,7 @@ def test_what_a_coordinator_said_is_told_though_the_next_question_was_cut_off() 
             time.sleep(2)
         return encode_body(DESCRIBE_GROUPS, DESCRIBE_GROUPS.response(groups=[described("g", error_code=14)]), version)
 
-    def coordinator(version: int, _body: memoryview) -> bytes:
-        row = FIND_COORDINATOR.response.Coordinator(key="g", node_id=1, host="h", port=1, error_code=0)
-        return encode_body(FIND_COORDINATOR, FIND_COORDINATOR.response(coordinators=[row]), version)
-
-    answers = {DESCRIBE_GROUPS.key: answer, FIND_COORDINATOR.key: coordinator}
+    answers = {DESCRIBE_GROUPS.key: answer, FIND_COORDINATOR.key: coordinator_of_g}
     with FakeBroker(answers) as broker, WireClient(broker.arguments) as wire:
         wire.describe_brokers(5_000)
         found = wire.describe_groups(["g"], 1_500)
