@@ -16,6 +16,8 @@ def main() -> NoReturn:
     if "--debug" in sys.argv:
         sys.argv.remove("--debug")
     walk_seldom()
+    # Looking for plugins of pydantic reads what every installed package says of itself; none concerns settings.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from agent.cli.app import app  # noqa: PLC0415 typer is slow to import, and an error of its own is caught below
 
     try:

@@ -18,14 +18,11 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import OtherGroup, Snapshot
 from agent.model.weighed import Basis
-from agent.observation import Gap, GapCause, Observation, Part
+from agent.observation import Gap, Observation
 from agent.plan.plan import Plan
 from agent.propose.proposal import Proposal
 
-PARTIAL_EXIT = 5
-"""Exit code of a command whose answer is partial."""
 _NAMED = 3
-_NOT_MISSED = (GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED)
 
 
 class World(NamedTuple):
@@ -99,14 +96,6 @@ def changes(before: Memory, detection: Detection) -> Changes:
         new=tuple(name for name in now if name not in before.first_seen),
         ended=tuple(name for name in before.first_seen if name not in now),
     )
-
-
-def is_partial(snapshot: Snapshot) -> bool:
-    """Whether something that was asked for, and that these brokers offer, did not answer.
-
-    Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
-    """
-    return any(gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS for gap in snapshot.gaps)
 
 
 def basis(snapshot: Snapshot) -> tuple[Basis, str | None]:

@@ -17,7 +17,7 @@ from agent.act.leadership import Leadership
 from agent.clock import system_clock
 from agent.cut import to_limits, to_scope
 from agent.cut_leadership import to_leadership_plan
-from agent.cycle import PARTIAL_EXIT, Cycle, is_partial
+from agent.cycle import Cycle
 from agent.daemon import Agent, Pace
 from agent.limits import Limits, Mode
 from agent.look_with_weights import weights_beside
@@ -29,6 +29,7 @@ from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
+from agent.seen import PARTIAL_EXIT, is_partial
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer

@@ -20,7 +20,6 @@ from config.kafka_keys import ALIASES, FOLDED, IGNORED, KEYS
 from config.mistake import SettingMistake, nearest
 from config.properties import load_properties, resolve_references
 from config.streams_names import FOREIGN_NAMES, FOREIGN_PREFIXES, RELEASED_NAMES, StreamsSettings
-from config.yaml_file import load_yaml
 
 PREFIX = "RACKWISE_"
 CONFIG_VARIABLE = "RACKWISE_CONFIG"
@@ -98,6 +97,8 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
 
 def from_yaml(path: Path) -> Layer:
     """A settings file; names may be nested, dotted or both."""
+    from config.yaml_file import load_yaml  # noqa: PLC0415 most commands have no such file, and YAML takes a while to load
+
     return _read(path, lambda: _layer(load_yaml(path), Origin("file", str(path))))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -43,6 +42,8 @@ app.command()(running.demo)
 
 def _version(asked: bool) -> None:
     if asked:
+        from importlib.metadata import version
+
         print(f"rackwise {version('rackwise')}")
         raise typer.Exit
 

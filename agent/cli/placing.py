@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import typer
 
@@ -12,10 +12,6 @@ from agent.cli import options, session
 from agent.cli.files import write_text
 from agent.cli.output import Format, emit
 from agent.errors import BadInput
-
-if TYPE_CHECKING:
-    from agent.cycle import Cycle
-
 
 _MOST_DIGITS = 18
 
@@ -114,12 +110,11 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None)
         raise BadInput(
             "new partitions have no rollback", why="nothing that exists moves", todo="Leave --rollback-json out."
         )
-    cycle: Cycle | None = None
     if source.replay is not None:
-        snapshot = session.replayed(source.replay).snapshot
+        seen = session.replayed(source.replay)
     else:
-        cycle = session.look(options.settings(*source[:4]), planning=False)
-        snapshot = cycle.snapshot
+        seen = session.look(options.settings(*source[:4]), planning=False)
+    snapshot = seen.snapshot
     kafka = Kafka(Placer(choice.placer.value), Random(choice.seed).randrange)  # noqa: S311 (as Kafka draws: no secret)
     if wanted.replication_factor is None:
         both = place_added(snapshot, wanted.topic, wanted.partitions, kafka)
@@ -132,6 +127,6 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None)
         write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
     rows = [placement_to_json(one) for one in both]
     emit(rows, ("placement", "sentence", "spread", "command"), output)
-    if cycle is not None:
-        session.leave(cycle)
+    if source.replay is None:
+        session.leave(seen)
     raise typer.Exit(0)

@@ -14,12 +14,10 @@ from agent.cli.output import Format, chosen, emit, say
 from agent.cli.session import replayed
 
 if TYPE_CHECKING:
-    from agent.cycle import Cycle
     from agent.journal.entry import View
-    from agent.limits import Limits
     from agent.plan.explained import Explained
     from agent.propose.proposal import Proposal
-    from agent.replay import Replayed
+    from agent.seen import Seen
     from config.load import Loaded
 
 CHANGES_PROPOSED = 3
@@ -73,14 +71,10 @@ def plan(
     if wanted is not None:
         look = placing.Source(config, properties, assign, bootstrap, replay)
         placing.place(wanted, look, placing.Choice(placement, placer, seed, reassignment_json, rollback_json), output)
-    cycle: Cycle | None = None
-    seen: Cycle | Replayed
     if replay is not None:
-        seen = again = replayed(replay)
-        limits = again.recorded.limits
+        seen = replayed(replay)
     else:
-        seen = cycle = session.look(options.settings(config, properties, assign, bootstrap))
-        limits = cycle.limits
+        seen = session.look(options.settings(config, properties, assign, bootstrap))
     found = seen.proposals
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")
@@ -89,10 +83,10 @@ def plan(
     if not groups:
         emit_proposals(found, output)
     if groups or chosen(output) is Format.TABLE:
-        _emit_groups(seen, limits, output)
+        _emit_groups(seen, output)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
-    if cycle is not None:
-        session.leave(cycle, exit_code)
+    if replay is None:
+        session.leave(seen, exit_code)
     raise typer.Exit(exit_code)
 
 
@@ -108,19 +102,19 @@ def explain(
     from agent.plan.explain import explain as explained
 
     loaded = options.settings(config, properties, assign, bootstrap)
-    cycle = session.look(loaded)
+    seen = session.look(loaded)
     rows: list[dict[str, Any]] = [
         row._asdict()
         for row in (
-            *explained(subject, cycle.snapshot, cycle.detection, cycle.plan, cycle.proposals, cycle.limits),
-            *_guarded(subject, cycle, loaded),
+            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
+            *_guarded(subject, seen, loaded),
         )
     ]
     emit(rows, ("about", "rule", "answer", "sentence"), output, empty=f"nothing is known of {subject}")
-    session.leave(cycle)
+    session.leave(seen)
 
 
-def _guarded(subject: str, cycle: Cycle, loaded: Loaded) -> list[Explained]:
+def _guarded(subject: str, seen: Seen, loaded: Loaded) -> list[Explained]:
     """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
     from agent.guard import explained
     from agent.limits import Mode
@@ -129,14 +123,14 @@ def _guarded(subject: str, cycle: Cycle, loaded: Loaded) -> list[Explained]:
 
     kind, _, name = subject.partition("/")
     name = name.partition("/")[0] if kind == "topic" else name
-    meant = [p for p in cycle.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
+    meant = [p for p in seen.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
     asked = kind == "group" or bool(meant)
-    view = _journal(loaded) if asked and cycle.limits.mode is Mode.EXECUTE else None
-    rows = [row for one in meant for row in explained(one, cycle.snapshot, Memory(), cycle.limits, view)]
+    view = _journal(loaded) if asked and seen.limits.mode is Mode.EXECUTE else None
+    rows = [row for one in meant for row in explained(one, seen.snapshot, Memory(), seen.limits, view)]
     if kind == "group":
-        taken_ms, monotonic_ms = cycle.snapshot.taken_ms, cycle.snapshot.monotonic_ms
+        taken_ms, monotonic_ms = seen.snapshot.taken_ms, seen.snapshot.monotonic_ms
         past, _ = past_triggers(view or {}, NO_ANCHORS, taken_ms=taken_ms, monotonic_ms=monotonic_ms)
-        rows += about_probing(name, Ground(cycle.snapshot, Memory(), cycle.limits), past.get(name, ()))
+        rows += about_probing(name, Ground(seen.snapshot, Memory(), seen.limits), past.get(name, ()))
     return rows
 
 
@@ -151,10 +145,10 @@ def _journal(loaded: Loaded) -> View | None:
         return None
 
 
-def _emit_groups(seen: Cycle | Replayed, limits: Limits, output: Format | None) -> None:
+def _emit_groups(seen: Seen, output: Format | None) -> None:
     from agent.cli.columns import SHOWN, group_rows, table_row
 
-    rows = group_rows(seen.snapshot, seen.detection, seen.plan, limits)
+    rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
     form = chosen(output)
     if form in {Format.TABLE, Format.CSV}:
         rows = [table_row(row) for row in rows]

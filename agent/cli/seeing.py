@@ -11,7 +11,7 @@ from agent.cli.output import Format, chosen, emit, emit_one, say
 from agent.cli.session import leave
 
 if TYPE_CHECKING:
-    from agent.cycle import Cycle
+    from agent.seen import Seen
 
 FINDINGS_SHOWN = 20
 
@@ -131,13 +131,13 @@ def doctor(
 
 def _look(
     config: options.Config, properties: options.Properties, assign: options.Assign, bootstrap: options.Bootstrap
-) -> Cycle:
+) -> Seen:
     from agent.cli import session
 
     return session.look(options.settings(config, properties, assign, bootstrap))
 
 
-def _show_group(look: Cycle, group: str, output: Format | None) -> None:
+def _show_group(look: Seen, group: str, output: Format | None) -> None:
     from agent.cli import views
 
     document = views.group(look, group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,12 +14,11 @@ from agent.cli.output import say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.cycle import Cycle
-    from agent.replay import Replayed
+    from agent.seen import Seen
     from config.load import Loaded
 
 
-def look(loaded: Loaded, *, planning: bool = True) -> Cycle:
+def look(loaded: Loaded, *, planning: bool = True) -> Seen:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
     from agent.clock import system_clock
     from agent.cut import to_limits, to_scope
@@ -26,25 +26,18 @@ def look(loaded: Loaded, *, planning: bool = True) -> Cycle:
     from agent.observe import Clients, observe
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
-    threading.Thread(target=import_module, args=("agent.loop",), name="loading").start()
+    threading.Thread(target=import_module, args=("agent.seen",), name="loading").start()
     with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
         observation = beside(lambda: observe(clients, system_clock, to_scope(loaded.settings)))
-    from agent.loop import Line, run_cycle
     from agent.memory import Memory
+    from agent.seen import see
 
-    # The guard's second look is the first one again: a command decides nothing.
-    return run_cycle(
-        Line(to_limits(loaded.settings)),
-        lambda: observation,
-        observation,
-        Memory(),
-        number=1,
-        name="command",
-        planning=planning,
-    )
+    began = time.monotonic_ns()
+    seen = see(observation, Memory(), to_limits(loaded.settings), planning=planning)
+    return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 
-def replayed(path: Path) -> Replayed:
+def replayed(path: Path) -> Seen:
     """The last whole look of a telemetry file, lived through again. Raises ``BadInput``."""
     from agent.errors import BadInput
     from agent.record.files import read_events
@@ -60,10 +53,10 @@ def replayed(path: Path) -> Replayed:
     return replay_look(looks[-1])
 
 
-def leave(cycle: Cycle, exit_code: int = 0) -> NoReturn:
+def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
-    from agent.cycle import PARTIAL_EXIT, is_partial
+    from agent.seen import PARTIAL_EXIT, is_partial
 
-    for gap in cycle.snapshot.gaps:
+    for gap in seen.snapshot.gaps:
         say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
-    raise typer.Exit(PARTIAL_EXIT if is_partial(cycle.snapshot) else exit_code)
+    raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

@@ -13,7 +13,6 @@ from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from agent.cycle import Cycle
     from agent.plan.changes import Change
 
 Names = list[str] | None
@@ -70,18 +69,14 @@ def simulate(
     changes += [RemoveRack(rack) for rack in remove_rack or ()]
     changes += [RemoveBroker(broker) for broker in remove_broker or ()]
     changes += [*_places(add_rack, add_broker), *_replicas(add_replica, remove_replica, replication_factor)]
-    cycle: Cycle | None = None
     if replay is not None:
-        look = session.replayed(replay)
-        document = simulation_to_json(
-            simulated(look.snapshot, look.recorded.memory, look.recorded.limits, tuple(changes))
-        )
+        seen = session.replayed(replay)
     else:
-        cycle = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
-        document = simulation_to_json(simulated(cycle.snapshot, cycle.before, cycle.limits, tuple(changes)))
+        seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
+    document = simulation_to_json(simulated(seen.snapshot, seen.before, seen.limits, tuple(changes)))
     _show(document, output)
-    if cycle is not None:
-        session.leave(cycle)
+    if replay is None:
+        session.leave(seen)
     raise typer.Exit(0)
 
 

@@ -21,13 +21,13 @@ from agent.model.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from agent.cycle import Cycle
     from agent.plan.loss import LostTask, RackLoss
+    from agent.seen import Seen
 
 UNKNOWN = "(unknown)"
 
 
-def summary(look: Cycle) -> dict[str, Any]:
+def summary(look: Seen) -> dict[str, Any]:
     """The cluster in ten lines."""
     snapshot = look.snapshot
     kinds = Counter(_kind(group) for group in snapshot.groups.values())
@@ -48,7 +48,7 @@ def summary(look: Cycle) -> dict[str, Any]:
     }
 
 
-def status(look: Cycle) -> dict[str, Any]:
+def status(look: Seen) -> dict[str, Any]:
     """The whole status as one document."""
     return {
         **summary(look),
@@ -60,7 +60,7 @@ def status(look: Cycle) -> dict[str, Any]:
     }
 
 
-def findings(look: Cycle) -> list[dict[str, Any]]:
+def findings(look: Seen) -> list[dict[str, Any]]:
     """Every finding, the gravest first."""
     order = {"critical": 0, "warning": 1, "info": 2}
     return [
@@ -156,12 +156,12 @@ def _tasks_by_rack(snapshot: Snapshot) -> tuple[Counter[str], Counter[str]]:
     return active, standby
 
 
-def groups(look: Cycle) -> list[dict[str, Any]]:
+def groups(look: Seen) -> list[dict[str, Any]]:
     """One row per group."""
     return [_group_row(look, group) for _, group in sorted(look.snapshot.groups.items())]
 
 
-def group(look: Cycle, group_id: str) -> dict[str, Any]:
+def group(look: Seen, group_id: str) -> dict[str, Any]:
     """One group with its members and the copies of its tasks."""
     found = look.snapshot.groups[group_id]
     document = _group_row(look, found)
@@ -196,7 +196,7 @@ def rack_name(rack: Rack) -> str:
             return "(conflicting: " + " / ".join(rack.claims) + ")"
 
 
-def _group_row(look: Cycle, group: Group) -> dict[str, Any]:
+def _group_row(look: Seen, group: Group) -> dict[str, Any]:
     assessment = look.detection.assessments.get(group.id)
     members = _members(group)
     return {

@@ -18,8 +18,6 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
-import psutil
-
 from agent.observation import GapCause
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
@@ -119,6 +117,8 @@ def _too_slow() -> CallFailed:
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     """Whether it has ended; it is not reaped by asking, so that its group's number stays its own until the kill."""
+    import psutil  # noqa: PLC0415 nobody else needs it, and few have a locator that is a program
+
     try:
         return psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
     except psutil.Error:

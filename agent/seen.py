@@ -1,0 +1,56 @@
+"""One look seen through: the stages from decode to propose, once. Nothing is remembered, judged or done.
+
+What a command shows of a live cluster, and what a recorded look gives again: equal input gives equal answers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent.decode import decode_members
+from agent.detect import detect
+from agent.detect.assessment import Detection
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.model import take_snapshot
+from agent.model.snapshot import Snapshot
+from agent.observation import GapCause, Observation, Part
+from agent.plan import make_plan
+from agent.plan.plan import Plan
+from agent.propose import propose
+from agent.propose.proposal import Proposal
+
+PARTIAL_EXIT = 5
+"""Exit code of a command whose answer is partial."""
+_NOT_MISSED = (GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED)
+
+
+class Seen(NamedTuple):
+    """Every pure stage's answer for one look. ``plan`` is None when nothing was planned."""
+
+    limits: Limits
+    before: Memory
+    """The memory that went into it."""
+    snapshot: Snapshot
+    detection: Detection
+    plan: Plan | None
+    proposals: tuple[Proposal, ...]
+    took_ms: int = 0
+    """The look and all stages; 0 for a recorded look."""
+
+
+def see(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:
+    """What the observation shows, what is wrong, and what would be proposed."""
+    snapshot = take_snapshot(observation, decode_members(observation, None), memory, limits, None)
+    detection = detect(snapshot, memory, limits, None)
+    plan = make_plan(snapshot, detection, limits, None) if planning else None
+    proposals = propose(snapshot, plan, detection, limits, None) if plan is not None else ()
+    return Seen(limits, memory, snapshot, detection, plan, proposals)
+
+
+def is_partial(snapshot: Snapshot) -> bool:
+    """Whether something that was asked for, and that these brokers offer, did not answer.
+
+    Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
+    """
+    return any(gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS for gap in snapshot.gaps)
