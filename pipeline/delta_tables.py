@@ -43,9 +43,12 @@ class DeltaFiles:
     def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None, *, fresh: bool = False) -> None:
         """The rows in place of those that fulfil the condition; ``fresh``: none does."""
         writer = rows.write.format("delta").mode("append" if fresh else "overwrite").option("mergeSchema", "true")
-        if condition is not None and not fresh and self.exists(path):
-            writer = writer.option("replaceWhere", condition)
-        writer.partitionBy(*table.partitioned_by).save(path)
+        if not self.exists(path):
+            writer.partitionBy(*table.partitioned_by).save(path)
+        elif condition is None or fresh:
+            writer.save(path)  # it stays partitioned as whoever made it had it
+        else:
+            writer.option("replaceWhere", condition).save(path)
 
     def merge(self, path: str, table: Table, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""

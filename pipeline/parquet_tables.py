@@ -96,7 +96,7 @@ class ParquetFiles:
             kept = there.where(~gone).drop("_gone")
             self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), self._partitions(path))
             return
-        parts = list(table.partitioned_by)
+        parts = list(table.partitioned_by[:1])
         touched = there.where(gone).select(*parts).unionByName(rows.select(*parts)).distinct()
         kept = there.where(~gone).drop("_gone").join(F.broadcast(touched), on=parts, how="left_semi")
         values = [tuple(row) for row in touched.collect()]
@@ -143,7 +143,7 @@ class ParquetFiles:
             self._files.write(f"{path}/{_MORE}{len(known):04d}.json", t.StructType(new).json())
 
     def _write(self, path: str, table: Table, rows: DataFrame) -> None:
-        parts = table.partitioned_by
+        parts = table.partitioned_by[:1]
         frame = rows if parts else rows.withColumn(_WHOLE, F.lit("all"))
         frame.write.mode("overwrite").partitionBy(*(parts or (_WHOLE,))).parquet(path)
 
@@ -151,5 +151,5 @@ class ParquetFiles:
         return self._folders(f"{path}/{_REPLACED}")
 
     def _folders(self, path: str) -> list[str]:
-        """Partition folders below; no table is partitioned by more than one column."""
+        """Partition folders below: of the first column that a table is partitioned by, no others are used."""
         return [name for name in self._files.names(path) if "=" in name and not name.startswith(("_", "."))]

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from agent.errors import BadInput
 from pipeline.jobs.histories import history_writes
 from pipeline.jobs.outcome_rows import outcome_writes
-from pipeline.jobs.work import Hour, Work, Write, between
+from pipeline.jobs.work import Hour, Together, Work, Write, between
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import STRING, column, columns
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 2_000
 """More touched looks than this are not named one by one: their whole days are read again."""
+_OF_HOURS = (silver.PARTITIONS, silver.READS)
+"""Of these and looks hours are made; of all others histories and outcomes alone."""
 _LOOKS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
 
 
@@ -98,17 +100,20 @@ def refresh(
     say = on_progress or _silent
     touched = None if looks is None else sorted(set(looks))
     work = Work(tables)
-    read = _silver(work, touched)
-    say(f"{read} looks were read")
-    hours = _touched_hours(work, touched)
-    work.hours = None if touched is None else hours
-    late = {*hours, *owed} if histories else set()
-    past = work.beside(None if touched is None else late) if late else None
-    if hours:
-        _gold(work, settings, past)
-        say(f"{len(hours)} hours were worked out")
-    elif past is not None:
-        _histories(past)
+    with Together(work) as together:
+        read = _silver(work, touched, together)
+        say(f"{read} looks were read")
+        hours = _touched_hours(work, touched)
+        work.hours = None if touched is None else hours
+        late = {*hours, *owed} if histories else set()
+        past = work.beside(None if touched is None else late) if late else None
+        if past is not None:
+            together.wait()
+        if hours:
+            _gold(work, settings, past)
+            say(f"{len(hours)} hours were worked out")
+        elif past is not None:
+            _histories(past)
     if outcomes:
         work.write(outcome_writes(work, settings.prices))
     return Refreshed(
@@ -145,21 +150,22 @@ def looks_of_days(tables: Tables, days: tuple[str, ...]) -> tuple[LookKey, ...]:
     return tuple(sorted(LookKey(*row) for row in mine.distinct().collect()))
 
 
-def _silver(work: Work, touched: list[LookKey] | None) -> int:
-    """Write what the looks show; how many they are."""
+def _silver(work: Work, touched: list[LookKey] | None, together: Together) -> int:
+    """Write what the looks show, what no hour is made of beside what comes next; how many looks they are."""
     if touched is not None and not touched:
         return 0
     telemetry = work.tables.read(bronze.TELEMETRY)
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
-    wide = work.hold(look_rows(telemetry))
+    held = together.hold(look_rows(telemetry))
+    condition = named(where)
+    fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
+    wide = held.result()
     names = {table.name.partition(".")[2]: table for table in silver.SILVER}
     counted = [F.count(name).alias(name) for name in names]
     (counts,) = wide.agg(*counted, F.collect_set("looks.problem").alias("problems")).collect()
     work.messages.update(counts["problems"])
-    condition = named(where)
-    fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     # A look's rows never become fewer, so a table that it has no rows for needs no change.
     writes = [
         Write(table, silver_table(wide, table), where, counts[name], fresh)
@@ -168,7 +174,8 @@ def _silver(work: Work, touched: list[LookKey] | None) -> int:
     ]
     # The looks themselves first: what is not among them has no rows elsewhere, whatever died when.
     work.write(write for write in writes if write.table is silver.LOOKS)
-    work.write(write for write in writes if write.table is not silver.LOOKS)
+    work.write(write for write in writes if write.table in _OF_HOURS)
+    together.write(*(write for write in writes if write.table not in (silver.LOOKS, *_OF_HOURS)))
     return int(counts["looks"])
 
 
@@ -215,31 +222,31 @@ def _histories(work: Work) -> None:
 
 
 def _hourly(work: Work, settings: RefreshSettings) -> None:
-    looks = work.context(silver.LOOKS)
-    times = work.hold(timeline(looks))
-    spans = work.hold(work.of_hours(by_hour(pairs(looks))))
-    changes = work.hold(seen(work.context(silver.PARTITIONS), times))
-    traffic = work.hold(partition_traffic(changes, spans))
-    sizes = record_sizes(traffic)
-    readings = work.hold(reading(work.context(silver.READS), changes, times))
-    routes = work.hold(routed(readings, spans, sizes))
+    looks, where = work.context(silver.LOOKS), work.where_hours()
     producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
-    flows = work.hold(ledger(Grounds(changes, spans, sizes, routes, producers, prices)))
-    looked = work.of_hours(readings)
-    where = work.where_hours()
-    work.write(
-        [
-            Write(gold.PARTITION_TRAFFIC, traffic, where),
-            Write(gold.READ_TRAFFIC, read_traffic(routes), where),
-            Write(gold.LEDGER, flows, where),
-            Write(gold.LAGS, lags(looked), where),
-            Write(gold.LOCALITY, locality(looked, routes), where),
-        ]
-    )
+    with Together(work) as together:
+        lines = together.hold(timeline(looks))
+        parts = together.hold(work.of_hours(by_hour(pairs(looks))))
+        times = lines.result()
+        changes = work.hold(seen(work.context(silver.PARTITIONS), times))
+        told = together.hold(reading(work.context(silver.READS), changes, times))
+        spans = parts.result()
+        traffic = work.hold(partition_traffic(changes, spans))
+        together.write(Write(gold.PARTITION_TRAFFIC, traffic, where))
+        sizes, readings = record_sizes(traffic), told.result()
+        looked = work.of_hours(readings)
+        together.write(Write(gold.LAGS, lags(looked), where))
+        routes = work.hold(routed(readings, spans, sizes))
+        together.write(
+            Write(gold.READ_TRAFFIC, read_traffic(routes), where), Write(gold.LOCALITY, locality(looked, routes), where)
+        )
+        flows = work.hold(ledger(Grounds(changes, spans, sizes, routes, producers, prices)))
+        together.write(Write(gold.LEDGER, flows, where))
+        without = unpriced(flows).collect()
     work.messages.update(
         f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "
         "price.usd_per_gb, price.between or price.table"
-        for pair in unpriced(flows).collect()
+        for pair in without
     )
 
 

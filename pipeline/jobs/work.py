@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
@@ -16,10 +18,13 @@ from pipeline.tables import Tables, Where, conformed, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
 
-_WRITERS = 4
+_THREADS = 4
 _SELDOM = frozenset(table.name for table in (gold.RESTORE_RATES, gold.REBALANCES, gold.RACK_DRIFT, gold.OUTCOMES))
 """Tables that few looks change: to see that takes a fraction of what writing the same again does."""
 _HOURS = columns(column("cluster", STRING, "Cluster id."), column("hour_ms", LONG, "Begin of the hour."))
+
+
+Result = TypeVar("Result")
 
 
 class Hour(NamedTuple):
@@ -40,6 +45,42 @@ class Write(NamedTuple):
     """How many they are; None when that is not known: counting them is as much work as writing them."""
     fresh: bool = False
     """Whether it is known that ``where`` names nothing that is there."""
+
+
+class Together:
+    """Jobs that run side by side: most of a small one is waiting for plans and files, and leaves a core idle.
+
+    Left as a context, it waits for all of them and raises what the first of them raised.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._begun: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._pool.shutdown()
+        if error is None:
+            self.wait()
+
+    def hold(self, frame: DataFrame) -> Future[DataFrame]:
+        """`Work.hold`, beside whatever else goes on. Whoever needs the rows asks for its result."""
+        return self._begin(partial(self._work.hold, frame))
+
+    def write(self, *writes: Write) -> None:
+        """`Work.write_one`, each beside whatever else goes on."""
+        self._begun += [self._begin(partial(self._work.write_one, write)) for write in writes]
+
+    def wait(self) -> None:
+        """Until all that is to be written is. Raises what went wrong with it."""
+        for one in self._begun:
+            one.result()
+
+    def _begin(self, job: Callable[[], Result]) -> Future[Result]:
+        return self._pool.submit(inheritable_thread_target(self._work.spark)(job))
 
 
 class Work:
@@ -105,10 +146,8 @@ class Work:
 
     def write(self, writes: Iterable[Write]) -> None:
         """All tables at once: most of a small write is waiting for plans and files."""
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            done = [pool.submit(inheritable_thread_target(self.spark)(self.write_one), write) for write in writes]
-        for one in done:
-            one.result()
+        with Together(self) as together:
+            together.write(*writes)
 
     def write_one(self, write: Write) -> None:
         """One table; nothing is written where there are no rows and no table, or where history stays as it is."""

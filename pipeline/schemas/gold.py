@@ -12,6 +12,8 @@ _TP = (
     column("partition", INT, "Partition.", required=True),
 )
 _GROUP = column("group", STRING, "Group id.", required=True)
+_BY_HOUR = ("day", "cluster", "hour_ms")
+"""What every batch replaces: as a partition of its own an hour goes without looking into a file."""
 
 PARTITION_TRAFFIC = Table(
     "gold.partition_traffic",
@@ -30,7 +32,7 @@ PARTITION_TRAFFIC = Table(
         _DAY,
     ),
     ("cluster", "hour_ms", "topic", "partition"),
-    ("day",),
+    _BY_HOUR,
 )
 
 READ_TRAFFIC = Table(
@@ -50,7 +52,7 @@ READ_TRAFFIC = Table(
         _DAY,
     ),
     ("cluster", "hour_ms", "group", "topic", "partition"),
-    ("day",),
+    _BY_HOUR,
 )
 
 LEDGER = Table(
@@ -73,7 +75,7 @@ LEDGER = Table(
         _DAY,
     ),
     ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why_unknown"),
-    ("day",),
+    _BY_HOUR,
 )
 
 LAGS = Table(
@@ -93,7 +95,7 @@ LAGS = Table(
         _DAY,
     ),
     ("cluster", "hour_ms", "group", "topic"),
-    ("day",),
+    _BY_HOUR,
 )
 
 WARMUPS = Table(
@@ -210,7 +212,7 @@ LOCALITY = Table(
         _DAY,
     ),
     ("cluster", "hour_ms", "group", "rack"),
-    ("day",),
+    _BY_HOUR,
 )
 
 OUTCOMES = Table(

@@ -28,6 +28,7 @@ class Table(NamedTuple):
     key: tuple[str, ...]
     """Columns that tell a row from every other row."""
     partitioned_by: tuple[str, ...] = ()
+    """From the widest; on Parquet the first of them alone."""
     version: int = 1
 
 

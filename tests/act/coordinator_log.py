@@ -34,3 +34,14 @@ def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Str
             stretches.append(Stretch(began_s, at_s - began_s))
             began_s = None
     return [one for one in stretches if one.began_s >= since_s]
+
+
+def coordinators_said(cluster: EmbeddedCluster, group: str) -> list[str]:
+    """Every line of the brokers' logs about that group, in their order."""
+    lines = [
+        line
+        for log in cluster.directory.glob("*/server.log*")
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if group in line
+    ]
+    return sorted(lines)

@@ -35,7 +35,7 @@ from agent.memory import Memory
 from agent.model.snapshot import Snapshot
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
-from tests.act.coordinator_log import rebalances
+from tests.act.coordinator_log import coordinators_said, rebalances
 from tests.act.pulse import Pulse, Window, longest_of, outside
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told, wire_of
 from tests.eye import Eye, settings_for
@@ -411,4 +411,4 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
             f"of Stable {min(out):.2f} .. {max(out):.2f} s, by its coordinator's log"
         )
         assert len(out) == OLD_TRIGGERS
-        assert max(out) <= HEARTBEAT_S + 0.2
+        assert max(out) <= HEARTBEAT_S + 0.2, "\n".join(coordinators_said(cluster, READERS))

@@ -134,7 +134,8 @@ def test_warm_ups_are_followed_until_they_are_promotable(
         blind.look()
         with newcomer(work, "shop", "c", restore_records_per_s) as name, Truth(work, name) as truth:
             began = time.monotonic()
-            with_endpoint, without, last = watch(eye, blind, truth, within_s=120)
+            # The longer the workload has run, the more there is to restore.
+            with_endpoint, without, last = watch(eye, blind, truth, within_s=300)
             took_s = time.monotonic() - began
     warming = [seen for seen in with_endpoint if seen.copy.role is Role.WARMUP]
     report(restore_records_per_s, took_s, with_endpoint, without, truth)

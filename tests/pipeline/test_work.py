@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.jobs.work import Work, Write
+from pipeline.jobs.work import Together, Work, Write
 from pipeline.schemas.gold import REBALANCES
 from pipeline.tables import Tables
 
@@ -51,3 +53,17 @@ def test_a_history_is_written_when_it_changed_and_only_then(delta_tables: Tables
     assert (write({"group": "a"}, {"group": "a"}), groups()) == ([REBALANCES.name], ["a", "a", "b"])
     assert (write(), groups()) == ([REBALANCES.name], ["b"])
     assert (write(), changes(delta_tables)) == ([], 4)
+
+
+def test_what_goes_wrong_beside_other_work_is_raised_once_all_of_it_has_ended(delta_tables: Tables) -> None:
+    spark, work = delta_tables.spark, Work(delta_tables)
+    unlike = spark.createDataFrame([("no such day",)], "day string")
+
+    def begin() -> None:
+        with Together(work) as together:
+            together.write(Write(REBALANCES, unlike))
+            together.write(Write(REBALANCES, rebalances(spark, {"group": "b"}), HERE))
+
+    with pytest.raises(AnalysisException, match="cluster"):
+        begin()
+    assert [row["group"] for row in delta_tables.read(REBALANCES).collect()] == ["b"]
