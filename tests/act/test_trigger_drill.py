@@ -50,6 +50,8 @@ PARTITIONS = 6
 TRIGGERS = 50
 OLD_TRIGGERS = 10
 HEARTBEAT_S = 3.0
+WARM_S = 20.0
+"""Brokers and members that are up for three seconds take twice as long for everything, rejoining included."""
 ALLOWED = TriggerLimits(transactional=Told.NO)
 EXECUTE = ExecuteLimits(trigger=ALLOWED)
 LIMITS = Limits(execute=EXECUTE)
@@ -386,6 +388,7 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
         journal = MemoryJournal()
         events = max((one["seq"] for one in work.java.rebalances()), default=0)
         brokers.eventually(lambda: len(told(watch.wait_stable())) == 3, "the members are not together", every_s=0.1)
+        time.sleep(WARM_S)
         holding, began_s = held(watch.wait_stable()), time.time()
         pending = []
         for _ in range(OLD_TRIGGERS):
