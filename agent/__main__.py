@@ -18,10 +18,10 @@ def main() -> NoReturn:
     walk_seldom()
     # Looking for plugins of pydantic reads what every installed package says of itself; none concerns settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from agent.cli.app import app  # noqa: PLC0415 typer is slow to import, and an error of its own is caught below
+    from agent.cli.app import command_line  # noqa: PLC0415 typer is slow to import, and an error of its own is caught below
 
     try:
-        app()
+        command_line(sys.argv[1] if len(sys.argv) > 1 else "")()
     except RackwiseError as error:
         if debug:
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Annotated
 
 import typer
@@ -38,6 +39,20 @@ app.add_typer(configuring.config_app, name="config")
 app.add_typer(cluster_app, name="cluster")
 app.add_typer(spark_app, name="spark")
 app.command()(running.demo)
+
+
+def command_line(asked: str) -> typer.Typer:
+    """The application; without all other commands where ``asked`` is one.
+
+    Typer looks into every parameter of every command that it is given, which takes longer than to look at a cluster.
+    """
+    commands = [one for one in app.registered_commands if one.callback is not None and one.callback.__name__ == asked]
+    groups = [one for one in app.registered_groups if one.name == asked]
+    if not commands and not groups:
+        return app
+    alone = copy(app)
+    alone.registered_commands, alone.registered_groups = commands, groups
+    return alone
 
 
 def _version(asked: bool) -> None:

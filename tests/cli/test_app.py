@@ -1,0 +1,27 @@
+"""The application as a whole: what one of its commands says is the same beside all others and alone."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from agent.cli.app import app, command_line
+
+COMMANDS = [one.callback.__name__ for one in app.registered_commands if one.callback is not None]
+GROUPS = [one.name for one in app.registered_groups if one.name is not None]
+
+
+@pytest.mark.parametrize("asked", [*COMMANDS, *GROUPS])
+def test_a_command_says_alone_what_it_says_beside_all_others(asked: str) -> None:
+    alone = command_line(asked)
+    assert len(alone.registered_commands) + len(alone.registered_groups) == 1
+    told = [CliRunner().invoke(one, [asked, "--help"], prog_name="rackwise") for one in (alone, app)]
+    assert [one.exit_code for one in told] == [0, 0]
+    assert f"rackwise {asked}" in told[0].output
+    assert told[0].output == told[1].output
+
+
+@pytest.mark.parametrize("asked", ["", "--help", "--version", "statsu", "rackwise"])
+def test_what_is_no_command_is_answered_by_all_of_them(asked: str) -> None:
+    assert command_line(asked) is app
+    assert {*COMMANDS, *GROUPS} >= {"run", "status", "plan", "proposals", "cluster", "spark", "demo"}
