@@ -96,11 +96,10 @@ class ParquetFiles:
             kept = there.where(~gone).drop("_gone")
             self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), self._partitions(path))
             return
-        parts = list(table.partitioned_by[:1])
-        touched = there.where(gone).select(*parts).unionByName(rows.select(*parts)).distinct()
-        kept = there.where(~gone).drop("_gone").join(F.broadcast(touched), on=parts, how="left_semi")
-        values = [tuple(row) for row in touched.collect()]
-        folders = ["/".join(f"{n}={v}" for n, v in zip(parts, value, strict=True)) for value in values]
+        part = table.partitioned_by[0]
+        touched = there.where(gone).select(part).unionByName(rows.select(part)).distinct()
+        kept = there.where(~gone).drop("_gone").join(F.broadcast(touched), on=part, how="left_semi")
+        folders = [f"{part}={value}" for (value,) in touched.collect()]
         self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), folders)
 
     def _swap(self, path: str, table: Table, rows: DataFrame, touched: Iterable[str]) -> None:

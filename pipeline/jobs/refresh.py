@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -208,13 +207,10 @@ def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
 
 def _gold(work: Work, settings: RefreshSettings, past: Work | None) -> None:
     """Hours and histories side by side: neither reads what the other writes, and most of both is planning."""
-    if past is None:
+    with Together(work) as together:
+        if past is not None:
+            together.begin(partial(_histories, past))
         _hourly(work, settings)
-        return
-    with ThreadPoolExecutor(1) as beside:
-        histories = beside.submit(inheritable_thread_target(work.spark)(_histories), past)
-        _hourly(work, settings)
-        histories.result()
 
 
 def _histories(work: Work) -> None:

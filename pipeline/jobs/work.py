@@ -68,18 +68,23 @@ class Together:
 
     def hold(self, frame: DataFrame) -> Future[DataFrame]:
         """`Work.hold`, beside whatever else goes on. Whoever needs the rows asks for its result."""
-        return self._begin(partial(self._work.hold, frame))
+        return self._submit(partial(self._work.hold, frame))
 
     def write(self, *writes: Write) -> None:
         """`Work.write_one`, each beside whatever else goes on."""
-        self._begun += [self._begin(partial(self._work.write_one, write)) for write in writes]
+        for write in writes:
+            self.begin(partial(self._work.write_one, write))
+
+    def begin(self, job: Callable[[], None]) -> None:
+        """Any job, beside whatever else goes on."""
+        self._begun.append(self._submit(job))
 
     def wait(self) -> None:
-        """Until all that is to be written is. Raises what went wrong with it."""
+        """Until all that was begun, frames that are held aside, has ended. Raises what went wrong with it."""
         for one in self._begun:
             one.result()
 
-    def _begin(self, job: Callable[[], Result]) -> Future[Result]:
+    def _submit(self, job: Callable[[], Result]) -> Future[Result]:
         return self._pool.submit(inheritable_thread_target(self._work.spark)(job))
 
 

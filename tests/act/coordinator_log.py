@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 
 from agent.cluster import EmbeddedCluster
@@ -20,12 +21,11 @@ def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Str
     Only what follows the assignment, the write to the group's partition, is not in it: some milliseconds.
     """
     marks = []
-    for log in sorted(cluster.directory.glob("*/server.log*")):
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            found = _LINE.match(line)
-            if found is not None and group in (found["begun"], found["done"]):
-                at = datetime.fromisoformat(found["at"].replace(",", "."))
-                marks.append((at.timestamp(), found["begun"] is not None))
+    for line in _lines(cluster):
+        found = _LINE.match(line)
+        if found is not None and group in (found["begun"], found["done"]):
+            at = datetime.fromisoformat(found["at"].replace(",", "."))
+            marks.append((at.timestamp(), found["begun"] is not None))
     stretches, began_s = [], None
     for at_s, begins in sorted(marks):
         if begins:
@@ -38,10 +38,10 @@ def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Str
 
 def coordinators_said(cluster: EmbeddedCluster, group: str) -> list[str]:
     """Every line of the brokers' logs about that group, in their order."""
-    lines = [
-        line
-        for log in cluster.directory.glob("*/server.log*")
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-        if group in line
-    ]
-    return sorted(lines)
+    return sorted(line for line in _lines(cluster) if group in line)
+
+
+def _lines(cluster: EmbeddedCluster) -> Iterator[str]:
+    """All that the brokers logged, one broker after the other."""
+    for log in sorted(cluster.directory.glob("*/server.log*")):
+        yield from log.read_text(encoding="utf-8", errors="replace").splitlines()
