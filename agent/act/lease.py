@@ -3,7 +3,8 @@
 Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
 another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
 liveness: who may *write* is settled by the journal's fence. Members join cooperatively, so that a standby that comes or
-goes takes nothing from the leader.
+goes takes nothing from the leader. Whoever goes says so to the group: a member that is gone without a word holds each
+election up until its session is over, and a leader that dies in such an election keeps its own session on top.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -21,6 +23,8 @@ HEARTBEAT_MS = 1_000
 _POLL_S = 0.25
 _RETRY_S = 1.0
 _JOIN_S = 5.0
+_LEAVE_S = 1.5
+"""So long a rebalance that has begun is waited for before leaving: others hear of it with their next heartbeat."""
 _NEWS_MS = 60_000
 
 
@@ -68,7 +72,7 @@ class KafkaLease:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._polled_ms = clock_ms()
-        self._held = False
+        self._held = self._leaving = False
         self._term = 0
         self._problem: str | None = None
         self._problem_ms = 0
@@ -123,6 +127,8 @@ class KafkaLease:
         while not self._stop.is_set():
             try:
                 self._take_part()
+                # An agent that another one has followed learns of it in this time, and does not join to leave at once.
+                self._stop.wait(_RETRY_S)
             except KafkaException as failed:
                 self._say(failed.args[0])
                 self._stop.wait(_RETRY_S)
@@ -133,7 +139,7 @@ class KafkaLease:
     def _take_part(self) -> None:
         """One membership, until it is closed or in doubt."""
         consumer = Consumer({"client.id": "rackwise", **self._plan.config, "log_level": 0, **self._membership()})
-        self._committed, self._polled_ms = 0, self._clock_ms()
+        self._leaving, self._committed, self._polled_ms = False, 0, self._clock_ms()
         try:
             consumer.subscribe(
                 [self._plan.topic], on_assign=self._on_assign, on_revoke=self._on_taken, on_lost=self._on_taken
@@ -150,8 +156,22 @@ class KafkaLease:
                     told = TopicPartition(self._plan.topic, 0, 0, str(self._told_epoch))
                     consumer.commit(offsets=[told], asynchronous=True)
         finally:
-            with self._lock:
-                self._held = False
+            self._leave(consumer)
+
+    def _leave(self, consumer: Consumer) -> None:
+        """Give up what is held, and have the group know that this member is gone.
+
+        librdkafka's `close` alone does not tell it when a cooperative member has no partition, as a standby.
+        """
+        with self._lock:
+            self._held, self._leaving = False, True
+        try:
+            with suppress(KafkaException):
+                consumer.unsubscribe()  # a rebalance that has begun comes first
+                until = time.monotonic() + _LEAVE_S
+                while consumer.memberid() and time.monotonic() < until:
+                    consumer.poll(_POLL_S / 2)
+        finally:
             consumer.close()
 
     def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
@@ -175,8 +195,8 @@ class KafkaLease:
             return away
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if partitions:
-            with self._lock:
+        with self._lock:
+            if partitions and not self._leaving:
                 if not self._held:
                     self._term += 1
                 self._held = True

@@ -12,6 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import AdminClient
+
 from tests.observe.live import wait_for
 
 
@@ -71,3 +74,11 @@ def the_leader(agents: list[StandingAgent], within_s: float = 40) -> StandingAge
 
     found: StandingAgent = wait_for(one, "one of the agents leads", within_s)
     return found
+
+
+def members_of(servers: str, group: str) -> frozenset[str]:
+    """The members of a settled group; ``joining`` is among them while it is not."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    told = admin.describe_consumer_groups([group], request_timeout=10)[group].result()
+    settled = told.state == ConsumerGroupState.STABLE
+    return frozenset(member.member_id for member in told.members) | (frozenset() if settled else {"joining"})

@@ -19,6 +19,7 @@ from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavail
 from agent.journal.leader import LEADER, leader_in
 from agent.observe import Recall, observe
 from agent.observe.scope import Scope
+from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said
 from tests.conftest import WatchedCluster
 from tests.observe.live import clients_of, wait_for
@@ -127,6 +128,38 @@ def test_an_agent_that_did_not_run_for_long_gives_its_lease_up_and_ends_only_if_
     finally:
         lease.close()
     assert not lease.may_act()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("leaves", ["standing by", "joining", "after a sleep"])
+def test_a_standby_that_leaves_is_gone_at_once_and_holds_up_no_election(servers: str, prefix: str, leaves: str) -> None:
+    own = LeasePlan(config={"bootstrap.servers": servers}, topic=f"{prefix}.leader", prefix=prefix)
+    ahead_ms = [0]
+    leader, standby = KafkaLease(own), KafkaLease(own, clock_ms=lambda: awake_ms() + ahead_ms[0])
+    members = 1
+    leader.start()
+    try:
+        wait_for(leader.may_act, "the first leads")
+        before = members_of(servers, own.group)
+        standby.start()
+        if leaves == "joining":
+            wait_for(lambda: members_of(servers, own.group) != before, "the second is known to the group")
+        else:
+            wait_for(lambda: len(members_of(servers, own.group)) == 2, "the second stands by")
+        known = members_of(servers, own.group)
+        if leaves == "after a sleep":
+            ahead_ms[0], members = 9_000, 2
+        else:
+            standby.close()
+        wait_for(
+            lambda: (now := members_of(servers, own.group)) != known and len(now) == members,
+            "the group is settled without the member that left, long before its session would have ended",
+            within_s=own.session_ms / 2_000,
+        )
+        assert leader.may_act()
+    finally:
+        standby.close()
+        leader.close()
 
 
 def test_an_election_that_went_wrong_in_an_unforeseen_way_is_said_and_gone_on_with(

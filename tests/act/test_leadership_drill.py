@@ -26,7 +26,7 @@ from agent.cluster import EmbeddedCluster
 from agent.errors import Fatal, JournalUnavailable
 from agent.journal.entry import Write
 from agent.journal.leader import LEADER
-from tests.act.agents import StandingAgent, the_leader
+from tests.act.agents import StandingAgent, members_of, the_leader
 from tests.act.journals import (
     CLUSTER,
     leadership_plan,
@@ -47,6 +47,7 @@ pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 SEEDS = int(os.environ.get("RACKWISE_DRILL_SEEDS", "2"))
 TAKEOVER_MS = 15_000
 FROZEN_S = 30
+SETTLED_S = 5
 Start = Callable[..., StandingAgent]
 
 
@@ -144,6 +145,9 @@ def test_a_leader_that_was_frozen_ends_without_a_further_record(servers: str, pr
         ends_ms.append(round(1_000 * (time.monotonic() - thawed)))
         assert [place for place in order(servers, prefix) if place[0] == epoch] == written, "0 further records"
         assert not [one for one in frozen.events("wrote") if one["at"] > thawed]
+        wait_for(
+            lambda: len(members_of(servers, f"{prefix}-leader")) == 1, "the thawed one holds up no election", SETTLED_S
+        )
         agents = [other, start(f"a-{number + 2}")]
     assert check_order(servers, prefix) == list(range(1, SEEDS + 2))
     tell(
