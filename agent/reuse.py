@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import compress, count
-from operator import ne
+from operator import is_not, ne
 from typing import Any, TypeVar
 
 from agent.memo import Memo
@@ -60,5 +60,7 @@ def _aligned(kept: _Kept, now: Sequence[Row], key: Callable[[Row], Hashable]) ->
 
 
 def _differing(before: Sequence[Any], now: Sequence[Any]) -> list[int]:
-    """Places that hold different rows. In tuples of one an object that is the same is not looked into."""
-    return list(compress(count(), map(ne, zip(before), zip(now))))
+    """Places that hold different rows. An object that is the same is not looked into."""
+    others = list(map(is_not, before, now))
+    differ = map(ne, compress(before, others), compress(now, others))
+    return list(compress(compress(count(), others), differ))

@@ -63,8 +63,9 @@ _TUNED = {
 
 
 _SMALL_BATCHES = {
-    # A few rows are through before a plan is compiled, or made anew in the middle.
+    # A few rows are through before anything is compiled for them, or a plan made anew in the middle.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
 
@@ -131,8 +132,11 @@ def settings_of(
 
 
 def small_batches(master: str | None) -> dict[str, str]:
-    """What to set for many small batches on this machine; nothing elsewhere, where batches may be of any size."""
-    return {**_SMALL_BATCHES, **short_job(master)} if _is_here(master) else {}
+    """What to set for many small batches on this machine; nothing elsewhere, where batches may be of any size.
+
+    Java keeps its second compiler: what makes the plans of batch after batch is as hot as code can be.
+    """
+    return dict(_SMALL_BATCHES) if _is_here(master) else {}
 
 
 def short_job(master: str | None) -> dict[str, str]:

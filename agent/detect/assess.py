@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import repeat
 from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
@@ -23,7 +24,7 @@ from agent.detect.traffic import Rates, topic_rates, with_bytes
 from agent.detect.weighted import rates_of, with_weights
 from agent.limits import GroupLimits, Limits
 from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
+from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup, TopicState
 from agent.model.weighed import Column
 from agent.reuse import each
 from assignors.problem import BadProblem, TopicPartition
@@ -43,15 +44,20 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     bits = bits_of(snapshot, memo)
     groups, names = snapshot.groups.values(), topics_by_group(snapshot, memo).values()
     sights = _sights(snapshot, bits, memo)
-    masks = {}
+    known = {}
     for sight in dict.fromkeys(sights):
         read = [topics for topics, of in zip(names, sights, strict=True) if of is sight]
-        masks[sight] = _masks(set().union(*read), snapshot, sight, memo).get
-    settings, default = limits.groups, limits.default_group
-    rows = [
-        (group, settings.get(group.id, default), topics, tuple(map(masks[sight], topics)), sight)
-        for group, topics, sight in zip(groups, names, sights, strict=True)
-    ]
+        known[sight] = _masks(set().union(*read), snapshot, sight, memo)
+    masks = each(
+        memo,
+        "assess masks by group",
+        list(zip(snapshot.groups, names, sights, strict=True)),
+        _ID,
+        lambda row: tuple(map(known[row[2]].get, row[1])),
+        context=(known,),
+    )
+    settings = map(limits.groups.get, snapshot.groups, repeat(limits.default_group))
+    rows: list[_Row] = list(zip(groups, settings, names, masks, sights, strict=True))
     judged = each(memo, "assess", rows, _row_id, partial(_assess, limits), context=(limits,))
     if snapshot.bytes_per_s:
         judged = _with_bytes(judged, rows, snapshot, memo)
@@ -79,6 +85,17 @@ def topics_by_group(snapshot: Snapshot, memo: Memo) -> Mapping[str, tuple[str, .
         (groups,),
         lambda: dict(zip(groups, each(memo, "group topics", groups.values(), _ID, topics_of), strict=True)),
     )
+
+
+def states_by_group(snapshot: Snapshot, memo: Memo) -> Mapping[str, tuple[TopicState | None, ...]]:
+    """Group -> its topics' states, in the order of `topics_by_group`; None for a topic that is not shown."""
+    names, topics = topics_by_group(snapshot, memo), snapshot.topics
+
+    def read() -> Mapping[str, tuple[TopicState | None, ...]]:
+        look_up = lambda row: tuple(map(topics.get, row[1]))  # noqa: E731 a row of names: their states
+        return dict(zip(names, each(memo, "group states", names.items(), _ID, look_up, context=(topics,)), strict=True))
+
+    return memo.of(("states by group",), (names, topics), read)
 
 
 def topics_of(group: Group) -> tuple[str, ...]:

@@ -110,12 +110,13 @@ def _improvable(found: Found) -> dict[str, Answered]:
             if subject.kind == "group":
                 known = by_group.get(subject.name)
                 by_group[subject.name] = findings if known is None else known + findings
-    return {group: _of_group(findings) for group, findings in by_group.items()}
+    return {
+        group: Answered((findings[0].id,), findings[0].held) if len(findings) == 1 else _of_several(findings)
+        for group, findings in by_group.items()
+    }
 
 
-def _of_group(findings: list[Finding]) -> Answered:
-    if len(findings) == 1:  # nearly always
-        return Answered((findings[0].id,), findings[0].held)
+def _of_several(findings: list[Finding]) -> Answered:
     return Answered(tuple(sorted([f.id for f in findings])), any(f.held for f in findings))
 
 

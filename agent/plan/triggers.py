@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from functools import partial
 from operator import itemgetter
 
-from agent.detect.assess import topics_of
+from agent.detect.assess import states_by_group, topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
@@ -53,6 +53,7 @@ CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 _Row = tuple[
+    str,
     ReaderGroup,
     Assessment,
     Answered,
@@ -176,9 +177,9 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
 
 
 def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
-    snapshot, names = scene.snapshot, scene.detection.topics
+    snapshot, read = scene.snapshot, states_by_group(scene.snapshot, scene.memo)
     groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
-    topics, copies = snapshot.topics.get, snapshot.copies.get
+    copies = snapshot.copies.get
     rows: list[_Row] = []
     for group_id, answers in scene.improvable.items():
         group, assessment = groups(group_id), assessments(group_id)
@@ -186,10 +187,10 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
             continue
         # The owners of groups that brokers assign can be advised, but nobody can trigger them.
         if isinstance(group, ReaderGroup) and group.kind in CLASSIC:
-            read = tuple(map(topics, names.get(group_id) or topics_of(group)))
-            rows.append((group, assessment, answers, copies(group_id), read, predictions(group_id)))
+            told = predictions(group_id)
+            rows.append((group_id, group, assessment, answers, copies(group_id), read[group_id], told))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
-    judged = each(scene.memo, "triggers", rows, _row_id, partial(_judge_row, scene), context=context)
+    judged = each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context)
     return _above_bytes(judged, scene)
 
 
@@ -228,7 +229,7 @@ def own_answer(prediction: Prediction | None) -> Given | None:
 
 
 def _judge_row(scene: Scene, row: _Row) -> TriggerPlan | Skipped:
-    group, assessment, answers, _, _, prediction = row
+    _, group, assessment, answers, _, _, prediction = row
     why = Unplanned.HELD if answers.held else judge(group, assessment, scene)
     if why is not None:
         return [(name, why) for name in answers.ids]
@@ -297,7 +298,3 @@ def _racks(group: ReaderGroup, scene: Scene) -> list[Rack]:
 def _brokers_of(group: ReaderGroup, scene: Scene) -> set[int]:
     topics = [scene.snapshot.topics[name] for name in topics_of(group) if name in scene.snapshot.topics]
     return {broker for topic in topics for state in topic.partitions for broker in state.replicas}
-
-
-def _row_id(row: _Row) -> str:
-    return row[0].id

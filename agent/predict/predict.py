@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from operator import itemgetter
+from itertools import repeat
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from agent.limits import GroupLimits, Limits
@@ -28,6 +29,7 @@ from agent.predict.seen import Ground, RackSets, told_racks
 from agent.reuse import each
 
 _ID = itemgetter(0)
+_GROUP_ID = attrgetter("group.id")
 _BROKER_FACTS_NOT_ASKED = BrokerFacts(None, None)
 
 
@@ -50,22 +52,35 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     """The same for several groups, by id in their order; what depends on nothing that changed is reused."""
     groups = tuple(groups)
     names = each(memo, "predict topics", groups, _ID, _topics)
-    rows = [_row(group, topics, snapshot, limits) for group, topics in zip(groups, names, strict=True)]
+    known = snapshot.topics
+    topics = each(
+        memo,
+        "predict states",
+        list(zip(map(_ID, groups), names, strict=True)),
+        _ID,
+        lambda row: tuple(map(known.get, row[1])),
+        context=(known,),
+    )
+    settings = map(limits.groups.get, map(_ID, groups), repeat(limits.default_group))
+    rows = [
+        _Row(group, read, own, _BROKER_FACTS_NOT_ASKED, ())
+        if isinstance(group, ConsumerGroup)
+        else _row_of_application(group, read, own, snapshot, limits)
+        for group, read, own in zip(groups, topics, settings, strict=True)
+    ]
     racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: told_racks(snapshot.brokers))
     sets = memo.of(("predict rack sets",), (racks,), lambda: RackSets(racks))
     predict_one = partial(_predict, racks, sets, limits.predict_limit)
-    made = each(memo, "predict", rows, _row_id, predict_one, context=(racks, limits.predict_limit))
+    made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.predict_limit))
     return {
         row.group.id: prediction if way is None else _finished(row, prediction, way, snapshot)
         for row, (prediction, way) in zip(rows, made, strict=True)
     }
 
 
-def _row(group: Group, names: tuple[str, ...], snapshot: Snapshot, limits: Limits) -> _Row:
-    topics = tuple(map(snapshot.topics.get, names))
-    settings = limits.group(group.id)
-    if isinstance(group, ConsumerGroup):
-        return _Row(group, topics, settings, _BROKER_FACTS_NOT_ASKED, ())
+def _row_of_application(
+    group: Group, topics: tuple[TopicState | None, ...], settings: GroupLimits, snapshot: Snapshot, limits: Limits
+) -> _Row:
     facts = _BROKER_FACTS_NOT_ASKED
     lags: Lags = ()
     if group.kind is GroupKind.STREAMS:
@@ -74,10 +89,6 @@ def _row(group: Group, names: tuple[str, ...], snapshot: Snapshot, limits: Limit
         copies = snapshot.copies.get(group.id, ())
         lags = lags_of(group, copies, snapshot.end_offsets, settings.acceptable_recovery_lag)
     return _Row(group, topics, settings, facts, lags)
-
-
-def _row_id(row: _Row) -> str:
-    return row.group.id
 
 
 def _predict(racks: Mapping[int, str], sets: RackSets, most: int, row: _Row) -> tuple[Prediction, Way | None]:

@@ -12,7 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
-from agent.detect.assess import topics_of
+from agent.detect.assess import states_by_group
 from agent.detect.assessment import Assessment, Weighing
 from agent.detect.finding import Evidence, Subject
 from agent.detect.traffic import current_reads
@@ -34,6 +34,7 @@ from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 _ID = itemgetter(0)
 _Held = TypeVar("_Held", TopicPartition, TaskId)
 _Row = tuple[
+    str,
     TriggerPlan,
     Group,
     Assessment | None,
@@ -41,29 +42,26 @@ _Row = tuple[
     tuple[TopicState, ...],
     Mapping[TopicPartition, float] | None,
 ]
-"""All that a proposal depends on beside brokers and settings."""
+"""The group's id, and all that a proposal depends on beside brokers and settings."""
 
 
 def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
     """The proposals that carry out trigger plans, in their order."""
-    snapshot = scene.snapshot
-    names = scene.detection.topics
+    snapshot, states = scene.snapshot, states_by_group(scene.snapshot, scene.memo)
+    assessments, copies = scene.detection.assessments.get, snapshot.copies.get
     rows: list[_Row] = []
     for plan in plans:
-        group = snapshot.groups[plan.group_id]
-        topics = tuple(
-            [snapshot.topics[name] for name in names.get(group.id) or topics_of(group) if name in snapshot.topics]
-        )
-        assessment = scene.detection.assessments.get(plan.group_id)
-        copies = snapshot.copies.get(plan.group_id, ())
-        rows.append((plan, group, assessment, copies, topics, group_rates(assessment, topics, snapshot)))
+        group_id = plan.group_id
+        topics, assessment = tuple(filter(None, states[group_id])), assessments(group_id)
+        rates = group_rates(assessment, topics, snapshot)
+        rows.append((group_id, plan, snapshot.groups[group_id], assessment, copies(group_id, ()), topics, rates))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits)
-    made = each(scene.memo, "rebalances", rows, _row_id, partial(_draft, scene), context=context)
+    made = each(scene.memo, "rebalances", rows, _ID, partial(_draft, scene), context=context)
     return [dated(one, snapshot, scene.limits) for one in made]
 
 
 def _draft(scene: Scene, row: _Row) -> Rested:
-    plan, group, assessment, _, topics, rates = row
+    _, plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
     ground = judged_ground(group, assessment, scene.snapshot, scene.memo)
@@ -74,10 +72,6 @@ def _draft(scene: Scene, row: _Row) -> Rested:
         draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
     draft = draft._replace(basis=basis_of_group(assessment))
     return rested(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
-
-
-def _row_id(row: _Row) -> str:
-    return row[0].group_id
 
 
 def _improvement(plan: TriggerPlan, assessment: Assessment, work: Work, scene: Scene) -> Draft:

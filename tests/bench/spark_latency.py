@@ -3,8 +3,8 @@
 ``python -m tests.bench.spark_latency``: an embedded broker, looks as an agent would write them every five seconds,
 ingest with silver and gold in this process, and a query of gold.partition_traffic beside it: the records that it counts
 tell which look it has. A look's time is from the broker's acknowledgement of its last event to the end of the first
-query that counts it. What came with the first batch is told apart: it waits for Spark to warm up. Wall clock; another
-load on the machine is in the figures.
+query that counts it. What came with the first batch, or while it ran, is told apart: it waits for Spark to warm up.
+Wall clock; another load on the machine is in the figures.
 """
 
 from __future__ import annotations
@@ -59,12 +59,20 @@ def main() -> int:
             told.join()
         spark.stop()
     first = min(SEEN_WITH_FIRST, default=0.0)
-    later = sorted(seen[number] - SENT[number] for number in seen if seen[number] > first)
+    took = {number: seen[number] - SENT[number] for number in seen}
+    waited = sorted(took[number] for number in seen if SENT[number] <= first < seen[number])
+    later = sorted(took[number] for number in seen if SENT[number] > first)
     if failed or not later:
         print(f"ingest failed: {failed}" if failed else "no look came after the first batch", file=sys.stderr)
         return 1
     lines = [
-        {"case": "first look, with Spark's first batch", "value": round(first - SENT[0], 1), "unit": "s"},
+        {"case": "first look, with Spark's first batch", "value": round(took[0], 1), "unit": "s"},
+        {
+            "case": "a look that came while the first batch ran, slowest",
+            "value": round(max(waited, default=0.0), 1),
+            "unit": "s",
+            "note": f"{len(waited)} looks",
+        },
         {"case": "a later look, median", "value": round(statistics.median(later), 1), "unit": "s"},
         {
             "case": "a later look, slowest",

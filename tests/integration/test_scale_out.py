@@ -219,7 +219,7 @@ def watch(eye: Eye, blind: Eye, truth: Truth, *, within_s: float) -> tuple[list[
         warming = [seen for seen in now if seen.copy.role is Role.WARMUP]
         if len(warming) == 2 and all(seen.promotable for seen in warming):
             return with_endpoint, without, cycle
-        assert time.monotonic() < deadline, told(cycle)
+        assert time.monotonic() < deadline, (told(cycle), [seen.copy for seen in now])
         time.sleep(0.5)
 
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+WANTED = "broker.ID, host.NAME, client.id.NAME or group.instance.id.NAME, and a rack"
+"""What a row of a rack table is, in words."""
+
 
 class TableForm(StrEnum):
     """How a table is written."""

@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import yaml
-
 from agent.observation import GapCause, RawLocated
-from agent.observe.locators.question import TableForm
+from agent.observe.locators.question import WANTED, TableForm
 from agent.wire import CallFailed
 from config.mistake import SettingMistake
 from config.properties import property_pairs
@@ -29,8 +27,6 @@ from config.properties import property_pairs
 KINDS = ("group.instance.id", "client.id", "broker", "host")
 _MAX_NAME_CHARS = 1_024
 _MAX_RACK_CHARS = 255
-_WANTED = "broker.ID, host.NAME, client.id.NAME or group.instance.id.NAME, and a rack"
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 Pairs = Iterable[tuple[str, str, str]]
 """(place, key, rack)."""
@@ -39,7 +35,11 @@ Pairs = Iterable[tuple[str, str, str]]
 def read_table(content: bytes, form: TableForm) -> tuple[RawLocated, ...]:
     """The rows, sorted and each once. Raises CallFailed for anything that is no table."""
     text = decoded(content)
-    return rows_of(_from_properties(text) if form is TableForm.PROPERTIES else _from_yaml(text))
+    if form is TableForm.PROPERTIES:
+        return rows_of(_from_properties(text))
+    from agent.observe.locators.yaml_table import pairs_of  # noqa: PLC0415 few have a table in YAML, and it is slow to load
+
+    return rows_of(pairs_of(text))
 
 
 def rows_of(pairs: Pairs) -> tuple[RawLocated, ...]:
@@ -61,7 +61,7 @@ def decoded(content: bytes) -> str:
 def _row(place: str, key: str, rack: str) -> RawLocated:
     of, name = _split(key)
     if of is None or not name or len(name) > _MAX_NAME_CHARS:
-        raise CallFailed(GapCause.UNUSABLE, f"{place} of its answer is no row: {_WANTED} are expected")
+        raise CallFailed(GapCause.UNUSABLE, f"{place} of its answer is no row: {WANTED} are expected")
     if of == "broker" and not (name.isascii() and name.isdecimal()):
         raise CallFailed(GapCause.UNUSABLE, f"{place} of its answer names a broker by something that is no broker id")
     if not rack or len(rack) > _MAX_RACK_CHARS or not rack.isprintable():
@@ -83,53 +83,3 @@ def _from_properties(text: str) -> Iterator[tuple[str, str, str]]:
             yield f"entry {number}", key, value.strip()
     except SettingMistake:  # its sentence would quote the text
         raise CallFailed(GapCause.UNUSABLE, r"its answer holds an escape that is no character; write \uXXXX") from None
-
-
-def _from_yaml(text: str) -> Iterator[tuple[str, str, str]]:
-    """Read from the parser's events, so that nothing unfolds, nothing is nested deep, and everything stays text."""
-    events = _events(text)
-    if next(events, None) is None:
-        return
-    _expect(events, yaml.MappingStartEvent, "a mapping of broker, host, client.id or group.instance.id")
-    for key in events:
-        if isinstance(key, yaml.MappingEndEvent):
-            break
-        name = _scalar(key)
-        value = next(events)
-        if not isinstance(value, yaml.MappingStartEvent):
-            yield _place(key), name, _scalar(value)
-            continue
-        for inner in events:
-            if isinstance(inner, yaml.MappingEndEvent):
-                break
-            yield _place(inner), f"{name}.{_scalar(inner)}", _scalar(next(events))
-    if next(events, None) is not None:
-        raise CallFailed(GapCause.UNUSABLE, "its answer holds more than one YAML document")
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
-    """The events between the marks of streams and documents: first the document itself, when there is one."""
-    try:
-        for event in yaml.parse(text, Loader=_Loader):
-            if not isinstance(event, yaml.StreamStartEvent | yaml.StreamEndEvent | yaml.DocumentEndEvent):
-                yield event
-    except (yaml.YAMLError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1})" if mark is not None else ""
-        raise CallFailed(GapCause.UNUSABLE, f"its answer is no readable YAML{where}") from None
-
-
-def _expect(events: Iterator[yaml.Event], kind: type[yaml.Event], what: str) -> None:
-    event = next(events)
-    if not isinstance(event, kind) and not (isinstance(event, yaml.ScalarEvent) and not event.value):
-        raise CallFailed(GapCause.UNUSABLE, f"{_place(event)} of its answer is not {what}")
-
-
-def _scalar(event: yaml.Event) -> str:
-    if not isinstance(event, yaml.ScalarEvent):
-        raise CallFailed(GapCause.UNUSABLE, f"{_place(event)} of its answer is not a text: {_WANTED} are expected")
-    return str(event.value)
-
-
-def _place(event: yaml.Event) -> str:
-    return f"line {event.start_mark.line + 1}" if event.start_mark is not None else "a line"
