@@ -27,6 +27,7 @@ from agent.memory import Memory
 from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
 from agent.state import Failure, LoopWatch
+from agent.stopping import Stop
 
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
@@ -74,7 +75,7 @@ class Agent:
         self._number = 0
         self._instance = os.urandom(4).hex()
         self._busy = threading.Lock()
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._fatal: RackwiseError | None = None
         self._log = structlog.get_logger("rackwise")
         self._schedule = Schedule(

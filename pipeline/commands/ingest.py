@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.errors import BadInput
+from agent.stopping import Stop
 from pipeline import options
 from pipeline.session import small_batches
 
@@ -61,7 +63,7 @@ def ingest(
         master=master, conf=conf, tables=tables, format=format,
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
     )  # fmt: skip
-    stop = Event()
+    stop = Stop()
     small = {} if bronze_only else small_batches(loaded.settings.spark.master)
     with options.job("ingest", loaded, small) as job, _told_to_stop(stop):
         live = None if bronze_only else _live(job, weights=weights)
@@ -86,7 +88,7 @@ def _live(job: Job, *, weights: bool) -> Live:
     )
 
 
-def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, stop: Event) -> int:
+def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, stop: Stop) -> int:
     from pipeline.kafka import Brokers, source_options
     from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
     from pipeline.stream.topic import Reading
@@ -121,14 +123,15 @@ def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, sto
 
 
 @contextmanager
-def _told_to_stop(stop: Event) -> Iterator[None]:
+def _told_to_stop(stop: Stop) -> Iterator[None]:
     """SIGTERM and Ctrl-C end the run after the batch at hand; the second one at once."""
 
     def on_signal(number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
-        options.say(f"{signal.Signals(number).name}: ending after the batch at hand")
         stop.set()
+        # Not by `say`: whatever this interrupts may be writing there itself.
+        os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the batch at hand\n".encode())
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

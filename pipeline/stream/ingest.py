@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from threading import Event
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import ClusterUnreachable, RackwiseError
+from agent.stopping import Stop
 from pipeline.kafka import Brokers, Topic, missing_topic
 from pipeline.schemas import bronze
 from pipeline.stream.checkpoint import Span
@@ -91,7 +91,7 @@ class Ingest:
         self._has_run = False
         """Whether any stream ran: brokers that answered once are waited for, also where a topic was not there yet."""
 
-    def run_once(self, stop: Event) -> int:
+    def run_once(self, stop: Stop) -> int:
         """Read what is there now, one topic after the other; how many records that were. Raises what went wrong."""
         for stream in self._streams:
             if not self._is_there(stream) or stop.is_set():
@@ -106,7 +106,7 @@ class Ingest:
                 self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
         return sum(stream.records for stream in self._streams)
 
-    def run(self, stop: Event) -> int:
+    def run(self, stop: Stop) -> int:
         """Read until told to stop; how many records that were. Raises what must not go on."""
         waits = {stream.plan.name: _Wait() for stream in self._streams}
         try:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from types import FrameType
@@ -19,13 +18,14 @@ from agent.act.journal import Journal
 from agent.act.leadership import Leadership
 from agent.errors import Fatal, JournalUnavailable
 from agent.journal.entry import Write
+from agent.stopping import Stop
 from tests.act.journals import CLUSTER, leadership_plan
 
 _PAUSE_S = 0.05
 
 
 def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
-    stop = threading.Event()
+    stop = Stop()
     fatal: list[Fatal] = []
 
     def ended(error: Fatal) -> None:

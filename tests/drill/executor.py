@@ -7,6 +7,7 @@ Hears a word a line: `pause`, `resume`, `cancel` or `rollback`, then the name of
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import signal
@@ -28,6 +29,7 @@ from agent.execute.messages import May, Word
 from agent.execute.values import Plan, Policy
 from agent.journal.entry import View, Write
 from agent.observation import RawReassignment
+from agent.stopping import Stop
 from agent.typed_json import from_json
 from agent.wire import connection
 from agent.wire.config_changes import Operation
@@ -125,11 +127,12 @@ def say(word: str) -> None:
 
 
 def main() -> int:
+    faulthandler.enable()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     death = Death(config["die"], config["times"])
     die_when_sent(death)
-    leave = threading.Event()
+    leave = Stop()
     signal.signal(signal.SIGTERM, lambda _number, _frame: leave.set())
     arguments = {"bootstrap_servers": config["servers"].split(","), "client_id": config["client_id"]}
     with DyingHand(arguments, death) as hand:
@@ -166,7 +169,7 @@ def moving(
         assert mover.close(30_000)
 
 
-def work(mover: Mover, leave: threading.Event, leads: Callable[[], bool] = lambda: True) -> None:
+def work(mover: Mover, leave: Stop, leads: Callable[[], bool] = lambda: True) -> None:
     """Until it is to leave, or does not lead any more."""
     busy = True
     while not leave.wait(0.1) and leads():
@@ -176,7 +179,7 @@ def work(mover: Mover, leave: threading.Event, leads: Callable[[], bool] = lambd
             say("busy" if busy else "idle")
 
 
-def lead(config: dict[str, Any], hand: WireHand, death: Death, leave: threading.Event) -> int:
+def lead(config: dict[str, Any], hand: WireHand, death: Death, leave: Stop) -> int:
     """Stand by until it leads, and move as long as it does; the exit code."""
     leadership = Leadership(leadership_plan(config["direct"], config["prefix"], config["client_id"]))
     leadership.start()

@@ -116,7 +116,12 @@ class Process:
         """SIGTERM, and the end that it asks for."""
         assert self._running is not None
         self._running.terminate()
-        assert self._running.wait(40) == 0, self.log()
+        try:
+            code = self._running.wait(40)
+        except subprocess.TimeoutExpired:
+            self._running.send_signal(signal.SIGABRT)  # its last words tell where every thread of it is
+            code = self._running.wait(10)
+        assert code == 0, self.log()
 
     def log(self) -> str:
         """The end of what it logged."""

@@ -15,8 +15,9 @@ from pipeline.tables import Format, Tables
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
-    # A dozen rows are through before a plan is compiled, or made anew in the middle.
+    # A dozen rows are through before anything is compiled for them, or a plan made anew in the middle.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     # Nobody skips files here.
     "spark.databricks.delta.stats.collect": "false",

@@ -1,0 +1,38 @@
+"""Something that runs is told to end: once, by anybody, also by a signal handler.
+
+Invariant: `Stop.set` takes no lock that Python code holds. A handler runs in the main thread, between any two of its
+steps; `threading.Event` holds a plain lock for moments within `wait`, and a handler that sets the event in one of them
+waits for its own thread for ever.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+
+class Stop:
+    """Not set at first, and never taken back. The methods are those of `threading.Event`."""
+
+    __slots__ = ("_is_set", "_told")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._told: SimpleQueue[None] = SimpleQueue()  # the queue whose `put` may interrupt itself and `get`
+
+    def set(self) -> None:
+        """Tell it; callable from any thread and from a signal handler."""
+        self._is_set = True
+        self._told.put(None)
+
+    def is_set(self) -> bool:
+        """Whether it was told."""
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it was told, for that many seconds at most; whether it was."""
+        if not self._is_set:
+            with suppress(Empty):
+                self._told.get(timeout=timeout)
+                self._told.put(None)  # for whoever else waits
+        return self._is_set
