@@ -11,7 +11,7 @@ result.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import compress, count
+from itertools import compress, count, repeat
 from operator import is_not, ne
 from typing import Any, TypeVar
 
@@ -19,8 +19,8 @@ from agent.memo import Memo
 
 Row = TypeVar("Row")
 Value = TypeVar("Value")
-_Kept = tuple[Sequence[Any], Sequence[Any]]
-"""Rows of last time, and what was made of them."""
+_Kept = tuple[Sequence[Any], Sequence[Any], list[Hashable] | None]
+"""Rows of last time, what was made of them, and their keys once they were asked for."""
 _NO_ROW = object()
 
 
@@ -34,29 +34,27 @@ def each(
     context: tuple[Any, ...] = (),
 ) -> list[Value]:
     """``compute(row)`` for every row, in order. Keys are unique; ``context`` is what else ``compute`` looks at."""
-    kept: list[_Kept] = memo.of(("each", name), context, lambda: [((), ())])
-    before, known = kept[0]
+    kept: list[_Kept] = memo.of(("each", name), context, lambda: [((), (), None)])
+    before, known, keys = kept[0]
     now = list(rows)
     changed = _differing(before, now) if len(before) == len(now) else None
     if changed is None or any(key(before[place]) != key(now[place]) for place in changed):
-        before, known = _aligned(kept[0], now, key)  # something came or went, so that others stand elsewhere
+        before, known, keys = _aligned(kept[0], now, key)  # something came or went, so that others stand elsewhere
         changed = _differing(before, now)
     values: list[Any] = list(known)
     for place in changed:
         values[place] = compute(now[place])
-    kept[0] = now, tuple(values)
+    kept[0] = now, tuple(values), keys
     return values
 
 
 def _aligned(kept: _Kept, now: Sequence[Row], key: Callable[[Row], Hashable]) -> _Kept:
     """What is kept of each row's key, in the order of the rows; nothing equals the row of a new key."""
-    rows, values = kept
-    place_of = dict(zip(map(key, rows), count()))
-    places = list(map(place_of.get, map(key, now)))
-    return (
-        [_NO_ROW if place is None else rows[place] for place in places],
-        [None if place is None else values[place] for place in places],
-    )
+    rows, values, known = kept
+    before, keys = list(map(key, rows)) if known is None else known, list(map(key, now))
+    row_of = dict(zip(before, rows, strict=True)).get
+    value_of = dict(zip(before, values, strict=True)).get
+    return list(map(row_of, keys, repeat(_NO_ROW))), list(map(value_of, keys)), keys
 
 
 def _differing(before: Sequence[Any], now: Sequence[Any]) -> list[int]:

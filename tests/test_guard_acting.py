@@ -220,7 +220,7 @@ def test_a_budget_that_is_not_used_up_holds_nothing(
 
 def test_a_planning_allows_only_so_many_triggers() -> None:
     snapshot, proposal = only(swapped())
-    again = [proposal, replace(proposal, id="p-second")]
+    again = [proposal, proposal._replace(id="p-second")]
     first, second = guard(again, snapshot, Memory(), limits_of(trigger_budget_per_cycle=1), NOBODY)
     assert isinstance(first, Allow)
     assert isinstance(second, Hold)

@@ -144,7 +144,7 @@ def test_a_rule_approves_nothing_beyond_a_bound_and_the_bound_is_told(
     rule: ApprovalRule, predicted: dict[str, object], says: str
 ) -> None:
     snapshot, proposal = only(shared())
-    changed = replace(proposal, predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
+    changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
     (answer,) = guard([changed], snapshot, Memory(), limits_of(approval_rules=(rule,)), NOBODY)
     assert isinstance(answer, Hold)
     assert f"rule small: {says}" in answer.sentence
@@ -153,18 +153,17 @@ def test_a_rule_approves_nothing_beyond_a_bound_and_the_bound_is_told(
 def test_a_change_of_leader_is_seen_by_a_rule_that_wants_them_kept() -> None:
     _, proposal = only(shared())
     row = proposal.after[0]
-    turned = replace(proposal, after=(row._replace(value=(*row.value[1:], row.value[0])),))
+    turned = proposal._replace(after=(row._replace(value=(*row.value[1:], row.value[0])),))
     snapshot = shared().snapshot()
     rule = replace(SMALL, keep_leaders=True)
-    fresh = replace(turned, snapshot_hash=proposal.snapshot_hash)
+    fresh = turned._replace(snapshot_hash=proposal.snapshot_hash)
     (answer,) = guard([fresh], snapshot, Memory(), limits_of(approval_rules=(rule,)), NOBODY)
     assert not isinstance(answer, Allow)
 
 
 def test_the_hash_of_a_plan_is_that_of_what_is_done_and_not_of_its_size() -> None:
     _, proposal = only(shared())
-    bigger = replace(
-        proposal,
+    bigger = proposal._replace(
         moves=tuple(move._replace(bytes=7) for move in proposal.moves),
         predicted=Predicted(moves=1, bytes_to_move=7),
         created_ms=1,
@@ -173,9 +172,9 @@ def test_the_hash_of_a_plan_is_that_of_what_is_done_and_not_of_its_size() -> Non
     assert plan_hash(bigger) == plan_hash(proposal)
     row = proposal.after[0]
     for other in (
-        replace(proposal, after=(row._replace(value=(*row.value, 9)),)),
-        replace(proposal, before=()),
-        replace(proposal, moves=()),
-        replace(proposal, snapshot_hash="other"),
+        proposal._replace(after=(row._replace(value=(*row.value, 9)),)),
+        proposal._replace(before=()),
+        proposal._replace(moves=()),
+        proposal._replace(snapshot_hash="other"),
     ):
         assert plan_hash(other) != plan_hash(proposal)

@@ -37,7 +37,7 @@ def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
 
 def test_too_few_bytes_are_held(weighed: Proposal) -> None:
     before, after = weighed.predicted.before, weighed.predicted.after
-    little = replace(weighed, predicted=replace(weighed.predicted, after=before))
+    little = weighed._replace(predicted=replace(weighed.predicted, after=before))
     found = judged(little, Limits(min_gain_share=0.5))
     assert isinstance(found, Hold)
     assert found.reason is HoldReason.TOO_LITTLE_GAIN

@@ -33,7 +33,7 @@ from tests.test_guard import shared, swapped
 
 def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float | None) -> Verdict:
     snapshot, proposal = only(swapped())
-    changed = replace(proposal, predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
+    changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
     (answer,) = guard([changed], snapshot, Memory(), limits or limits_of(), view)
     return answer
 

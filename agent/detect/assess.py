@@ -24,7 +24,7 @@ from agent.detect.traffic import Rates, topic_rates, with_bytes
 from agent.detect.weighted import rates_of, with_weights
 from agent.limits import GroupLimits, Limits
 from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup, TopicState
+from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
 from agent.model.weighed import Column
 from agent.reuse import each
 from assignors.problem import BadProblem, TopicPartition
@@ -85,17 +85,6 @@ def topics_by_group(snapshot: Snapshot, memo: Memo) -> Mapping[str, tuple[str, .
         (groups,),
         lambda: dict(zip(groups, each(memo, "group topics", groups.values(), _ID, topics_of), strict=True)),
     )
-
-
-def states_by_group(snapshot: Snapshot, memo: Memo) -> Mapping[str, tuple[TopicState | None, ...]]:
-    """Group -> its topics' states, in the order of `topics_by_group`; None for a topic that is not shown."""
-    names, topics = topics_by_group(snapshot, memo), snapshot.topics
-
-    def read() -> Mapping[str, tuple[TopicState | None, ...]]:
-        look_up = lambda row: tuple(map(topics.get, row[1]))  # noqa: E731 a row of names: their states
-        return dict(zip(names, each(memo, "group states", names.items(), _ID, look_up, context=(topics,)), strict=True))
-
-    return memo.of(("states by group",), (names, topics), read)
 
 
 def topics_of(group: Group) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ and its assessment alone, and is reused while these are the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, Weighing
@@ -37,8 +39,8 @@ def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo
     groups = view.snapshot.groups
     rows: Iterable[_Row] = zip(groups.values(), readings(view, memo), map(assessments.__getitem__, groups), strict=True)
     found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
-    findings = [finding for of_group, _ in found for finding in of_group]
-    return GroupFindings(findings + list(_stuck(view)), set().union(*{racks for _, racks in found}))
+    findings = list(chain.from_iterable(map(itemgetter(0), found)))
+    return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), found))))
 
 
 def _of_one(

@@ -61,7 +61,7 @@ def groups_of(
     names = _Names(observation, topics, memo)
     found: dict[str, Group] = {}
     offsets: dict[str, OffsetFacts] = {}
-    plain = each(memo, "plain", decoded.groups, _raw_id, _is_plain)
+    plain = each(memo, "classic", decoded.groups, _raw_id, classic, context=(racks,))
     for group in compress(decoded.groups, map(not_, plain)):
         raw = group.raw
         if raw.state != "Stable" or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -75,18 +75,19 @@ def groups_of(
             found[raw.group_id], offsets[raw.group_id] = memo.of(
                 ("stream", raw.group_id), (group, own, hint, racks), make
             )
-    consumers = each(memo, "classic", compress(decoded.groups, plain), _raw_id, classic, context=(racks,))
+    consumers = list(filter(None, plain))
     consumers += each(memo, "consumer", observation.consumer_groups, _ID, consumer, context=(racks,))
-    found.update([(group.id, group) for group in consumers])
+    found.update(zip(map(_ID, consumers), consumers, strict=True))
     for streams in observation.streams_groups:
         name = streams.group_id
         hint, sizes = limits.group(name).topology, names.declared(streams)
         make = partial(streams_group, streams, dict(sizes), hint, racks)
         found[name], offsets[name] = memo.of(("streams", name), (streams, sizes, hint, racks), make)
-    others = [row for row in observation.listed_groups if row.group_id not in found]
-    found.update([(other.id, other) for other in each(memo, "listed", others, _ID, _listed)])
+    listed = observation.listed_groups
+    others = list(compress(listed, map(not_, map(found.__contains__, map(_ID, listed)))))
+    found.update(zip(map(_ID, others), each(memo, "listed", others, _ID, _listed), strict=True))
     groups = tuple(found.values())
-    by_id = memo.of(("groups",), (groups,), lambda: {group.id: group for group in sorted(groups, key=_ID)})
+    by_id = memo.of(("groups",), (groups,), lambda: _by_name(found, before[0]))
     before[0] = by_id
     return Groups(by_id, offsets)
 
@@ -152,8 +153,16 @@ def _sources(group: DecodedGroup) -> Iterable[str]:
     return topics
 
 
-def _classic(racks: Racks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup:
-    """A stable group of plain consumers."""
+def _by_name(found: Mapping[str, Group], before: Mapping[str, Group]) -> dict[str, Group]:
+    """Sorted; in most looks no group came or went, and the order of the look before still holds."""
+    names = list(before) if before.keys() == found.keys() else sorted(found)
+    return dict(zip(names, map(found.__getitem__, names), strict=True))
+
+
+def _classic(racks: Racks, before: Mapping[str, Group], group: DecodedGroup) -> ConsumerGroup | None:
+    """A stable group of plain consumers; None for any other."""
+    if not _is_plain(group):
+        return None
     raw = group.raw
     members = [classic_member(member, racks, stable=True) for member in group.members]
     return _same(_consumers(raw, raw.protocol or None, members, hidden=False), before)

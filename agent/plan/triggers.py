@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from functools import partial
 from operator import itemgetter
 
-from agent.detect.assess import states_by_group, topics_of
+from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
@@ -177,9 +177,9 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
 
 
 def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
-    snapshot, read = scene.snapshot, states_by_group(scene.snapshot, scene.memo)
+    snapshot, names = scene.snapshot, scene.detection.topics
     groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
-    copies = snapshot.copies.get
+    topics, copies = snapshot.topics.get, snapshot.copies.get
     rows: list[_Row] = []
     for group_id, answers in scene.improvable.items():
         group, assessment = groups(group_id), assessments(group_id)
@@ -187,8 +187,8 @@ def _improvements(scene: Scene) -> list[TriggerPlan | Skipped]:
             continue
         # The owners of groups that brokers assign can be advised, but nobody can trigger them.
         if isinstance(group, ReaderGroup) and group.kind in CLASSIC:
-            told = predictions(group_id)
-            rows.append((group_id, group, assessment, answers, copies(group_id), read[group_id], told))
+            read = tuple(map(topics, names.get(group_id) or topics_of(group)))
+            rows.append((group_id, group, assessment, answers, copies(group_id), read, predictions(group_id)))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
     judged = each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context)
     return _above_bytes(judged, scene)

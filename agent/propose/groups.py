@@ -12,7 +12,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
-from agent.detect.assess import states_by_group
+from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment, Weighing
 from agent.detect.finding import Evidence, Subject
 from agent.detect.traffic import current_reads
@@ -47,14 +47,15 @@ _Row = tuple[
 
 def rebalances(plans: Sequence[TriggerPlan], scene: Scene) -> list[Proposal]:
     """The proposals that carry out trigger plans, in their order."""
-    snapshot, states = scene.snapshot, states_by_group(scene.snapshot, scene.memo)
-    assessments, copies = scene.detection.assessments.get, snapshot.copies.get
+    snapshot, names = scene.snapshot, scene.detection.topics
+    assessments, states, copies = scene.detection.assessments.get, snapshot.topics.get, snapshot.copies.get
     rows: list[_Row] = []
     for plan in plans:
         group_id = plan.group_id
-        topics, assessment = tuple(filter(None, states[group_id])), assessments(group_id)
+        group, assessment = snapshot.groups[group_id], assessments(group_id)
+        topics = tuple(filter(None, map(states, names.get(group_id) or topics_of(group))))
         rates = group_rates(assessment, topics, snapshot)
-        rows.append((group_id, plan, snapshot.groups[group_id], assessment, copies(group_id, ()), topics, rates))
+        rows.append((group_id, plan, group, assessment, copies(group_id, ()), topics, rates))
     context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits)
     made = each(scene.memo, "rebalances", rows, _ID, partial(_draft, scene), context=context)
     return [dated(one, snapshot, scene.limits) for one in made]

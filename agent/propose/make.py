@@ -12,7 +12,7 @@ from agent.memo import Memo
 from agent.model.snapshot import Snapshot
 from agent.plan.plan import Plan
 from agent.propose.groups import rebalances
-from agent.propose.proposal import Proposal
+from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.replicas import placement
 from agent.propose.scene import proposing
 from agent.propose.settings import advice
@@ -23,7 +23,11 @@ def propose(
 ) -> tuple[Proposal, ...]:
     """All proposals of a cycle, sorted by kind, subject and reason."""
     scene = proposing(snapshot, detection, limits, memo)
-    proposals = [placement(part, scene) for part in plan.placements]
-    proposals += rebalances(plan.triggers, scene)
-    proposals += [advice(part, scene) for part in plan.advice]
-    return tuple(sorted(proposals, key=lambda p: (p.kind, p.subject, p.reason.name, p.id)))
+    others = [placement(part, scene) for part in plan.placements]
+    others += [advice(part, scene) for part in plan.advice]
+    others.sort(key=lambda p: (p.kind, p.subject, p.reason.name, p.id))
+    return (
+        *[proposal for proposal in others if proposal.kind < ProposalKind.TRIGGER],
+        *rebalances(plan.triggers, scene),  # by group already, one each: there can be thousands
+        *[proposal for proposal in others if proposal.kind > ProposalKind.TRIGGER],
+    )

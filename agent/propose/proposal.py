@@ -79,8 +79,7 @@ class Predicted:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A change with before, after, gain, cost, reason and expiry. Same snapshot, byte-same proposal."""
 
     id: str
@@ -99,12 +98,12 @@ class Proposal:
     evidence: Evidence
     findings: tuple[str, ...]
     """Ids of the findings that it answers."""
-    line: str | None = None
-    """``advise``: the exact configuration line to set."""
     snapshot_hash: str
     """Digest of the part of the snapshot that this proposal rests on; void when it no longer holds."""
     created_ms: int
     expires_ms: int
+    line: str | None = None
+    """``advise``: the exact configuration line to set."""
     schema_version: int = SCHEMA_VERSION
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -142,7 +141,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason_and_changes_nothing(wish
 
 
 def test_advice_is_for_its_owner() -> None:
-    advice = replace(MOVE, kind=ProposalKind.ADVISE)
+    advice = MOVE._replace(kind=ProposalKind.ADVISE)
     result = obey([ask(Verb.APPROVE, advice)], EMPTY, [advice], LIMITS, NOW_MS)
     assert "only the owner" in done(result).sentence
 
@@ -354,7 +353,7 @@ def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:
         pytest.param(STANDING, False, NOW_MS + MINUTE, None, id="it holds"),
         pytest.param((), False, NOW_MS + MINUTE, "void: what was approved is no longer proposed", id="nothing stands"),
         pytest.param(
-            (replace(MOVE, snapshot_hash="changed"),), False, NOW_MS + MINUTE,
+            (MOVE._replace(snapshot_hash="changed"),), False, NOW_MS + MINUTE,
             "void: the plan is not the one that was approved", id="the world changed",
         ),
         pytest.param(

@@ -125,7 +125,7 @@ def test_what_may_be_triggered(built: Builder, allowed: TriggerLimits) -> None:
 
 
 def test_other_proposals_are_none_of_its_business() -> None:
-    proposal = replace(a_proposal("g"), kind=ProposalKind.ADVISE)
+    proposal = a_proposal("g")._replace(kind=ProposalKind.ADVISE)
     assert refusal(proposal, a_cluster().snapshot(), Memory(), {}, Limits()) is None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -43,7 +42,7 @@ def test_two_proposals_about_one_partition_make_no_file():
     _, _, proposals = proposed(shared_rack().snapshot())
     moved = next(p for p in proposals if p.kind is ProposalKind.REASSIGN)
     with pytest.raises(BadReassignmentFile, match="more than one proposal changes t-0"):
-        reassignment_json([moved, replace(moved, id="p-other")])
+        reassignment_json([moved, moved._replace(id="p-other")])
 
 
 def test_advice_and_rebalances_are_left_out():

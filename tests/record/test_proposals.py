@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import jsonschema
@@ -184,5 +183,5 @@ def test_a_record_that_is_neither_is_refused(value: bytes) -> None:
 def test_two_agents_write_the_same_record_but_for_their_names() -> None:
     one, other = step(None, a_proposal()), update({}, [a_proposal()], now_ms=NOW, topic="t", cluster="c/1", agent="b")
     assert one.records[0]._replace(headers=()) == other.records[0]._replace(headers=())
-    assert replace(a_proposal(), id="x") != a_proposal()
+    assert a_proposal()._replace(id="x") != a_proposal()
     assert isinstance(proposals_in(as_read(step(STANDS).records))[0], Life)
