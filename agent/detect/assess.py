@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import repeat
+from itertools import compress, repeat
 from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
@@ -45,9 +45,9 @@ def assess_groups(snapshot: Snapshot, limits: Limits, memo: Memo | None) -> Mapp
     groups, names = snapshot.groups.values(), topics_by_group(snapshot, memo).values()
     sights = _sights(snapshot, bits, memo)
     known = {}
-    for sight in dict.fromkeys(sights):
-        read = [topics for topics, of in zip(names, sights, strict=True) if of is sight]
-        known[sight] = _masks(set().union(*read), snapshot, sight, memo)
+    for sight in (kinds := dict.fromkeys(sights)):
+        read = names if len(kinds) == 1 else [of for of, seen in zip(names, sights, strict=True) if seen is sight]
+        known[sight] = _masks(tuple(read), snapshot, sight, memo)
     masks = each(
         memo,
         "assess masks by group",
@@ -136,8 +136,12 @@ def _reader_racks(group: Group) -> list[Rack]:
     return [reader.rack for reader in (group.members if isinstance(group, ConsumerGroup) else group.processes)]
 
 
-def _masks(names: set[str], snapshot: Snapshot, bits: RackBits, memo: Memo) -> dict[str, TopicMasks]:
-    topics = [topic for name, topic in snapshot.topics.items() if name in names]
+def _masks(read: tuple[tuple[str, ...], ...], snapshot: Snapshot, bits: RackBits, memo: Memo) -> dict[str, TopicMasks]:
+    """The masks of all topics that some of these groups read."""
+    names: frozenset[str] = memo.of(
+        ("topics read", bits.selector_is_rack_aware), read, lambda: frozenset().union(*read)
+    )
+    topics = list(compress(snapshot.topics.values(), map(names.__contains__, snapshot.topics)))
     name = f"assess masks {bits.selector_is_rack_aware}"
     masks = each(memo, name, topics, _ID, lambda topic: topic_masks(topic, bits), context=(bits,))
     return dict(zip(map(_ID, topics), masks, strict=True))
