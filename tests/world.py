@@ -81,15 +81,19 @@ def a_world(groups: int = 10_000, *, seed: int = 1, improvable: float = 0.3) -> 
     )
 
 
-def next_look(world: Observation, *, share: float = 0.01, seed: int = 2, fresh_rows: bool = False) -> Observation:
+def next_look(
+    world: Observation, *, share: float = 0.01, improvable: float = 1.0, seed: int = 2, fresh_rows: bool = False
+) -> Observation:
     """The look after: that share of the groups rebalanced, every offset moved on.
 
+    ``improvable`` is the share of those that can be improved afterwards, whatever they could be before.
     Unchanged rows are the same objects, as ``observe`` hands them on; ``fresh_rows`` makes all of them equal copies.
     """
     random = Random(seed)
-    changed = set(random.sample(range(len(world.groups)), round(len(world.groups) * share)))
+    drawn = random.sample(range(len(world.groups)), round(len(world.groups) * share))
+    changed, worse = set(drawn), set(drawn[: round(len(drawn) * improvable)])
     groups = tuple(
-        a_group(number, generation=4, swaps=_swaps(random)) if number in changed else group
+        a_group(number, generation=4, swaps=_swaps(random) if number in worse else ()) if number in changed else group
         for number, group in enumerate(world.groups)
     )
     topics = world.topics
