@@ -34,6 +34,7 @@ GOAL_RESIDENT_MIB = 512
 GOAL_NEXT_SHARE = 0.05
 NEXT_LOOKS = 4
 IMPROVABLE = 0.3
+"""Of the groups that changed; as `a_world` has it of all."""
 
 
 def main() -> None:
@@ -74,7 +75,7 @@ def _in_a_fresh_process(size: int, *how: str) -> str:
 
 def one(size: int, *, weighed: bool = False, improvable: float = IMPROVABLE) -> None:
     walk_seldom()  # as the command does
-    world = a_world(size, improvable=IMPROVABLE)
+    world = a_world(size)
     weights = _weights(world) if weighed else None
     world = replace(world, weights=weights)
     line = Line(Limits(max_proposals=size))

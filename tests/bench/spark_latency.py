@@ -60,7 +60,7 @@ def main() -> int:
         spark.stop()
     first = min(SEEN_WITH_FIRST, default=0.0)
     took = {number: seen[number] - SENT[number] for number in seen}
-    waited = sorted(took[number] for number in seen if SENT[number] <= first < seen[number])
+    waited = [took[number] for number in seen if SENT[number] <= first < seen[number]]
     later = sorted(took[number] for number in seen if SENT[number] > first)
     if failed or not later:
         print(f"ingest failed: {failed}" if failed else "no look came after the first batch", file=sys.stderr)

@@ -9,16 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from pipeline.session import short_job, spark_session
+from pipeline.session import short_job, small_batches, spark_session
 from pipeline.tables import Format, Tables
 
 SMALL = {
+    **small_batches("local[2]"),
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
-    # A dozen rows are through before anything is compiled for them, or a plan made anew in the middle.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
     # Nobody skips files here.
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.stats.skipping": "false",
