@@ -7,7 +7,6 @@ catch-all of the product is here, and what it catches is counted and logged with
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from agent.memory import Memory
 from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
 from agent.state import Failure, LoopWatch
-from agent.stopping import Stop
+from agent.stopping import Stop, on_ending
 
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
@@ -297,9 +296,5 @@ class Agent:
                 os._exit(128 + number)
             self.stop()
 
-        before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
+        with on_ending(handler):
             yield
-        finally:
-            for number, old in before.items():
-                signal.signal(number, old)

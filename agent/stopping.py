@@ -7,8 +7,25 @@ waits for its own thread for ever.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
+from types import FrameType
+
+ENDING = (signal.SIGTERM, signal.SIGINT)
+"""What supervisors and people send to end a process."""
+
+
+@contextmanager
+def on_ending(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Call the handler when this process is told to end; what was set before is set again afterwards."""
+    before = {number: signal.signal(number, handler) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 class Stop:

@@ -25,13 +25,13 @@ from agent.demo.usher import Usher
 from agent.demo.workload import Workload, demo_plan
 from agent.demo.workload.scenes import DEMO_RACKS
 from agent.start import agent_of
+from agent.stopping import ENDING, on_ending
 from config.load import Loaded, load_settings
 from config.logging import set_up_logging
 from config.streams_names import StreamsSettings
 
 _READY_WITHIN_S = 30.0
 _TELL_EVERY_S = 3.0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _POLL = "2s"
 _PLAN = "5s"
 _RACK_STABLE = "6s"
@@ -177,15 +177,11 @@ def _signals_raise() -> Iterator[None]:
     def handler(number: int, _frame: FrameType | None) -> None:
         raise _ended_early(number)
 
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
-    try:
+    with on_ending(handler):
         yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
 
 
 def _ended_early(number: int) -> _EndedEarly:
-    for one in _SIGNALS:
+    for one in ENDING:
         signal.signal(one, signal.SIG_IGN)
     return _EndedEarly(number)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.errors import BadInput
-from agent.stopping import Stop
+from agent.stopping import Stop, on_ending
 from pipeline import options
 from pipeline.session import small_batches
 
@@ -133,9 +133,5 @@ def _told_to_stop(stop: Stop) -> Iterator[None]:
         # Not by `say`: whatever this interrupts may be writing there itself.
         os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the batch at hand\n".encode())
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with on_ending(on_signal):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
