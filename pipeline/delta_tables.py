@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import TYPE_CHECKING
 
 from delta.tables import DeltaTable
@@ -13,16 +15,29 @@ if TYPE_CHECKING:
     from pipeline.schemas.table import Table
 
 
+_VERSION = re.compile(r"(\d{20})\.")
+"""Begins the name of every file of the log that belongs to one change."""
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
+_LOG_KEPT_MS = 1_800_000
+"""How long a change can be read back: whoever reads a table has planned to within that time."""
+_VACUUM_EVERY = 1_000
+"""Changes after which files that none of them needs any more are looked for."""
+
+
 class DeltaFiles:
     """Delta tables by path."""
 
     def __init__(self, spark: SparkSession, files: Files) -> None:
         self._spark = spark
         self._files = files
+        self._there: set[str] = set()
+        """Tables that were found: a log of a day has ten thousand files, which nobody wants to list at each turn."""
 
     def exists(self, path: str) -> bool:
         """Whether the table's log tells of a change. One that died before its first has an empty log, or none."""
-        return any(name[:1].isdigit() for name in self._files.names(f"{path}/_delta_log"))
+        if path not in self._there and any(name[:1].isdigit() for name in self._files.names(f"{path}/_delta_log")):
+            self._there.add(path)
+        return path in self._there
 
     def read(self, path: str, _table: Table) -> DataFrame:
         """All rows."""
@@ -49,6 +64,26 @@ class DeltaFiles:
             writer.save(path)  # it stays partitioned as whoever made it had it
         else:
             writer.option("replaceWhere", condition).save(path)
+
+    def tidy(self, path: str) -> None:
+        """Delete what changes of long ago left behind; what is read is not touched.
+
+        Of the log everything before the newest checkpoint that is older than half an hour goes, as Delta's protocol has
+        it ("Metadata Cleanup"). Delta itself keeps whole days, which are ten thousand files, and each look at a table
+        lists them all. Data that was replaced goes a day after, by Delta's own vacuum.
+        """
+        log = f"{path}/_delta_log"
+        names = self._files.names(log)
+        old = time.time_ns() // 1_000_000 - _LOG_KEPT_MS
+        checkpoints = {int(found[1]): name for name in names if (found := _CHECKPOINT.match(name))}
+        newest_first = sorted(checkpoints, reverse=True)
+        kept = next((one for one in newest_first if self._files.modified_ms(f"{log}/{checkpoints[one]}") < old), 0)
+        gone = [(int(found[1]), name) for name in names if (found := _VERSION.match(name)) and int(found[1]) < kept]
+        if any(version % _VACUUM_EVERY == 0 for version, _ in gone):
+            DeltaTable.forPath(self._spark, path).vacuum()
+        # From the oldest: whatever ends this in between leaves a log without a hole.
+        for _, name in sorted(gone):
+            self._files.delete(f"{log}/{name}")
 
     def merge(self, path: str, table: Table, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""

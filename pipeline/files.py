@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ class Files:
         finally:
             stream.close()
         system.rename(beside, at)
+
+    def modified_ms(self, path: str) -> int:
+        """When a file or folder was last written, epoch milliseconds; now when it is not there any more."""
+        at = self._path(path)
+        system = self._system(at)
+        if not system.exists(at):
+            return time.time_ns() // 1_000_000
+        return int(system.getFileStatus(at).getModificationTime())
 
     def move(self, source: str, target: str) -> bool:
         """Rename a folder; False when the target was there."""

@@ -13,6 +13,7 @@ rename copies, only Delta Lake keeps the invariant.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
 
 _BATCH = "batch"
 _REPLACED = f"{_BATCH}=-"
+_WRITING = "_writing-"
 _DECIDED = "_decided-"
 _GONE = "_gone.json"
 _MORE = "_columns-"
 """Begins the name of a file that tells columns that were added, numbered in their order; none is ever rewritten."""
 _WHOLE = "part"
 """Stands for the partition of a table that has none."""
+_DAY_MS = 86_400_000
 
 
 class ParquetFiles:
@@ -58,7 +61,7 @@ class ParquetFiles:
         batch = f"{_BATCH}={writer}-{number}"
         if self._files.exists(f"{path}/{batch}"):
             return
-        hidden = f"{path}/_writing-{writer}-{number}-{uuid.uuid4().hex[:8]}"
+        hidden = f"{path}/{_WRITING}{writer}-{number}-{uuid.uuid4().hex[:8]}"
         self._write(hidden, table, rows)
         self._remember_columns(path, table, rows)
         if not self._files.move(hidden, f"{path}/{batch}"):
@@ -89,6 +92,13 @@ class ParquetFiles:
         there = marked.drop(*keys.columns)
         self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
 
+    def tidy(self, path: str) -> None:
+        """Delete what a process that died began to write a day ago or longer, and nobody ever saw."""
+        old = time.time_ns() // 1_000_000 - _DAY_MS
+        for name in self._files.names(path):
+            if name.startswith(_WRITING) and self._files.modified_ms(f"{path}/{name}") < old:
+                self._files.delete(f"{path}/{name}")
+
     def _change(self, path: str, table: Table, rows: DataFrame, gone: Column, there: DataFrame | None = None) -> None:
         """Write the touched partitions anew: what stays of them, and the rows."""
         there = self.read(path, table) if there is None else there
@@ -105,7 +115,7 @@ class ParquetFiles:
     def _swap(self, path: str, table: Table, rows: DataFrame, touched: Iterable[str]) -> None:
         """Put the rows' partitions in the place of the old ones, and drop those touched that have no rows any more."""
         name = uuid.uuid4().hex
-        hidden = f"{path}/_writing-{name}"
+        hidden = f"{path}/{_WRITING}{name}"
         self._write(hidden, table, rows)
         self._remember_columns(path, table, rows)
         gone = sorted(set(touched) - set(self._folders(hidden)))

@@ -38,6 +38,8 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
     "spark.databricks.delta.autoCompact.enabled": "true",
+    # Every batch replaces the hour at hand: a week of what was replaced, as Delta has it, would be most of the disk.
+    "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 day",
 }
 _JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"

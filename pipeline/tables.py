@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from pipeline.delta_tables import DeltaFiles
+from pipeline.few_rows import few_rows
 from pipeline.files import Files
 from pipeline.parquet_tables import ParquetFiles
 
@@ -71,7 +72,7 @@ class Tables:
         A table that is not there yet has no rows. Raises BadInput for one that this rackwise cannot read.
         """
         if not self.exists(table):
-            return self.spark.createDataFrame([], table.schema)
+            return few_rows(self.spark, (), table.schema)
         found = self._layout.read(self.path(table), table)
         there = set(found.columns)
         more = [name for name in found.columns if name not in table.schema.names]
@@ -101,6 +102,12 @@ class Tables:
         """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""
         with self._turn(table):
             self._layout.merge(self.path(table), table, conformed(table, rows))
+
+    def tidy(self, table: Table) -> None:
+        """Delete what changes of long ago left behind and no reader needs; nothing where there is no table."""
+        if self.exists(table):
+            with self._turn(table):
+                self._layout.tidy(self.path(table))
 
     @contextmanager
     def _turn(self, table: Table) -> Iterator[None]:

@@ -24,6 +24,10 @@ def command(app: typer.Typer) -> None:
 def fleet(
     problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; looks are not read.")] = False,
     cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(help="Root of other clusters' tables, of the same format, to read looks from; repeatable."),
+    ] = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Write the proposals to the topic of the cluster that is connected.")
     ] = False,
@@ -41,6 +45,8 @@ def fleet(
     assign: options.Assign = None,
 ) -> None:
     """Plan every group of every cluster exactly, from the newest whole looks; nothing is written but a table."""
+    if problems and also:
+        raise BadInput("--also names looks to plan from", why="--problems reads none", todo="Leave one of them out.")
     targets = dict(map(_target, publish_to or ()))
     loaded = options.settings(
         master=master,
@@ -52,19 +58,23 @@ def fleet(
         assign=assign,
         bootstrap=bootstrap,
     )
-    others = {name: options.settings(config=[path]).settings for name, path in targets.items()}
+    elsewhere = {name: options.settings(config=[path]).settings for name, path in targets.items()}
     with options.job("fleet", loaded) as job:
         from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
+        from pipeline.tables import Tables
 
         run = run_id()
-        plan = plan_problems if problems else plan_looks
-        done = plan(job.tables, run=run, cluster=cluster)
+        if problems:
+            done = plan_problems(job.tables, run=run, cluster=cluster)
+        else:
+            others = [Tables(job.spark, root, job.tables.format) for root in also or ()]
+            done = plan_looks(job.tables, run=run, cluster=cluster, others=others)
         for line in done.messages:
             say(line)
         typer.echo(f"{done.sentence} (run {run})")
         if publish:
             _publish(job.tables, run, _connected(job.settings), job.settings)
-        for name, settings in others.items():
+        for name, settings in elsewhere.items():
             _publish(job.tables, run, name, settings)
 
 

@@ -90,7 +90,11 @@ def _live(job: Job, *, weights: bool) -> Live:
 
 def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, stop: Stop) -> int:
     from pipeline.kafka import Brokers, source_options
+    from pipeline.schemas.bronze import BRONZE
+    from pipeline.schemas.gold import GOLD
+    from pipeline.schemas.silver import SILVER
     from pipeline.stream.ingest import Following, Ingest, Names, plans, streams
+    from pipeline.stream.tidying import Tidying
     from pipeline.stream.topic import Reading
 
     settings, spark = job.settings, job.settings.spark
@@ -113,7 +117,14 @@ def _run(job: Job, live: Live | None, *, once: bool, accept_data_loss: bool, sto
         checkpoints=(spark.checkpoints or f"{job.tables.root}/_checkpoints").rstrip("/"),
         say=options.say,
     )
-    runner = Ingest(made, expected_cluster=settings.cluster.id, patience_ms=spark.patience_ms, say=options.say)
+    of = BRONZE if live is None else (*BRONZE, *SILVER, *GOLD)
+    runner = Ingest(
+        made,
+        expected_cluster=settings.cluster.id,
+        patience_ms=spark.patience_ms,
+        say=options.say,
+        tidying=Tidying(job.tables, of, options.say),
+    )
     if not once:
         return runner.run(stop)
     records = runner.run_once(stop)

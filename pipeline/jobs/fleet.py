@@ -7,8 +7,9 @@ itself while the others share the rest. What is planned can be published to each
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from agent.propose.codec import proposal_from_json
 from agent.propose.published import created_headers, slot
 from agent.telemetry.events import Kind
 from pipeline.backtest.events import KINDS, EventRow
+from pipeline.few_rows import few_rows
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
 from pipeline.places import places
 from pipeline.schemas.bronze import TELEMETRY
@@ -50,6 +52,7 @@ _PIECES = columns(
     column("weights_body", BINARY, "As slices have it."),
     column("rates", BINARY, "As slices have it."),
 )
+_LOOKS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
 _HEADERS = t.ArrayType(
     t.StructType([t.StructField("key", STRING, nullable=False), t.StructField("value", BINARY, nullable=False)])
 )
@@ -92,13 +95,23 @@ class Planning:
 
 class _Newest(NamedTuple):
     cluster: str
-    look: str
     taken_ms: int
+    look: str
 
 
-def plan_looks(tables: Tables, *, run: str, cluster: str | None = None, tasks: int | None = None) -> Planning:
-    """Plan every cluster from its newest whole look. Raises BadInput where there is none."""
-    newest, messages = _newest(tables, cluster)
+def plan_looks(
+    tables: Tables,
+    *,
+    run: str,
+    cluster: str | None = None,
+    others: Sequence[Tables] = (),
+    tasks: int | None = None,
+) -> Planning:
+    """Plan every cluster from its newest whole look, of whichever root has it; plans go to ``tables``.
+
+    ``others`` are roots that are read as well. Raises BadInput where there is no look, or no telemetry in one of them.
+    """
+    newest, messages = _newest_of_all((tables, *others), cluster)
     if not newest:
         raise BadInput(
             "There is no whole look to plan from",
@@ -106,10 +119,10 @@ def plan_looks(tables: Tables, *, run: str, cluster: str | None = None, tasks: i
             todo="Ingest telemetry first: rackwise spark ingest.",
         )
     spark = tables.spark
-    wanted = spark.createDataFrame(newest, "cluster string, look string, taken_ms long").select("cluster", "look")
-    events = _events(tables).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
-    at = places({one.cluster: 1.0 for one in newest}, spark.sparkContext.defaultParallelism)
-    placed = _placed(events.select(*EventRow._fields), ["cluster"], {(name,): to for name, to in at.items()})
+    events = reduce(lambda some, more: some.unionByName(more), (_events_of(root, looks) for root, looks in newest))
+    clusters = {one.cluster: 1.0 for _, looks in newest for one in looks}
+    at = places(clusters, spark.sparkContext.defaultParallelism)
+    placed = _placed(events, ["cluster"], {(name,): to for name, to in at.items()})
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(name) or "10000"
     spark.conf.set(name, "500")  # events are up to a megabyte each
@@ -207,6 +220,33 @@ def _events(tables: Tables) -> DataFrame:
     return rows
 
 
+def _events_of(tables: Tables, looks: Sequence[_Newest]) -> DataFrame:
+    wanted = few_rows(tables.spark, ((one.cluster, one.look) for one in looks), _LOOKS)
+    events = _events(tables).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
+    return events.select(*EventRow._fields)
+
+
+def _newest_of_all(
+    roots: Sequence[Tables], cluster: str | None
+) -> tuple[list[tuple[Tables, list[_Newest]]], tuple[str, ...]]:
+    """Roots with the looks to plan from, of each cluster one, and what newer ones lack."""
+    for root in roots[1:]:
+        if not root.exists(TELEMETRY):
+            raise BadInput(
+                f"{root.root} has no telemetry",
+                why=f"there is no {TELEMETRY.name}",
+                todo="Name a root that rackwise spark ingest filled, or leave it out.",
+            )
+    found = [_newest(root, cluster) for root in roots]
+    best = {one.cluster: one for one in sorted(one for looks, _ in found for one in looks)}
+    newest: list[tuple[Tables, list[_Newest]]] = []
+    for root, (looks, _) in zip(roots, found, strict=True):
+        mine = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
+        if mine:
+            newest.append((root, mine))
+    return newest, tuple(sorted({message for _, messages in found for message in messages}))
+
+
 def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:
     """The newest whole look of each cluster, and what newer ones lack."""
     events = _events(tables)
@@ -236,8 +276,8 @@ def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[s
     newest: dict[str, _Newest] = {}
     for row in looks:
         if row.told is not None and row.there >= row.told:
-            one = _Newest(row.cluster, row.look, row.taken_ms)
-            newest[one.cluster] = max(newest.get(one.cluster, one), one, key=lambda of: (of.taken_ms, of.look))
+            one = _Newest(row.cluster, row.taken_ms, row.look)
+            newest[one.cluster] = max(newest.get(one.cluster, one), one)
     messages = [
         f"look {row.look} of cluster {row.cluster} is newer, but lacks "
         + ("its last event" if row.told is None else f"{row.told - row.there} of its {row.told} events")

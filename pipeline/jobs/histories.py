@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.few_rows import few_rows
 from pipeline.jobs.work import Work, Write, between
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import LONG, STRING, Table, column, columns
@@ -154,7 +155,7 @@ def _open(work: Work, table: Table, is_open: Column, since_ms: int = 0) -> _Open
     if not found:
         return _Open(there, [], ())
     keys = sorted(_Began(*row) for row in found)
-    began = work.spark.createDataFrame([(key.cluster, key.began_ms) for key in keys], _BEGAN)
+    began = few_rows(work.spark, ((key.cluster, key.began_ms) for key in keys), _BEGAN)
     rows = work.hold(earlier.join(F.broadcast(began), on=["cluster", "began_ms"], how="left_semi"))
     where: list[Where] = [{"cluster": [key.cluster], "day": [key.day], "began_ms": [key.began_ms]} for key in keys]
     return _Open(rows, keys, where)

@@ -6,10 +6,12 @@ import time
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
+from pipeline.few_rows import few_rows
 from pipeline.jobs.work import Work, Write, between
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import Table
+from pipeline.schemas.table import DOUBLE, INT, STRING, Table
 from pipeline.tables import Where
 from pipeline.transforms.ledger import Grounds, copies, ledger
 from pipeline.transforms.outcomes import crossing, moved, outcomes, windows
@@ -23,11 +25,16 @@ from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
 LATELY_MS = 7 * 24 * HOUR_MS
 """Proposals that ended and of which nothing was said for so long are left as they are."""
 _OPEN = ("standing", "running")
-_KEY = "cluster string, proposal string"
-_RATES = f"{_KEY}, " + ", ".join(
-    f"{phase}_{name} double" for phase in ("before", "after") for name in ("bytes_per_s", "usd_per_day")
-)
-_MOVES = f"{_KEY}, measured_moves int, measured_move_bytes double"
+_KEY = (StructField("cluster", STRING), StructField("proposal", STRING))
+_RATES = StructType([
+    *_KEY,
+    *(
+        StructField(f"{phase}_{name}", DOUBLE)
+        for phase in ("before", "after")
+        for name in ("bytes_per_s", "usd_per_day")
+    ),
+])  # fmt: skip
+_MOVES = StructType([*_KEY, StructField("measured_moves", INT), StructField("measured_move_bytes", DOUBLE)])
 
 
 def outcome_writes(work: Work, prices: tuple[PriceRow, ...]) -> list[Write]:
@@ -81,7 +88,7 @@ def _has_ended(lives: DataFrame) -> bool:
 
 def _nothing(work: Work) -> tuple[DataFrame, DataFrame]:
     """As `_measured` where nothing was."""
-    return work.spark.createDataFrame([], _RATES), work.spark.createDataFrame([], _MOVES)
+    return few_rows(work.spark, (), _RATES), few_rows(work.spark, (), _MOVES)
 
 
 def _measured(

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
+from pipeline.few_rows import few_rows
 from pipeline.jobs.histories import history_writes
 from pipeline.jobs.outcome_rows import outcome_writes
 from pipeline.jobs.work import Hour, Together, Work, Write, between
@@ -198,7 +199,7 @@ def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
         rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
-        mine = work.spark.createDataFrame([(one.cluster, one.look) for one in touched], _LOOKS)
+        mine = few_rows(work.spark, ((one.cluster, one.look) for one in touched), _LOOKS)
         rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), mine)
     else:
         return []

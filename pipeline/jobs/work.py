@@ -12,6 +12,7 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.few_rows import few_rows
 from pipeline.schemas import gold
 from pipeline.schemas.table import LONG, STRING, Table, column, columns
 from pipeline.tables import Tables, Where, conformed, named
@@ -136,7 +137,7 @@ class Work:
         """Those rows whose cluster and hour_ms are of these hours; with ``left_anti`` those that are not."""
         if self.hours is None:
             return rows
-        mine = self.spark.createDataFrame([tuple(hour) for hour in self.hours], _HOURS)
+        mine = few_rows(self.spark, self.hours, _HOURS)
         return rows.join(F.broadcast(mine), on=["cluster", "hour_ms"], how=how)
 
     def where_hours(self) -> tuple[Where, ...]:

@@ -18,6 +18,7 @@ from agent.stopping import Stop
 from pipeline.kafka import Brokers, Topic, missing_topic
 from pipeline.schemas import bronze
 from pipeline.stream.checkpoint import Span
+from pipeline.stream.tidying import Tidying
 from pipeline.stream.topic import Plan, Reading, TopicStream
 from pipeline.tables import Tables
 from pipeline.transforms import parse
@@ -83,8 +84,10 @@ class Ingest:
         expected_cluster: str | None,
         patience_ms: int,
         say: Callable[[str], None],
+        tidying: Tidying | None = None,
     ) -> None:
         self._streams = streams
+        self._tidying = tidying
         self._expected = expected_cluster
         self._patience_s = patience_ms / 1_000
         self._say = say
@@ -104,6 +107,8 @@ class Ingest:
                 raise stream.problem
             if not stream.records:
                 self._say(f"{stream.plan.name}: nothing new in {stream.plan.topic}")
+        if self._tidying is not None and not stop.is_set():
+            self._tidying.all()
         return sum(stream.records for stream in self._streams)
 
     def run(self, stop: Stop) -> int:
@@ -113,6 +118,8 @@ class Ingest:
             while not stop.is_set():
                 for stream in self._streams:
                     self._keep_up(stream, waits[stream.plan.name])
+                if self._tidying is not None:
+                    self._tidying.take_turn()
                 stop.wait(0.5)
         finally:
             for stream in self._streams:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from pipeline.fleet.solving import planned
 from pipeline.jobs.fleet import plan_looks, plan_problems, records, source_of
 from pipeline.places import places
 from pipeline.schemas.fleet import PLANS, PROBLEMS
-from pipeline.tables import Tables
+from pipeline.tables import Format, Tables
 from tests.bench.bench_optimal import application, cluster, consumer_group
 from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, strategy_limits, with_tasks, without
 from tests.pipeline.test_backtest_job import ingest
@@ -216,6 +217,11 @@ def rows_of(tables: Tables, run: str) -> dict[tuple[str, str], Any]:
     return {(row.subject, row.kind): row for row in tables.read(PLANS).where(F.col("run") == run).collect()}
 
 
+def by_cluster(tables: Tables) -> list[Any]:
+    rows = tables.read(PLANS).groupBy("cluster")
+    return rows.agg(F.sort_array(F.collect_list("subject")).alias("subjects")).collect()
+
+
 def test_a_table_of_problems_is_solved(own_tables: Tables) -> None:
     problems = [
         ("c1", "app-1", application(1_000, new=True)),
@@ -275,6 +281,25 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: Tables) 
         headers = {one.key: bytes(one.value).decode() for one in row.headers}
         assert headers["ce_source"] == source_of("test-cluster") == "/clusters/test-cluster/jobs/fleet"
         assert headers["ce_id"] == json.loads(row.value)["id"]
+
+
+def test_clusters_with_roots_of_their_own_are_planned_in_one_job(
+    own_tables: Tables, make_tables: Callable[[str, Format], Tables]
+) -> None:
+    looks = recorded(lambda _: with_tasks(shop()), 3)
+    here, there = make_tables("here", own_tables.format), make_tables("there", own_tables.format)
+    ingest(own_tables, bronze_rows(events_of(looks[:1])))
+    ingest(here, [(*row[:8], "b-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))])
+    ingest(there, bronze_rows(events_of(looks[:2])))
+    done = plan_looks(own_tables, run="r", others=[here, there, there])
+    assert (done.clusters, done.messages) == (2, ())
+    found = own_tables.read(PLANS).select("cluster", "look").distinct().collect()
+    assert sorted(map(tuple, found)) == [("b-cluster", "0000abcd-0"), ("test-cluster", "0000abcd-1")]
+    subjects = {row.cluster: row.subjects for row in by_cluster(own_tables)}
+    assert subjects["b-cluster"] == subjects["test-cluster"] != []
+    assert not here.exists(PLANS)
+    with pytest.raises(BadInput, match="nowhere has no telemetry"):
+        plan_looks(own_tables, run="r", others=[make_tables("nowhere", own_tables.format)])
 
 
 def test_without_anything_to_plan_that_is_told(own_tables: Tables) -> None:

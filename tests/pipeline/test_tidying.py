@@ -1,0 +1,179 @@
+"""What changes leave behind goes in time, what is read never, and whatever goes wrong with it leaves a table whole."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.files import Files
+from pipeline.schemas.table import LONG, STRING, Table, column, columns
+from pipeline.stream import tidying
+from pipeline.stream.tidying import Tidying
+from pipeline.tables import Batch, Format, Tables
+
+_INTERVAL = "spark.databricks.delta.properties.defaults.checkpointInterval"
+_KEPT = "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration"
+DAY = "2026-01-01"
+EVERY, CHANGES = 3, 8
+ROWS = Table(
+    "silver.rows",
+    "A table for these tests.",
+    columns(column("number", LONG, "Number.", required=True), column("day", STRING, "Day.", required=True)),
+    key=("number",),
+    partitioned_by=("day",),
+)
+
+
+@pytest.fixture
+def quick_checkpoints(spark: SparkSession) -> Iterator[None]:
+    """As if ten changes were so few."""
+    spark.conf.set(_INTERVAL, str(EVERY))
+    yield
+    spark.conf.unset(_INTERVAL)
+
+
+@pytest.fixture
+def no_day(spark: SparkSession) -> Iterator[None]:
+    """As if what was replaced just now had been so for a day."""
+    before = spark.conf.get(_KEPT)
+    spark.conf.set(_KEPT, "interval 0 hours")
+    yield
+    spark.conf.set(_KEPT, before)
+
+
+def changed(tables: Tables, number: int) -> None:
+    rows = tables.spark.createDataFrame([(number, DAY)], "number long, day string").coalesce(1)
+    tables.replace_where(ROWS, rows, {"day": [DAY]})
+
+
+def rows(tables: Tables) -> list[int]:
+    return sorted(row["number"] for row in tables.read(ROWS).collect())
+
+
+def aged(path: Path, hours: float) -> None:
+    then = time.time() - hours * 3_600
+    os.utime(path, (then, then))
+
+
+def versions(tables: Tables) -> list[int]:
+    log = Path(tables.path(ROWS), "_delta_log")
+    return sorted(int(file.name[:20]) for file in log.glob("*.json") if file.name[:20].isdigit())
+
+
+def data(tables: Tables) -> set[Path]:
+    return set(Path(tables.path(ROWS), f"day={DAY}").glob("*.parquet"))
+
+
+@pytest.fixture
+def many_changes(delta_tables: Tables, quick_checkpoints: None) -> Tables:
+    """A table whose one row was replaced again and again, all but once an hour ago; its data are of two days ago."""
+    for number in range(CHANGES):
+        changed(delta_tables, number)
+    for file in Path(delta_tables.path(ROWS), "_delta_log").iterdir():
+        if file.name[:20].isdigit() and int(file.name[:20]) < CHANGES - 1:
+            aged(file, 1)
+    for file in data(delta_tables):
+        aged(file, 47)
+    return delta_tables
+
+
+def again(tables: Tables) -> Tables:
+    """As another process finds them."""
+    return Tables(tables.spark, tables.root)
+
+
+@pytest.mark.usefixtures("no_day")
+def test_the_log_begins_at_the_newest_checkpoint_that_is_old_and_replaced_data_is_gone(many_changes: Tables) -> None:
+    replaced = data(many_changes)
+    assert (len(replaced), versions(many_changes)) == (CHANGES, list(range(CHANGES)))
+    many_changes.tidy(ROWS)
+    newest = EVERY * ((CHANGES - 2) // EVERY)
+    left = versions(many_changes)
+    assert left == list(range(newest, left[-1] + 1))
+    assert left[-1] >= CHANGES - 1, "Delta writes its vacuum down as well"
+    assert len(data(many_changes)) == 1
+    assert rows(many_changes) == rows(again(many_changes)) == [CHANGES - 1]
+    for number in range(100, 100 + EVERY):
+        changed(again(many_changes), number)
+    assert rows(many_changes) == rows(again(many_changes)) == [99 + EVERY]
+    assert many_changes.spark.read.format("delta").load(many_changes.path(ROWS)).count() == 1
+
+
+@pytest.mark.usefixtures("quick_checkpoints")
+def test_what_changed_lately_stays(delta_tables: Tables) -> None:
+    for number in range(EVERY + 2):
+        changed(delta_tables, number)
+    before = versions(delta_tables), data(delta_tables)
+    delta_tables.tidy(ROWS)
+    assert (versions(delta_tables), data(delta_tables)) == before
+    assert rows(delta_tables) == [EVERY + 1]
+
+
+def test_data_that_was_replaced_within_a_day_stays(many_changes: Tables) -> None:
+    for file in data(many_changes):
+        aged(file, 2)
+    many_changes.tidy(ROWS)
+    assert len(data(many_changes)) == CHANGES
+    assert versions(many_changes)[0] > 0
+
+
+def test_a_table_is_whole_wherever_tidying_ends(many_changes: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, deleted, most = Files.delete, [], 0
+
+    def delete(self: Files, path: str) -> None:
+        if len(deleted) == most:
+            raise OSError("no more")
+        deleted.append(path)
+        real(self, path)
+
+    monkeypatch.setattr(Files, "delete", delete)
+    for most in (1, 4):  # noqa: B007 `delete` reads it
+        with pytest.raises(OSError, match="no more"):
+            many_changes.tidy(ROWS)
+        assert rows(again(many_changes)) == [CHANGES - 1]
+    most = -1
+    many_changes.tidy(ROWS)
+    assert versions(many_changes)[0] == EVERY * ((CHANGES - 2) // EVERY)
+    assert rows(again(many_changes)) == [CHANGES - 1]
+
+
+def test_what_a_dead_process_left_half_written_goes_after_a_day(
+    make_tables: Callable[[str, Format], Tables],
+) -> None:
+    tables = make_tables("plain", "parquet")
+    tables.append(ROWS, tables.spark.createDataFrame([(1, DAY)], "number long, day string"), Batch("w", 1))
+    old, young = (Path(tables.path(ROWS), f"_writing-{name}") for name in ("old", "young"))
+    for folder in (old, young):
+        folder.mkdir()
+        (folder / "part.parquet").write_bytes(b"PAR1")
+    aged(old, 25)
+    tables.tidy(ROWS)
+    assert (old.exists(), young.exists(), rows(tables)) == (False, True, [1])
+
+
+def test_tables_take_turns_and_what_fails_is_told_once(delta_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, tidied, told = [0.0], [], []
+    tables: list[Any] = [ROWS._replace(name=f"silver.{name}") for name in "abc"]
+
+    def tidy(_self: Tables, table: Table) -> None:
+        tidied.append((now[0], table.name[-1]))
+        if table.name == "silver.b":
+            Files(delta_tables.spark).read("nowhere://x/y")
+
+    monkeypatch.setattr(tidying.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Tables, "tidy", tidy)
+    turns = Tidying(delta_tables, tables, told.append, every_s=30)
+    for second in range(0, 61, 5):
+        now[0] = second
+        turns.take_turn()
+    assert tidied == [(10, "a"), (20, "b"), (30, "c"), (40, "a"), (50, "b"), (60, "c")]
+    assert len(told) == 1
+    assert told[0].startswith("silver.b cannot be tidied up, its files become more: ")
+    turns.all()
+    assert [name for _, name in tidied[-3:]] == ["a", "b", "c"]
