@@ -3,7 +3,8 @@
 *Pending leave*: ask for a member id (the first half of a join, which changes nothing) and give it back. The coordinator
 of Kafka 4 answers that with a rebalance of the members that are there. *Phantom join*, where it does not: join in full
 and leave before the group has assembled; the join waits on a line of its own, as a coordinator answers one request of a
-connection after the other.
+connection after the other. Should all members heartbeat between the coordinator's taking the join and its hearing the
+leave, they assemble with the probe among them: that time is two round trips, and where it was too long, that is told.
 
 Invariants: `LeaveGroup` goes out on every way out of here once an id is known, also when an exception or a signal comes
 in between, on a fresh line when the old one broke, until the coordinator has answered or the session has run out;
@@ -34,7 +35,13 @@ SEEN_WITHIN_MS = 400
 """A coordinator that rebalances has begun to by the time it answers; others stay stable."""
 JOINED_WITHIN_MS = 1_500
 _LOOK_EVERY_S = 0.05
+_JOINED_EVERY_S = 0.002
+"""Members of one generation heartbeat nearly together: each moment that a probe stays in a group longer is a risk."""
 _AGAIN_S = 0.2
+_ASSEMBLED = (
+    "asked by phantom join: all members came within the few milliseconds before it left, so that their assignor saw "
+    "one member more, which it may have given partitions; the group rebalances once more, without it"
+)
 _GIVEN = "MEMBER_ID_REQUIRED"
 _GONE = "UNKNOWN_MEMBER_ID"
 
@@ -165,6 +172,7 @@ class Prober:
             # The group assembled before the leave: no SyncGroup, and out again, before its leader has assigned.
             self._owed[answer.member_id] = time.monotonic() + SESSION_TIMEOUT_MS / 1000
             self._give_back(answer.member_id)
+            return Probed(Effect.REBALANCING, Path.PHANTOM_JOIN, _ASSEMBLED)
         if not joined and parked.error not in (None, _GONE):
             return _refused(JoinAnswer(parked.error, ""), Path.PHANTOM_JOIN)
         return self._seen(Path.PHANTOM_JOIN, group)
@@ -201,7 +209,7 @@ class Prober:
             group = self._talk().describe(CALL_MS)
             if group.state != "Stable" and any(member.member_id == member_id for member in group.members):
                 return True
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_JOINED_EVERY_S)
         return parked.let_in
 
     def _seen(self, path: Path, before: RawGroup) -> Probed:

@@ -172,6 +172,7 @@ def test_the_group_rebalances_once_and_every_id_is_given_back(
     assert to.rebalances == 1
     assert to.said.count("join") == joins
     assert (to.pending, to.joined) == (set(), set())
+    assert ("rebalances once more" in probed.sentence) is to.assembles
 
 
 @pytest.mark.parametrize("error", ["GROUP_MAX_SIZE_REACHED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT"])
