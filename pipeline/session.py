@@ -54,6 +54,8 @@ _TUNED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # Nobody looks at plans here, and to write them out in full takes a fiftieth of all time.
+    "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.
     "spark.databricks.delta.snapshotPartitions": "1",
     # A batch runs some hundred different plans again and again: with room for less they are all compiled each time.
@@ -69,6 +71,8 @@ _SMALL_BATCHES = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # What a task of them does takes less time than to tell a second one what to do.
+    "spark.sql.shuffle.partitions": "1",
 }
 
 

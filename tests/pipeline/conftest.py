@@ -14,7 +14,6 @@ from pipeline.tables import Format, Tables
 
 SMALL = {
     **small_batches("local[2]"),
-    "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     # Nobody skips files here.
     "spark.databricks.delta.stats.collect": "false",
