@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import time
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from delta.tables import DeltaTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
     from pipeline.files import Files
     from pipeline.schemas.table import Table
@@ -20,6 +21,8 @@ _VERSION = re.compile(r"(\d{20})\.")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
 _LOG_KEPT_MS = 1_800_000
 """How long a change can be read back: whoever reads a table has planned to within that time."""
+_LEAST_CHANGES = 10
+"""Between two checkpoints."""
 _VACUUM_EVERY = 1_000
 """Changes after which files that none of them needs any more are looked for."""
 
@@ -45,21 +48,15 @@ class DeltaFiles:
 
     def append(self, path: str, table: Table, rows: DataFrame, writer: str, number: int) -> None:
         """Add the rows; Delta itself leaves out a number that is not greater than this writer's last."""
-        (
-            rows.write.format("delta")
-            .mode("append")
-            .option("txnAppId", writer)
-            .option("txnVersion", number)
-            .option("mergeSchema", "true")
-            .partitionBy(*table.partitioned_by)
-            .save(path)
-        )
+        adding = rows.write.format("delta").mode("append").option("mergeSchema", "true")
+        adding = adding.option("txnAppId", writer).option("txnVersion", number)
+        (adding if self.exists(path) else _making(adding, table)).save(path)
 
     def replace(self, path: str, table: Table, rows: DataFrame, condition: str | None, *, fresh: bool = False) -> None:
         """The rows in place of those that fulfil the condition; ``fresh``: none does."""
         writer = rows.write.format("delta").mode("append" if fresh else "overwrite").option("mergeSchema", "true")
         if not self.exists(path):
-            writer.partitionBy(*table.partitioned_by).save(path)
+            _making(writer, table).save(path)
         elif condition is None or fresh:
             writer.save(path)  # it stays partitioned as whoever made it had it
         else:
@@ -100,3 +97,11 @@ class DeltaFiles:
             .whenNotMatchedInsertAll()
             .execute()
         )
+
+
+def _making(writer: DataFrameWriter, table: Table) -> DataFrameWriter:
+    """The writer of the first change: what holds of the table from then on."""
+    # Delta writes the whole state after so many changes. With one number for all tables, one batch would do so for all
+    # of them, and take twice as long as others.
+    every = _LEAST_CHANGES + crc32(table.name.encode()) % _LEAST_CHANGES
+    return writer.partitionBy(*table.partitioned_by).option("delta.checkpointInterval", every)

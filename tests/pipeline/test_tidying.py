@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline import delta_tables as delta_layout
 from pipeline.files import Files
 from pipeline.schemas.table import LONG, STRING, Table, column, columns
 from pipeline.stream import tidying
 from pipeline.stream.tidying import Tidying
 from pipeline.tables import Batch, Format, Tables
 
-_INTERVAL = "spark.databricks.delta.properties.defaults.checkpointInterval"
 _KEPT = "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration"
 DAY = "2026-01-01"
 EVERY, CHANGES = 3, 8
@@ -31,11 +31,10 @@ ROWS = Table(
 
 
 @pytest.fixture
-def quick_checkpoints(spark: SparkSession) -> Iterator[None]:
+def quick_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if ten changes were so few."""
-    spark.conf.set(_INTERVAL, str(EVERY))
-    yield
-    spark.conf.unset(_INTERVAL)
+    monkeypatch.setattr(delta_layout, "_LEAST_CHANGES", EVERY)
+    monkeypatch.setattr(delta_layout, "crc32", lambda _: 0)
 
 
 @pytest.fixture
