@@ -72,11 +72,15 @@ def ledger(grounds: Grounds) -> DataFrame:
 def _appended(changes: DataFrame, spans: DataFrame, sizes: DataFrame) -> DataFrame:
     """Bytes appended by hour and partition, for each placement that held meanwhile."""
     told = changes.where(F.col("records").isNotNull()).drop("hour_ms")
-    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner").withColumn(
-        "half", F.explode(halves(_placement(F.col("was")), _placement(F.col("now"))))
+    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    key = ("cluster", "hour_ms", "topic", "partition")
+    # Added up first: placements hardly ever change, and halves are told once for all looks at which they stayed.
+    stayed = cut.groupBy(*key, _placement(F.col("was")).alias("was"), _placement(F.col("now")).alias("now")).agg(
+        F.sum(part_of(F.col("records"))).alias("records")
     )
-    added = cut.groupBy("cluster", "hour_ms", "topic", "partition", F.col("half.held").alias("held")).agg(
-        F.sum(part_of(F.col("records")) * F.col("half.weight")).alias("records")
+    halved = stayed.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
+    added = halved.groupBy(*key, F.col("half.held").alias("held")).agg(
+        F.sum(F.col("records") * F.col("half.weight")).alias("records")
     )
     in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
     return (

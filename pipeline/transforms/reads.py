@@ -67,26 +67,24 @@ def routed(readings: DataFrame, spans: DataFrame, sizes: DataFrame) -> DataFrame
     appended, committed (whether by committed offsets) and bytes.
     """
     told = readings.where(F.col("read").isNotNull()).drop("hour_ms")
-    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner").withColumn(
-        "half", F.explode(halves(F.col("was"), F.col("now")))
+    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    key = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
+    # Added up first: routes hardly ever change, and halves are told once for all looks at which they stayed.
+    stayed = cut.groupBy(*key, "was", "now").agg(
+        F.sum("ms").alias("ms"),
+        F.sum(part_of(F.col("read"))).alias("records"),
+        F.sum(part_of(F.coalesce("appended", F.lit(0)))).alias("appended"),
+        F.max(F.col("basis") == "committed").alias("committed"),
     )
+    halved = stayed.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
     weight, held = F.col("half.weight"), F.col("half.held")
-    added = cut.groupBy(
-        "cluster",
-        "hour_ms",
-        "group",
-        "role",
-        "reader",
-        "topic",
-        "partition",
-        held["source"].alias("source_rack"),
-        held["target"].alias("target_rack"),
-        held["why"].alias("why"),
+    added = halved.groupBy(
+        *key, held["source"].alias("source_rack"), held["target"].alias("target_rack"), held["why"].alias("why")
     ).agg(
         F.sum(F.col("ms") * weight).alias("ms"),
-        F.sum(part_of(F.col("read")) * weight).alias("records"),
-        F.sum(part_of(F.coalesce("appended", F.lit(0))) * weight).alias("appended"),
-        F.max(F.col("basis") == "committed").alias("committed"),
+        F.sum(F.col("records") * weight).alias("records"),
+        F.sum(F.col("appended") * weight).alias("appended"),
+        F.max("committed").alias("committed"),
     )
     in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
     return added.join(sizes, on=["cluster", "hour_ms", "topic", "partition"], how="left").withColumn("bytes", in_bytes)
