@@ -11,7 +11,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,17 @@ _SMALL_BATCHES = {
     # What a task of them does takes less time than to tell a second one what to do.
     "spark.sql.shuffle.partitions": "1",
 }
+
+
+_MANY = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "",
+}
+"""The same for many rows; empty: as many as tasks run at a time."""
+MANY_ROWS = 100_000
+"""From about here on, to compile what is done with each row and to use all cores is worth what it takes."""
 
 
 class NeedsSpark(ConfigError):  # noqa: N818 the name says what is wrong, as its base does
@@ -143,6 +155,27 @@ def small_batches(master: str | None) -> dict[str, str]:
     Java keeps its second compiler: what makes the plans of batch after batch is as hot as code can be.
     """
     return dict(_SMALL_BATCHES) if _is_here(master) else {}
+
+
+@contextmanager
+def sized(spark: SparkSession, rows: int) -> Iterator[None]:
+    """In a session of `small_batches`, what is set for a few rows is not set within the block, if ``rows`` are many.
+
+    Without compiled code a row costs three times as much; with it, a plan costs half as much again.
+    What the user set otherwise stays. All threads of the session are meant: one block at a time.
+    """
+    given = dict(spark.sparkContext.getConf().getAll())
+    mine = [name for name, few in _SMALL_BATCHES.items() if given.get(name) == few == spark.conf.get(name)]
+    if rows < MANY_ROWS or len(mine) < len(_SMALL_BATCHES):
+        yield
+        return
+    for name in mine:
+        spark.conf.set(name, _MANY[name] or str(spark.sparkContext.defaultParallelism))
+    try:
+        yield
+    finally:
+        for name in mine:
+            spark.conf.set(name, _SMALL_BATCHES[name])
 
 
 def short_job(master: str | None) -> dict[str, str]:

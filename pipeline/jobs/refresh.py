@@ -24,6 +24,7 @@ from pipeline.jobs.work import Hour, Together, Work, Write, between
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import STRING, column, columns
+from pipeline.session import sized
 from pipeline.tables import Tables, Where, named
 from pipeline.transforms.lags import lags
 from pipeline.transforms.ledger import Grounds, ledger
@@ -166,6 +167,7 @@ def _silver(work: Work, touched: list[LookKey] | None, together: Together) -> in
     counted = [F.count(name).alias(name) for name in names]
     (counts,) = wide.agg(*counted, F.collect_set("looks.problem").alias("problems")).collect()
     work.messages.update(counts["problems"])
+    work.rows_of_look = sum(counts[table.name.partition(".")[2]] for table in _OF_HOURS) // max(1, counts["looks"])
     # A look's rows never become fewer, so a table that it has no rows for needs no change.
     writes = [
         Write(table, silver_table(wide, table), where, counts[name], fresh)
@@ -221,13 +223,13 @@ def _histories(work: Work) -> None:
 def _hourly(work: Work, settings: RefreshSettings) -> None:
     looks, where = work.context(silver.LOOKS), work.where_hours()
     producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
+    parts = work.of_hours(by_hour(pairs(looks)))
     with Together(work) as together:
-        lines = together.hold(timeline(looks))
-        parts = together.hold(work.of_hours(by_hour(pairs(looks))))
-        times = lines.result()
+        lines, cut = together.hold(timeline(looks)), together.hold(parts)
+        times, spans = lines.result(), cut.result()
+    with sized(work.spark, times.count() * work.rows_of_look), Together(work) as together:
         changes = work.hold(seen(work.context(silver.PARTITIONS), times))
         told = together.hold(reading(work.context(silver.READS), changes, times))
-        spans = parts.result()
         traffic = work.hold(partition_traffic(changes, spans))
         together.write(Write(gold.PARTITION_TRAFFIC, traffic, where))
         sizes, readings = record_sizes(traffic), told.result()

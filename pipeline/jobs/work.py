@@ -99,6 +99,8 @@ class Work:
         self.rows: dict[str, int | None] = {}
         """Table that was written -> how many rows, where they were counted."""
         self.messages: set[str] = set()
+        self.rows_of_look = 0
+        """About how many rows of partitions and reads a look has; 0 when that is not known."""
 
     def beside(self, hours: Iterable[Hour] | None) -> Work:
         """Work on other hours that tells in the same place what it wrote."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
-from pipeline.session import cores, settings_of, short_job, small_batches
+from pipeline.session import MANY_ROWS, cores, settings_of, short_job, sized, small_batches
 
 JAVA = "spark.driver.extraJavaOptions"
 
@@ -38,3 +39,34 @@ def test_below_spark_submit_java_runs_already(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     assert small_batches("local[2]") == short_job(None) == {}
     assert not {JAVA, "spark.master", "spark.jars"} & settings_of(None, {}, "delta").keys()
+
+
+def test_many_rows_are_worked_on_with_compiled_code_and_all_cores_and_few_again_without(spark: SparkSession) -> None:
+    def now() -> dict[str, str | None]:
+        return {name: spark.conf.get(name) for name in small_batches("local[2]")}
+
+    few = now()
+    assert few == small_batches("local[2]")
+    with sized(spark, MANY_ROWS - 1):
+        assert now() == few
+    with sized(spark, MANY_ROWS):
+        assert now() == {
+            "spark.sql.codegen.wholeStage": "true",
+            "spark.sql.codegen.factoryMode": "FALLBACK",
+            "spark.sql.adaptive.enabled": "true",
+            "spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism),
+        }
+    with pytest.raises(OSError, match="the disk is full"), sized(spark, MANY_ROWS):
+        raise OSError("the disk is full")
+    assert now() == few
+
+
+def test_what_a_user_set_otherwise_stays_whatever_the_size(spark: SparkSession) -> None:
+    name = "spark.sql.shuffle.partitions"
+    few = spark.conf.get(name)
+    spark.conf.set(name, "7")
+    try:
+        with sized(spark, MANY_ROWS):
+            assert (spark.conf.get(name), spark.conf.get("spark.sql.codegen.wholeStage")) == ("7", "false")
+    finally:
+        spark.conf.set(name, few)
