@@ -75,11 +75,11 @@ class DeltaFiles:
         checkpoints = {int(found[1]): name for name in names if (found := _CHECKPOINT.match(name))}
         newest_first = sorted(checkpoints, reverse=True)
         kept = next((one for one in newest_first if self._files.modified_ms(f"{log}/{checkpoints[one]}") < old), 0)
-        gone = [(int(found[1]), name) for name in names if (found := _VERSION.match(name)) and int(found[1]) < kept]
-        if any(version % _VACUUM_EVERY == 0 for version, _ in gone):
+        gone = {name: int(found[1]) for name in names if (found := _VERSION.match(name)) and int(found[1]) < kept}
+        if any(version % _VACUUM_EVERY == 0 for version in gone.values()):
             DeltaTable.forPath(self._spark, path).vacuum()
-        # From the oldest: whatever ends this in between leaves a log without a hole.
-        for _, name in sorted(gone):
+        # Names are in order. From the oldest: whatever ends this in between leaves a log without a hole.
+        for name in gone:
             self._files.delete(f"{log}/{name}")
 
     def merge(self, path: str, table: Table, rows: DataFrame) -> None:

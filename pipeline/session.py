@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,9 +81,7 @@ _MANY = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.shuffle.partitions": "",
 }
-"""The same for many rows; empty: as many as tasks run at a time."""
 MANY_ROWS = 100_000
 """From about here on, to compile what is done with each row and to use all cores is worth what it takes."""
 
@@ -158,24 +156,27 @@ def small_batches(master: str | None) -> dict[str, str]:
 
 
 @contextmanager
-def sized(spark: SparkSession, rows: int) -> Iterator[None]:
+def setting(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Within the block the session has these settings, then what it had before. They have defaults, or are set."""
+    before = {name: str(spark.conf.get(name)) for name in conf}
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def sized(spark: SparkSession, rows: int) -> AbstractContextManager[None]:
     """In a session of `small_batches`, what is set for a few rows is not set within the block, if ``rows`` are many.
 
     Without compiled code a row costs three times as much; with it, a plan costs half as much again.
     What the user set otherwise stays. All threads of the session are meant: one block at a time.
     """
-    given = dict(spark.sparkContext.getConf().getAll())
-    mine = [name for name, few in _SMALL_BATCHES.items() if given.get(name) == few == spark.conf.get(name)]
-    if rows < MANY_ROWS or len(mine) < len(_SMALL_BATCHES):
-        yield
-        return
-    for name in mine:
-        spark.conf.set(name, _MANY[name] or str(spark.sparkContext.defaultParallelism))
-    try:
-        yield
-    finally:
-        for name in mine:
-            spark.conf.set(name, _SMALL_BATCHES[name])
+    if rows < MANY_ROWS or any(spark.conf.get(name) != few for name, few in _SMALL_BATCHES.items()):
+        return nullcontext()
+    return setting(spark, {**_MANY, "spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism)})
 
 
 def short_job(master: str | None) -> dict[str, str]:

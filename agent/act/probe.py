@@ -169,7 +169,7 @@ class Prober:
         self._give_back(answer.member_id)
         self._on_step("left")
         if parked.answer_within(CALL_MS) is None and parked.let_in:
-            # The group assembled before the leave: no SyncGroup, and out again, before its leader has assigned.
+            # The group assembled before the leave: no SyncGroup, and out again at once.
             self._owed[answer.member_id] = time.monotonic() + SESSION_TIMEOUT_MS / 1000
             self._give_back(answer.member_id)
             return Probed(Effect.REBALANCING, Path.PHANTOM_JOIN, _ASSEMBLED)

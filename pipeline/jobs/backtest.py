@@ -7,7 +7,7 @@ on the rows and the settings alone, not on how many tasks there are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import translate
@@ -25,6 +25,7 @@ from pipeline.backtest.units import WHOLE, Cut, LiveGroups, LiveLooks, Part, Set
 from pipeline.places import places
 from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
+from pipeline.session import setting
 from pipeline.tables import Batch, Tables
 
 if TYPE_CHECKING:
@@ -268,16 +269,9 @@ def _waves(parts: Sequence[_Todo], most: int) -> Iterator[Sequence[_Todo]]:
         yield ordered[at : at + most]
 
 
-@contextmanager
-def _small_batches(spark: SparkSession, by: str) -> Iterator[None]:
+def _small_batches(spark: SparkSession, by: str) -> AbstractContextManager[None]:
     """Events are up to a megabyte each: few of them at a time."""
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(name) or "10000"
-    spark.conf.set(name, "10000" if by == "groups" else "500")
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)
+    return setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000" if by == "groups" else "500"})
 
 
 def _finished(tables: Tables, ids: Any) -> set[str]:

@@ -28,7 +28,9 @@ from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run,
 from pipeline.places import places
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
+from pipeline.schemas.silver import LOOK_IDS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
+from pipeline.session import setting
 from pipeline.tables import Batch, Tables
 
 if TYPE_CHECKING:
@@ -52,7 +54,6 @@ _PIECES = columns(
     column("weights_body", BINARY, "As slices have it."),
     column("rates", BINARY, "As slices have it."),
 )
-_LOOKS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
 _HEADERS = t.ArrayType(
     t.StructType([t.StructField("key", STRING, nullable=False), t.StructField("value", BINARY, nullable=False)])
 )
@@ -123,16 +124,11 @@ def plan_looks(
     clusters = {one.cluster: 1.0 for _, looks in newest for one in looks}
     at = places(clusters, spark.sparkContext.defaultParallelism)
     placed = _placed(events, ["cluster"], {(name,): to for name, to in at.items()})
-    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(name) or "10000"
-    spark.conf.set(name, "500")  # events are up to a megabyte each
-    try:
+    with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
         cutting = CutNewest(to_arrow_schema(_PIECES))
         pieces = placed.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         told = pieces.where(F.col("kind") != 1).collect()
-    finally:
-        spark.conf.set(name, before)
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in told if row.kind == 0}
         done = [told_plan(Run(run), row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
@@ -221,7 +217,7 @@ def _events(tables: Tables) -> DataFrame:
 
 
 def _events_of(tables: Tables, looks: Sequence[_Newest]) -> DataFrame:
-    wanted = few_rows(tables.spark, ((one.cluster, one.look) for one in looks), _LOOKS)
+    wanted = few_rows(tables.spark, ((one.cluster, one.look) for one in looks), LOOK_IDS)
     events = _events(tables).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
     return events.select(*EventRow._fields)
 

@@ -23,7 +23,6 @@ from pipeline.jobs.outcome_rows import outcome_writes
 from pipeline.jobs.work import Hour, Together, Work, Write, between
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import STRING, column, columns
 from pipeline.session import sized
 from pipeline.tables import Tables, Where, named
 from pipeline.transforms.lags import lags
@@ -45,7 +44,6 @@ MOST_LOOKS = 2_000
 """More touched looks than this are not named one by one: their whole days are read again."""
 _OF_HOURS = (silver.PARTITIONS, silver.READS)
 """Of these and looks hours are made; of all others histories and outcomes alone."""
-_LOOKS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
 
 
 class LookKey(NamedTuple):
@@ -201,7 +199,7 @@ def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
         rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
-        mine = few_rows(work.spark, ((one.cluster, one.look) for one in touched), _LOOKS)
+        mine = few_rows(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
         rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), mine)
     else:
         return []

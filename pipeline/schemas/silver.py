@@ -154,4 +154,7 @@ LOCALITY = _table(
     column("optimal_local", DOUBLE, "Near under the best possible assignment."),
 )
 
+LOOK_IDS = columns(column("cluster", STRING, "Cluster id."), column("look", STRING, "Id of the look."))
+"""What tells a look from every other."""
+
 SILVER = (LOOKS, BROKERS, PARTITIONS, GROUPS, READS, COPIES, FINDINGS, LOCALITY)

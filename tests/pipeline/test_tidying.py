@@ -13,21 +13,15 @@ from pyspark.sql import SparkSession
 
 from pipeline import delta_tables as delta_layout
 from pipeline.files import Files
-from pipeline.schemas.table import LONG, STRING, Table, column, columns
+from pipeline.schemas.table import Table
 from pipeline.stream import tidying
 from pipeline.stream.tidying import Tidying
 from pipeline.tables import Batch, Format, Tables
+from tests.pipeline.test_many_batches import ROWS
 
 _KEPT = "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration"
 DAY = "2026-01-01"
 EVERY, CHANGES = 3, 8
-ROWS = Table(
-    "silver.rows",
-    "A table for these tests.",
-    columns(column("number", LONG, "Number.", required=True), column("day", STRING, "Day.", required=True)),
-    key=("number",),
-    partitioned_by=("day",),
-)
 
 
 @pytest.fixture
