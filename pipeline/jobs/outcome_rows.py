@@ -13,14 +13,14 @@ from pipeline.jobs.work import Work, Write, between
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import DOUBLE, INT, STRING, Table
 from pipeline.tables import Where
-from pipeline.transforms.ledger import Grounds, copies, ledger
+from pipeline.transforms.ledger import Grounds, appended, copied, copies, ledger
 from pipeline.transforms.outcomes import crossing, moved, outcomes, windows
 from pipeline.transforms.prices import PriceRow, price_table
 from pipeline.transforms.producers import producer_table
 from pipeline.transforms.proposals import acted, published
-from pipeline.transforms.reads import reading, routed
+from pipeline.transforms.reads import reading, routed, taken
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, timeline
-from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
+from pipeline.transforms.traffic import partition_traffic, record_sizes, seen, taken_in
 
 LATELY_MS = 7 * 24 * HOUR_MS
 """Proposals that ended and of which nothing was said for so long are left as they are."""
@@ -101,12 +101,18 @@ def _measured(
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
     spans = work.hold(by_window(pairs(looks), distinct))
     changes = work.hold(seen(partitions, times))
-    traffic = work.hold(partition_traffic(changes, spans))
+    traffic = work.hold(partition_traffic(taken_in(changes, spans)))
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
     active = reads.where(F.col("role") == "active")
-    routes = routed(reading(active, changes, times), spans, sizes)
-    grounds = Grounds(changes, spans, sizes, routes, producer_table(work.spark, ()), price_table(work.spark, prices))
+    grounds = Grounds(
+        appended=appended(changes, spans),
+        copied=copied(changes, spans),
+        sizes=sizes,
+        routes=routed(taken(reading(active, changes, times), spans), sizes),
+        producers=producer_table(work.spark, ()),
+        prices=price_table(work.spark, prices),
+    )
     subjects = told.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
     rates = work.hold(crossing(ledger(grounds), traffic, named, subjects))
     return rates, work.hold(moved(lives, copies(changes), partitions))

@@ -18,24 +18,20 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from pipeline.few_rows import few_rows
+from pipeline.jobs.carried import Carried, LookId
 from pipeline.jobs.histories import history_writes
+from pipeline.jobs.hourly import write_hours
 from pipeline.jobs.outcome_rows import outcome_writes
 from pipeline.jobs.work import Hour, Together, Work, Write, between
 from pipeline.price_files import price_rows, producer_rows
-from pipeline.schemas import bronze, gold, silver
-from pipeline.session import sized
+from pipeline.schemas import bronze, silver
 from pipeline.tables import Tables, Where, named
-from pipeline.transforms.lags import lags
-from pipeline.transforms.ledger import Grounds, ledger
-from pipeline.transforms.locality import locality
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
-from pipeline.transforms.prices import PriceRow, price_table, unpriced
+from pipeline.transforms.prices import PriceRow, price_table
 from pipeline.transforms.producers import ProducerRow, producer_table
-from pipeline.transforms.reads import read_traffic, reading, routed
-from pipeline.transforms.spans import CONTEXT_MS, by_hour, hour_of, pairs, timeline, touched_hours
+from pipeline.transforms.spans import CONTEXT_MS, hour_of, touched_hours
 from pipeline.transforms.spans import day_of as day_named
-from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -87,13 +83,15 @@ def refresh(
     histories: bool = True,
     outcomes: bool = True,
     owed: Collection[Hour] = (),
+    carried: Carried | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> Refreshed:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
 
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
     and for those that are ``owed`` from before; otherwise those touched are owed by whoever calls. ``outcomes``:
-    whether those of proposals are.
+    whether those of proposals are. ``carried``: what one refresh after the other adds to, which spares them reading the
+    looks that those before have read; it changes nothing that is written.
     """
     began = time.monotonic()
     say = on_progress or _silent
@@ -109,7 +107,7 @@ def refresh(
         if past is not None:
             together.wait()
         if hours:
-            _gold(work, settings, past)
+            _gold(work, settings, past, carried, {LookId(one.cluster, one.look) for one in touched or ()})
             say(f"{len(hours)} hours were worked out")
         elif past is not None:
             _histories(past)
@@ -206,45 +204,19 @@ def _touched_hours(work: Work, touched: list[LookKey] | None) -> list[Hour]:
     return sorted(Hour(*row) for row in rows.collect())
 
 
-def _gold(work: Work, settings: RefreshSettings, past: Work | None) -> None:
+def _gold(
+    work: Work, settings: RefreshSettings, past: Work | None, carried: Carried | None, touched: Collection[LookId]
+) -> None:
     """Hours and histories side by side: neither reads what the other writes, and most of both is planning."""
     with Together(work) as together:
         if past is not None:
             together.begin(partial(_histories, past))
-        _hourly(work, settings)
+        producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
+        write_hours(work, producers, prices, carried, touched)
 
 
 def _histories(work: Work) -> None:
     work.write(history_writes(work))
-
-
-def _hourly(work: Work, settings: RefreshSettings) -> None:
-    looks, where = work.context(silver.LOOKS), work.where_hours()
-    producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
-    parts = work.of_hours(by_hour(pairs(looks)))
-    with Together(work) as together:
-        lines, cut = together.hold(timeline(looks)), together.hold(parts)
-        times, spans = lines.result(), cut.result()
-    with sized(work.spark, times.count() * work.rows_of_look), Together(work) as together:
-        changes = work.hold(seen(work.context(silver.PARTITIONS), times))
-        told = together.hold(reading(work.context(silver.READS), changes, times))
-        traffic = work.hold(partition_traffic(changes, spans))
-        together.write(Write(gold.PARTITION_TRAFFIC, traffic, where))
-        sizes, readings = record_sizes(traffic), told.result()
-        looked = work.of_hours(readings)
-        together.write(Write(gold.LAGS, lags(looked), where))
-        routes = work.hold(routed(readings, spans, sizes))
-        together.write(
-            Write(gold.READ_TRAFFIC, read_traffic(routes), where), Write(gold.LOCALITY, locality(looked, routes), where)
-        )
-        flows = work.hold(ledger(Grounds(changes, spans, sizes, routes, producers, prices)))
-        together.write(Write(gold.LEDGER, flows, where))
-        without = unpriced(flows).collect()
-    work.messages.update(
-        f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "
-        "price.usd_per_gb, price.between or price.table"
-        for pair in without
-    )
 
 
 def _silent(_: str) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
 from pipeline.files import Files
+from pipeline.jobs.carried import Carried
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.stream.ingest import Following
 from pipeline.stream.owed import Owed
@@ -40,6 +41,7 @@ class Live:
         self._owed = Owed(Files(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
+        self._carried = Carried()
         self._told: set[str] = set()
         self._publish = publish
         self._has_published = False
@@ -66,6 +68,7 @@ class Live:
             histories=histories,
             outcomes=histories or self._is_first,
             owed=self._owed.hours,
+            carried=self._carried,
         )
         self._is_first = False
         if histories:

@@ -26,19 +26,25 @@ from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
 from pipeline.transforms.spans import all_or_null, day_of, part_of
+from pipeline.transforms.sums import Adding
 from pipeline.transforms.traffic import halves
 
 _FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
 _ROUNDING = 1e-9
+_PARTITION = ("cluster", "hour_ms", "topic", "partition")
+APPENDED = Adding((*_PARTITION, "was", "now"), {"records": F.sum})
+"""By placements: they hardly ever change, so halves are told once for all looks at which they stayed."""
+COPIED = Adding(("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum})
+"""``untold``: copies of which no log dir told."""
 
 
 class Grounds(NamedTuple):
     """What a ledger is made of."""
 
-    changes: DataFrame
-    """`traffic.seen`."""
-    spans: DataFrame
-    """`spans.by_hour`, or windows in the place of hours."""
+    appended: DataFrame
+    """`appended`."""
+    copied: DataFrame
+    """`copied`."""
     sizes: DataFrame
     """`traffic.record_sizes`."""
     routes: DataFrame
@@ -49,9 +55,13 @@ class Grounds(NamedTuple):
 
 def ledger(grounds: Grounds) -> DataFrame:
     """gold.ledger of what the grounds show."""
-    changes, spans, sizes, routes, producers, prices = grounds
-    appended = _appended(changes, spans, sizes)
-    flows = (_produced(appended, producers), _replicated(appended), _consumed(routes), _moved(changes, spans))
+    placed = _placed(grounds.appended, grounds.sizes)
+    flows = (
+        _produced(placed, grounds.producers),
+        _replicated(placed),
+        _consumed(grounds.routes),
+        _moved(grounds.copied),
+    )
     told = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
     added = (
@@ -66,20 +76,25 @@ def ledger(grounds: Grounds) -> DataFrame:
         )
         .withColumn("day", day_of(F.col("hour_ms")))
     )
-    return priced(added, prices).select(*LEDGER.schema.names)
+    return priced(added, grounds.prices).select(*LEDGER.schema.names)
 
 
-def _appended(changes: DataFrame, spans: DataFrame, sizes: DataFrame) -> DataFrame:
-    """Bytes appended by hour and partition, for each placement that held meanwhile."""
+def appended(changes: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+    """What was appended, as `APPENDED`, of `traffic.seen` rows by the hours (or windows) that ``spans`` names."""
     told = changes.where(F.col("records").isNotNull()).drop("hour_ms")
     cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
-    key = ("cluster", "hour_ms", "topic", "partition")
-    # Added up first: placements hardly ever change, and halves are told once for all looks at which they stayed.
-    stayed = cut.groupBy(*key, _placement(F.col("was")).alias("was"), _placement(F.col("now")).alias("now")).agg(
-        F.sum(part_of(F.col("records"))).alias("records")
+    return APPENDED.up(
+        cut.withColumn("was", _placement(F.col("was")))
+        .withColumn("now", _placement(F.col("now")))
+        .withColumn("records", part_of(F.col("records"))),
+        *before,
     )
-    halved = stayed.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
-    added = halved.groupBy(*key, F.col("half.held").alias("held")).agg(
+
+
+def _placed(appended: DataFrame, sizes: DataFrame) -> DataFrame:
+    """Bytes appended by hour and partition, for each placement that held meanwhile."""
+    halved = appended.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
+    added = halved.groupBy(*_PARTITION, F.col("half.held").alias("held")).agg(
         F.sum(F.col("records") * F.col("half.weight")).alias("records")
     )
     in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
@@ -153,16 +168,22 @@ def _consumed(routes: DataFrame) -> DataFrame:
     return routes.withColumn("path", F.lit("consume")).withColumn("unavoidable", unavoidable)
 
 
-def _moved(changes: DataFrame, spans: DataFrame) -> DataFrame:
-    """What reassignments copied, by what the new replicas hold more than at the look before."""
-    copied = copies(changes)
-    cut = copied.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+def copied(changes: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+    """What reassignments copied, as `COPIED`, by what the new replicas hold more than at the look before."""
+    cut = copies(changes).join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    return COPIED.up(
+        cut.withColumn("bytes", part_of(F.col("copied"))).withColumn("untold", F.col("copied").isNull().cast("long")),
+        *before,
+    )
+
+
+def _moved(copied: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     return (
-        cut.withColumn("path", F.lit("move"))
+        copied.withColumn("path", F.lit("move"))
         .withColumn("group", F.lit(""))
         .withColumn("why", why)
-        .withColumn("bytes", part_of(F.col("copied")).cast("double"))
+        .withColumn("bytes", F.when(F.col("untold") == 0, F.col("bytes").cast("double")))
         .withColumn("unavoidable", F.when(why.isNull() & F.col("bytes").isNotNull(), F.lit(0.0)))
     )
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pipeline.schemas.gold import READ_TRAFFIC
 from pipeline.transforms.routes import route
 from pipeline.transforms.spans import all_or_null, day_of, part_of
+from pipeline.transforms.sums import Adding
 from pipeline.transforms.traffic import halves
 
 CATCHING_UP = 1.1
@@ -19,6 +20,9 @@ CATCHING_UP = 1.1
 _READER = ("cluster", "instance", "group", "role", "reader", "topic", "partition")
 _GIVEN = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "topic", "partition", "committed_offset")
 _PLACE = ("cluster", "look", "topic", "partition")
+_READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
+TAKEN = Adding((*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended": F.sum, "committed": F.max})
+"""By routes: they hardly ever change, so halves are told once for all looks at which they stayed."""
 
 
 def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
@@ -60,26 +64,28 @@ def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame
     )
 
 
-def routed(readings: DataFrame, spans: DataFrame, sizes: DataFrame) -> DataFrame:
-    """What was read by hour and route.
+def taken(readings: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+    """What readers took, as `TAKEN`, of `reading` rows by the hours (or windows) that ``spans`` names."""
+    told = readings.where(F.col("read").isNotNull()).drop("hour_ms")
+    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    return TAKEN.up(
+        cut.withColumn("records", part_of(F.col("read")))
+        .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
+        .withColumn("committed", F.col("basis") == "committed"),
+        *before,
+    )
+
+
+def routed(taken: DataFrame, sizes: DataFrame) -> DataFrame:
+    """What was read by hour and route, of `taken` rows.
 
     Columns: cluster, hour_ms, group, role, reader, topic, partition, source_rack, target_rack, why, ms, records,
     appended, committed (whether by committed offsets) and bytes.
     """
-    told = readings.where(F.col("read").isNotNull()).drop("hour_ms")
-    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
-    key = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
-    # Added up first: routes hardly ever change, and halves are told once for all looks at which they stayed.
-    stayed = cut.groupBy(*key, "was", "now").agg(
-        F.sum("ms").alias("ms"),
-        F.sum(part_of(F.col("read"))).alias("records"),
-        F.sum(part_of(F.coalesce("appended", F.lit(0)))).alias("appended"),
-        F.max(F.col("basis") == "committed").alias("committed"),
-    )
-    halved = stayed.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
+    halved = taken.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
     weight, held = F.col("half.weight"), F.col("half.held")
     added = halved.groupBy(
-        *key, held["source"].alias("source_rack"), held["target"].alias("target_rack"), held["why"].alias("why")
+        *_READ, held["source"].alias("source_rack"), held["target"].alias("target_rack"), held["why"].alias("why")
     ).agg(
         F.sum(F.col("ms") * weight).alias("ms"),
         F.sum(F.col("records") * weight).alias("records"),

@@ -12,39 +12,51 @@ from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
 from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of, part_of
+from pipeline.transforms.sums import Adding, listed
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
+TAKEN_IN = Adding(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
+"""``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
+SIZED = Adding(("cluster", "instance", "topic", "partition"), {"sized": F.max})
+"""The newest size that was asked of a partition: monotonic_ms, look, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
 """With at least this share of the median, all intervals together tell of no deletion."""
 
 
-def seen(partitions: DataFrame, times: DataFrame) -> DataFrame:
+def seen(partitions: DataFrame, times: DataFrame, *before: DataFrame) -> DataFrame:
     """Each partition at each look beside what it was at the look before.
 
-    ``times`` is `spans.timeline`. ``records`` is null where the looks are no pair, the topic is another one of the same
+    ``times`` is `spans.timeline`; ``before``, the newest sizes of looks that came before all of these, as `SIZED`.
+    ``records`` is null where the looks are no pair, the topic is another one of the same
     name, or offsets went back. ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding),
-    isr_racks, isr_told_racks, selector, racks, size_bytes.
+    isr_racks, isr_told_racks, selector, racks, size_bytes. ``sized`` is as in `SIZED`.
     """
     in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     sized = F.when(
         F.col("size_fresh") & F.col("size_bytes").isNotNull() & F.col("end_offset").isNotNull(),
-        F.struct("topic_id", "size_bytes", "end_offset", "monotonic_ms"),
+        F.struct("monotonic_ms", "look", "topic_id", "size_bytes", "end_offset"),
     )
-    before = F.struct("look", "topic_id", "end_offset", "now")
+    last = F.struct("look", "topic_id", "end_offset", "now")
     told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
     lagged = (
         told.withColumn("now", _picture())
         .withColumn("sized", sized)
-        .withColumn("before", F.lag(before).over(in_order))
+        .withColumn("before", F.lag(last).over(in_order))
         .withColumn("sized_before", F.last("sized", ignorenulls=True).over(earlier))
     )
+    for known in before:
+        older = known.withColumnRenamed("sized", "older")
+        lagged = lagged.join(older, on=[*SIZED.key], how="left").withColumn(
+            "sized_before", F.coalesce("sized_before", "older")
+        )
     paired = (F.col("before.look") == F.col("previous")) & F.col("before.topic_id").eqNullSafe(F.col("topic_id"))
     delta = F.col("end_offset") - F.col("before.end_offset")
     return lagged.select(
         "cluster",
+        "instance",
         "look",
         "previous",
         "taken_ms",
@@ -58,17 +70,37 @@ def seen(partitions: DataFrame, times: DataFrame) -> DataFrame:
         F.when(paired, F.col("before.now")).alias("was"),
         F.when(paired & (delta >= 0), delta).alias("records"),
         _grown().alias("grown"),
+        "sized",
     )
 
 
-def partition_traffic(changes: DataFrame, spans: DataFrame) -> DataFrame:
-    """gold.partition_traffic of `seen` rows, by the hours (or windows) that ``spans`` names."""
+def taken_in(changes: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+    """What partitions took in, as `TAKEN_IN`, of `seen` rows by the hours (or windows) that ``spans`` names.
+
+    What other looks came to ``before`` is added; so it is with all sums of looks.
+    """
     told = _spanned(changes, spans).where(F.col("records").isNotNull())
-    added = told.groupBy(*_KEY).agg(
-        (F.sum("ms") / 1000.0).alias("seconds"),
-        F.sum(part_of(F.col("records"))).alias("records"),
-        F.sort_array(F.collect_list("grown")).alias("grown"),
-        F.max_by("learned_bytes_per_record", "taken_ms").alias("learned"),
+    return TAKEN_IN.up(
+        told.withColumn("records", part_of(F.col("records")))
+        .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
+        .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
+        *before,
+    )
+
+
+def newest_sizes(changes: DataFrame, *before: DataFrame) -> DataFrame:
+    """The newest sizes, as `SIZED`, of `seen` rows."""
+    return SIZED.up(changes.where(F.col("sized").isNotNull()), *before)
+
+
+def partition_traffic(taken: DataFrame) -> DataFrame:
+    """gold.partition_traffic of `taken_in` rows."""
+    added = taken.select(
+        *_KEY,
+        (F.col("ms") / 1000.0).alias("seconds"),
+        "records",
+        F.sort_array("grown").alias("grown"),
+        F.col("learned.bytes_per_record").alias("learned"),
     )
     own = _uncut(F.col("grown"))
     grown = added.withColumn("grown_bytes", _sum_of(own, "bytes")).withColumn("grown_records", _sum_of(own, "records"))

@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LAGS, LEDGER, LOCALITY, READ_TRAFFIC
-from pipeline.transforms.lags import lags
-from pipeline.transforms.ledger import Grounds, ledger
-from pipeline.transforms.locality import locality
+from pipeline.transforms.lags import behind, lags
+from pipeline.transforms.ledger import Grounds, appended, copied, ledger
+from pipeline.transforms.locality import locality, near
 from pipeline.transforms.prices import PriceRow, price_table
 from pipeline.transforms.producers import ProducerRow, producer_table
-from pipeline.transforms.reads import read_traffic, reading, routed
+from pipeline.transforms.reads import read_traffic, reading, routed, taken
 from pipeline.transforms.routes import (
     FOLLOWER_UNKNOWN,
     LEADER_UNKNOWN,
@@ -24,7 +24,7 @@ from pipeline.transforms.routes import (
     SELECTOR_UNKNOWN,
 )
 from pipeline.transforms.spans import by_hour, pairs, timeline
-from pipeline.transforms.traffic import partition_traffic, record_sizes, seen
+from pipeline.transforms.traffic import partition_traffic, record_sizes, seen, taken_in
 from tests.pipeline.silver_rows import (
     CLUSTER,
     DAY,
@@ -78,12 +78,13 @@ class World:
         line, spans = timeline(times), by_hour(pairs(times))
         rows = partitions(spark, *(row for one in told for row in one.partitions))
         changes = seen(rows, line).localCheckpoint()
-        sizes = record_sizes(partition_traffic(changes, spans)).localCheckpoint()
+        sizes = record_sizes(partition_traffic(taken_in(changes, spans))).localCheckpoint()
         readers = reads(spark, *(row for one in told for row in one.reads))
         self.readings = reading(readers, changes, line).localCheckpoint()
-        self.routes = routed(self.readings, spans, sizes).localCheckpoint()
+        self.routes = routed(taken(self.readings, spans), sizes).localCheckpoint()
         standing, prices = producer_table(spark, producers), price_table(spark, PRICES)
-        self.ledger = ledger(Grounds(changes, spans, sizes, self.routes, standing, prices)).localCheckpoint()
+        grounds = Grounds(appended(changes, spans), copied(changes, spans), sizes, self.routes, standing, prices)
+        self.ledger = ledger(grounds).localCheckpoint()
         self._spark = spark
 
     def check(self, path: str, topics: str, *expected: Row) -> None:
@@ -272,21 +273,21 @@ def test_how_far_groups_are_behind(world: World, spark: SparkSession) -> None:
     # At the second look the shop has committed nothing for one of its partitions.
     expected = [lag("shop", 1, 1, 0, 0.0, 0, 0), lag("whole", 2, 0, 0, 5.0, 10, 10)]
     mine = world.readings.where(F.col("group").isin("shop", "whole"))
-    assertDataFrameEqual(lags(mine), frame(spark, LAGS, *expected))
+    assertDataFrameEqual(lags(behind(mine)), frame(spark, LAGS, *expected))
 
 
 def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
-    def near(group: str, rack: str, *figures: float | None) -> Row:
+    def locally(group: str, rack: str, *figures: float | None) -> Row:
         names = ("local", "total", "unknown", "local_bytes", "total_bytes")
         return {"cluster": CLUSTER, "hour_ms": HOUR_MS, "group": group, "rack": rack, "day": DAY} | dict(
             zip(names, figures, strict=True)
         )
 
     expected = [
-        near("shop", "c", 2.0, 2.0, 0.0, 58_000.0, 58_000.0),
-        near("shop", "b", 0.0, 2.0, 0.0, 0.0, 60_000.0),
-        near("whole", "", 0.0, 2.0, 2.0, None, 59_000.0),
+        locally("shop", "c", 2.0, 2.0, 0.0, 58_000.0, 58_000.0),
+        locally("shop", "b", 0.0, 2.0, 0.0, 0.0, 60_000.0),
+        locally("whole", "", 0.0, 2.0, 2.0, None, 59_000.0),
     ]
     mine = F.col("group").isin("shop", "whole")
-    found = locality(world.readings.where(mine), world.routes.where(mine))
+    found = locality(near(world.readings.where(mine)), world.routes.where(mine))
     assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))

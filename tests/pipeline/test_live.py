@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.errors import ClusterUnreachable
+from pipeline.jobs.carried import Carried
 from pipeline.jobs.refresh import LookKey, Refreshed, RefreshSettings
 from pipeline.jobs.work import Hour
 from pipeline.stream import live
@@ -30,7 +31,9 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         outcomes: bool,
         owed: Collection[Hour],
         settings: RefreshSettings,
+        carried: Carried,
     ) -> Refreshed:
+        assert carried is not None
         assert settings == RefreshSettings()
         asked.append((histories, outcomes, sorted(hour.hour_ms for hour in owed)))
         if len(asked) == 4:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LOCALITY
-from pipeline.transforms.locality import locality
+from pipeline.transforms.locality import locality, near
 from pipeline.transforms.routes import LEADER_UNKNOWN, READER_UNKNOWN
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame
 
@@ -30,7 +30,7 @@ def route(
     return CLUSTER, HOUR_MS, group, role, source or None, target or None, why, bytes_
 
 
-def near(group: str, rack: str, *figures: float | None, cluster: str = CLUSTER) -> Row:
+def locally(group: str, rack: str, *figures: float | None, cluster: str = CLUSTER) -> Row:
     names = ("local", "total", "unknown", "local_bytes", "total_bytes")
     known = dict(zip(names, figures, strict=True))
     return {"cluster": cluster, "hour_ms": HOUR_MS, "group": group, "rack": rack, "day": DAY} | known
@@ -53,12 +53,12 @@ def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
         route("g", "b->a", 7_000.0, role="standby"),
     ]
     expected = [
-        near("g", "a", 2.0, 3.0, 0.0, 100.0, 150.0),
+        locally("g", "a", 2.0, 3.0, 0.0, 100.0, 150.0),
         # Part of what b reads comes from where nobody knows: it may be b.
-        near("g", "b", 0.0, 2.0, 1.0, None, 50.0),
-        near("g", "", 0.0, 1.0, 1.0, None, None),
-        near("g", "a", 1.0, 1.0, 0.0, None, None, cluster="other"),
-        near("unsized", "a", 1.0, 1.0, 0.0, None, None),
+        locally("g", "b", 0.0, 2.0, 1.0, None, 50.0),
+        locally("g", "", 0.0, 1.0, 1.0, None, None),
+        locally("g", "a", 1.0, 1.0, 0.0, None, None, cluster="other"),
+        locally("unsized", "a", 1.0, 1.0, 0.0, None, None),
     ]
-    found = locality(spark.createDataFrame(readings, READINGS), spark.createDataFrame(routes, ROUTES))
+    found = locality(near(spark.createDataFrame(readings, READINGS)), spark.createDataFrame(routes, ROUTES))
     assertDataFrameEqual(found, frame(spark, LOCALITY, *expected))

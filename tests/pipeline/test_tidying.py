@@ -63,17 +63,20 @@ def data(tables: Tables) -> set[Path]:
     return set(Path(tables.path(ROWS), f"day={DAY}").glob("*.parquet"))
 
 
-@pytest.fixture
-def many_changes(delta_tables: Tables, quick_checkpoints: None) -> Tables:
+def changed_often(tables: Tables) -> Tables:
     """A table whose one row was replaced again and again, all but once an hour ago; its data are of two days ago."""
     for number in range(CHANGES):
-        changed(delta_tables, number)
-    for file in Path(delta_tables.path(ROWS), "_delta_log").iterdir():
+        changed(tables, number)
+    return long_ago(tables)
+
+
+def long_ago(tables: Tables) -> Tables:
+    for file in Path(tables.path(ROWS), "_delta_log").iterdir():
         if file.name[:20].isdigit() and int(file.name[:20]) < CHANGES - 1:
             aged(file, 1)
-    for file in data(delta_tables):
+    for file in data(tables):
         aged(file, 47)
-    return delta_tables
+    return tables
 
 
 def again(tables: Tables) -> Tables:
@@ -81,8 +84,9 @@ def again(tables: Tables) -> Tables:
     return Tables(tables.spark, tables.root)
 
 
-@pytest.mark.usefixtures("no_day")
-def test_the_log_begins_at_the_newest_checkpoint_that_is_old_and_replaced_data_is_gone(many_changes: Tables) -> None:
+@pytest.mark.usefixtures("no_day", "quick_checkpoints")
+def test_the_log_begins_at_the_newest_checkpoint_that_is_old_and_replaced_data_is_gone(delta_tables: Tables) -> None:
+    many_changes = changed_often(delta_tables)
     replaced = data(many_changes)
     assert (len(replaced), versions(many_changes)) == (CHANGES, list(range(CHANGES)))
     many_changes.tidy(ROWS)
@@ -99,24 +103,16 @@ def test_the_log_begins_at_the_newest_checkpoint_that_is_old_and_replaced_data_i
 
 
 @pytest.mark.usefixtures("quick_checkpoints")
-def test_what_changed_lately_stays(delta_tables: Tables) -> None:
-    for number in range(EVERY + 2):
+def test_a_table_is_whole_wherever_tidying_ends_and_what_changed_lately_stays(
+    delta_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(CHANGES):
         changed(delta_tables, number)
     before = versions(delta_tables), data(delta_tables)
     delta_tables.tidy(ROWS)
     assert (versions(delta_tables), data(delta_tables)) == before
-    assert rows(delta_tables) == [EVERY + 1]
 
-
-def test_data_that_was_replaced_within_a_day_stays(many_changes: Tables) -> None:
-    for file in data(many_changes):
-        aged(file, 2)
-    many_changes.tidy(ROWS)
-    assert len(data(many_changes)) == CHANGES
-    assert versions(many_changes)[0] > 0
-
-
-def test_a_table_is_whole_wherever_tidying_ends(many_changes: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    many_changes = long_ago(delta_tables)
     real, deleted, most = Files.delete, [], 0
 
     def delete(self: Files, path: str) -> None:
@@ -134,6 +130,7 @@ def test_a_table_is_whole_wherever_tidying_ends(many_changes: Tables, monkeypatc
     many_changes.tidy(ROWS)
     assert versions(many_changes)[0] == EVERY * ((CHANGES - 2) // EVERY)
     assert rows(again(many_changes)) == [CHANGES - 1]
+    assert len(data(many_changes)) == CHANGES, "what was replaced within a day is there for whoever looks back"
 
 
 def test_what_a_dead_process_left_half_written_goes_after_a_day(

@@ -1,0 +1,162 @@
+"""What a runner carries from batch to batch: what the looks of the hours at hand came to, and which looks those were.
+
+Invariant: what is carried is what bronze gives for its looks. It is let go when one of them, or one before them, was
+read again, or when one tells another stretch of time than it did; then all looks of the hours are added up anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from pyspark.sql import DataFrame, Row
+
+from pipeline.jobs.work import Hour
+from pipeline.transforms.spans import HOUR_MS
+
+Each = TypeVar("Each")
+
+
+class LookId(NamedTuple):
+    """What tells a look from every other."""
+
+    cluster: str
+    look: str
+
+
+class Stretch(NamedTuple):
+    """What a look tells of an hour; shares are of the time since the look before."""
+
+    hour_ms: int
+    from_share: float
+    to_share: float
+    ms: int
+
+
+class Told(NamedTuple):
+    """A whole look, and what it has a say in."""
+
+    instance: str
+    previous: str | None
+    taken_ms: int
+    monotonic_ms: int
+    shown_in_ms: int | None
+    """The hour in which it was taken; None where that is not one of those in question."""
+    stretches: tuple[Stretch, ...]
+    """Of the hours in question, sorted."""
+
+    def within(self, cluster: str, hours: Collection[Hour]) -> Told:
+        """The same, where fewer hours are in question."""
+        shown = self.shown_in_ms
+        return self._replace(
+            shown_in_ms=None if shown is None or Hour(cluster, shown) not in hours else shown,
+            stretches=tuple(one for one in self.stretches if Hour(cluster, one.hour_ms) in hours),
+        )
+
+    @property
+    def has_a_say(self) -> bool:
+        """Whether any of the hours would read otherwise without it."""
+        return bool(self.stretches) or self.shown_in_ms is not None
+
+
+Looks = Mapping[LookId, Told]
+
+
+class Sums(NamedTuple, Generic[Each]):
+    """What looks come to by hour: something for each of the tables."""
+
+    taken_in: Each
+    """`traffic.taken_in`."""
+    appended: Each
+    """`ledger.appended`."""
+    copied: Each
+    """`ledger.copied`."""
+    taken: Each
+    """`reads.taken`."""
+    behind: Each
+    """`lags.behind`."""
+    near: Each
+    """`locality.near`."""
+    sizes: Each
+    """`traffic.newest_sizes`, of the looks before the hours as well."""
+
+
+class Kept(NamedTuple):
+    """What some looks come to in some hours."""
+
+    sums: Sums[DataFrame]
+    looks: Looks
+    """Those that have a say in the hours."""
+    hours: frozenset[Hour]
+    newest: Mapping[tuple[str, str], int]
+    """Cluster and instance -> the newest of all its looks by then, by its monotonic clock."""
+
+
+class Carried:
+    """Of one runner, whose refreshes come one after the other."""
+
+    def __init__(self) -> None:
+        self._kept: Kept | None = None
+
+    def take(self, looks: Looks, hours: Collection[Hour], touched: Collection[LookId]) -> Kept | None:
+        """What is carried; None where that is nothing that holds. It is no longer carried then.
+
+        ``looks`` are all that are known by now, ``touched`` those whose rows were written anew.
+        """
+        kept, self._kept = self._kept, None
+        return kept if kept is not None and holds(kept, looks, hours, touched) else None
+
+    def keep(self, sums: Sums[DataFrame], looks: Looks, hours: frozenset[Hour]) -> None:
+        """Carry these, of all ``looks`` that are known by now."""
+        self._kept = Kept(sums, with_a_say(looks), hours, newest_of(looks))
+
+
+def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Hour]) -> dict[LookId, Told]:
+    """Every whole look of the rows of `spans.timeline`; what they tell of these hours, as `spans.by_hour` has it."""
+    stretches: dict[LookId, list[Stretch]] = {}
+    for row in spans:
+        one = Stretch(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
+        stretches.setdefault(LookId(row["cluster"], row["look"]), []).append(one)
+    found = {}
+    for row in times:
+        id_ = LookId(row["cluster"], row["look"])
+        taken = row["taken_ms"] - row["taken_ms"] % HOUR_MS
+        mine = tuple(sorted(stretches.get(id_, ())))
+        found[id_] = Told(row["instance"], row["previous"], row["taken_ms"], row["monotonic_ms"], taken, mine).within(
+            id_.cluster, hours
+        )
+    return found
+
+
+def with_a_say(looks: Looks) -> dict[LookId, Told]:
+    """Those of the looks without which an hour would read otherwise."""
+    return {id_: told for id_, told in looks.items() if told.has_a_say}
+
+
+def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
+    """Cluster and instance -> its newest look by its monotonic clock."""
+    newest: dict[tuple[str, str], int] = {}
+    for (cluster, _), told in looks.items():
+        key = (cluster, told.instance)
+        newest[key] = max(newest.get(key, told.monotonic_ms), told.monotonic_ms)
+    return newest
+
+
+def holds(kept: Kept, now: Looks, hours: Collection[Hour], touched: Collection[LookId]) -> bool:
+    """Whether the sums are still what the kept looks come to in these hours, and all others come after them."""
+    others = with_a_say(now).keys() - kept.looks.keys()
+    for id_ in {*touched, *others} & now.keys():
+        # A look's rows are those with which later ones of its instance are compared.
+        if now[id_].monotonic_ms <= kept.newest.get((id_.cluster, now[id_].instance), now[id_].monotonic_ms - 1):
+            return False
+    for id_, told in kept.looks.items():
+        before = told.within(id_.cluster, hours)
+        if before.has_a_say and now.get(id_) != before:
+            return False
+    return True
+
+
+def rows_for(others: Collection[LookId], looks: Looks) -> dict[LookId, Told]:
+    """The looks whose rows it takes to add up the ``others``: these, and the one before each."""
+    before = {LookId(id_.cluster, looks[id_].previous or "") for id_ in others}
+    return {id_: looks[id_] for id_ in {*others, *before} & looks.keys()}

@@ -1,0 +1,32 @@
+"""Sums over looks: what those of some looks come to and what those of others come to is put together the same way.
+
+So the looks of an hour need to be read once only, and what more looks bring is added to what there is.
+Invariant: nothing depends on the order in which it is added up, so in parts and as a whole it comes to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+
+class Adding(NamedTuple):
+    """How rows are added up: those with equal keys are one row."""
+
+    key: tuple[str, ...]
+    by: Mapping[str, Callable[[Column], Column]]
+    """Column -> its aggregate, one that also puts its own results together."""
+
+    def up(self, *rows: DataFrame) -> DataFrame:
+        """All of these rows: single ones, and such as were added up before."""
+        every = reduce(DataFrame.unionByName, [one.select(*self.key, *self.by) for one in rows])
+        return every.groupBy(*self.key).agg(*(add(F.col(name)).alias(name) for name, add in self.by.items()))
+
+
+def listed(arrays: Column) -> Column:
+    """All elements, in no order; of no arrays none."""
+    return F.flatten(F.collect_list(arrays))
