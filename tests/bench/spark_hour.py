@@ -1,0 +1,121 @@
+"""What a batch of one look takes at an hour's beginning and at its end.
+
+``python -m tests.bench.spark_hour [--topics 50] [--looks 40]``: a cluster whose every look has some thousand rows, as
+the streaming runner reads it: a few looks one by one, the looks of most of an hour at once, a few more one by one. The
+batch's own work only, from bronze to gold; wall clock, so another load on the machine is in the figures. The bound is
+on growth: with an hour of looks behind it, a batch takes hardly longer than with none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+
+from agent.observation import Observation
+from pipeline.jobs.refresh import RefreshSettings
+from pipeline.schemas.bronze import TELEMETRY
+from pipeline.session import small_batches, spark_session
+from pipeline.stream.live import Live
+from pipeline.tables import Batch, Tables
+from tests.builders import TAKEN_MS, an_observation, reader
+from tests.pipeline.silver_rows import HOUR_MS
+from tests.pipeline.told import events_of, telemetry
+from tests.snapshots import tp
+
+GROWTH = 1.5
+EVERY_S = 60.0
+PARTS, MEMBERS = 20, 4
+WARM, MEASURED = 6, 5
+NO_HISTORIES_MS = 10**9
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topics", type=int, default=50, help="topics, and groups, of 20 partitions each")
+    parser.add_argument("--looks", type=int, default=40, help="looks that come at once, at most 40")
+    arguments = parser.parse_args()
+    spark = spark_session("hour", master="local[2]", conf=small_batches("local[2]"))
+    with tempfile.TemporaryDirectory() as folder:
+        runner = _Runner(Tables(spark, folder), arguments.topics)
+        for _ in range(WARM):
+            runner.batch(1)
+        early = [runner.batch(1) for _ in range(MEASURED)]
+        at_once = runner.batch(arguments.looks)
+        runner.batch(1)
+        late = [runner.batch(1) for _ in range(MEASURED)]
+        spark.stop()
+    at_first, at_last = statistics.median(early), statistics.median(late)
+    rows = f"{arguments.topics * PARTS:,} partitions and as many readers"
+    growth = round(at_last / at_first, 2)
+    for line in (
+        {"case": "a batch of one look, few behind it", "value": round(at_first, 1), "unit": "s", "note": rows},
+        {"case": f"{arguments.looks} looks at once", "value": round(at_once, 1), "unit": "s", "note": rows},
+        {
+            "case": "one with most of an hour behind it",
+            "value": round(at_last, 1),
+            "unit": "s",
+            "note": rows,
+        },
+        {"case": "growth within the hour", "value": growth, "unit": "times", "goal": GROWTH, "ok": growth <= GROWTH},
+    ):
+        print(json.dumps({"bench": "hour", **line}), flush=True)
+    return 0
+
+
+class _Runner:
+    """A live runner over a world that goes on."""
+
+    def __init__(self, tables: Tables, topics: int) -> None:
+        self._tables = tables
+        self._topics = topics
+        self._live = Live(tables, RefreshSettings(), _say, histories_every_ms=NO_HISTORIES_MS)
+        self._looks = 0
+        self._batches = 0
+
+    def batch(self, looks: int) -> float:
+        """Seconds from these looks' rows to gold."""
+        numbers = range(self._looks, self._looks + looks)
+        self._looks += looks
+        rows = telemetry(self._tables.spark, _events(numbers, self._topics)).persist()
+        rows.count()
+        began = time.monotonic()
+        self._tables.append(TELEMETRY, rows.coalesce(1), Batch("bench", self._batches))
+        self._live.following().telemetry(rows)
+        took = time.monotonic() - began
+        self._batches += 1
+        rows.unpersist()
+        return took
+
+
+def _events(numbers: Iterable[int], topics: int) -> Iterable[object]:
+    for number in numbers:
+        yield from events_of(_look(number, topics), f"12345678-{number}")
+
+
+def _look(number: int, topics: int) -> Observation:
+    """The look of a minute of the hour: topics that grow by the second, each read by a group that keeps up."""
+    second = (HOUR_MS - TAKEN_MS) / 1000 + 30 + number * EVERY_S
+    end = round(10 * second)
+    told = an_observation(a=(1,), b=(2,), c=(3,))
+    for topic in range(topics):
+        name = f"t{topic}"
+        told.topic(name, *[((1, 2, 3), (2, 3, 1), (3, 1, 2))[part % 3] for part in range(PARTS)], ends=(end,) * PARTS)
+        held = [" ".join(f"{name}-{part}" for part in range(member, PARTS, MEMBERS)) for member in range(MEMBERS)]
+        told.group(f"g{topic}", *[reader(f"m{member}", "abc"[member % 3], of) for member, of in enumerate(held)])
+        parts = [tp(f"{name}-{part}") for part in range(PARTS)]
+        told.committed[f"g{topic}"] = dict.fromkeys(parts, end)
+        told.sizes |= {(broker, part): 100 * end for broker in (1, 2, 3) for part in parts}
+    return told.at(second)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
