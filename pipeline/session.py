@@ -192,6 +192,11 @@ def _java_options() -> str:
     return _JAVA_OPTIONS.format(log=Path(__file__).with_name("log4j2.properties").as_uri())
 
 
+def is_one_process(spark: SparkSession) -> bool:
+    """Whether driver and executor are one: then what an executor holds is there as long as whoever asks for it."""
+    return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
+
+
 def is_submitted() -> bool:
     """Whether ``spark-submit`` started this process: then Java runs already, with the jars and memory it was told."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

@@ -85,11 +85,9 @@ class Kept(NamedTuple):
     """What some looks come to in some hours."""
 
     sums: Sums[DataFrame]
-    looks: Looks
-    """Those that have a say in the hours."""
     hours: frozenset[Hour]
-    newest: Mapping[tuple[str, str], int]
-    """Cluster and instance -> the newest of all its looks by then, by its monotonic clock."""
+    looks: Looks
+    """All that were known, those among them that have no say in these hours as well: their sizes may count."""
 
 
 class Carried:
@@ -108,7 +106,7 @@ class Carried:
 
     def keep(self, sums: Sums[DataFrame], looks: Looks, hours: frozenset[Hour]) -> None:
         """Carry these, of all ``looks`` that are known by now."""
-        self._kept = Kept(sums, with_a_say(looks), hours, newest_of(looks))
+        self._kept = Kept(sums, hours, looks)
 
 
 def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Hour]) -> dict[LookId, Told]:
@@ -143,20 +141,22 @@ def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
 
 
 def holds(kept: Kept, now: Looks, hours: Collection[Hour], touched: Collection[LookId]) -> bool:
-    """Whether the sums are still what the kept looks come to in these hours, and all others come after them."""
-    others = with_a_say(now).keys() - kept.looks.keys()
-    for id_ in {*touched, *others} & now.keys():
-        # A look's rows are those with which later ones of its instance are compared.
-        if now[id_].monotonic_ms <= kept.newest.get((id_.cluster, now[id_].instance), now[id_].monotonic_ms - 1):
+    """Whether the sums, with the looks added that are new, are what all looks come to in these hours."""
+    mine = {id_: told.within(id_.cluster, hours) for id_, told in kept.looks.items()}
+    newest = newest_of(kept.looks)
+    for id_, told in now.items():
+        if id_ in mine:
+            says = told.has_a_say or mine[id_].has_a_say
+            if id_ in touched or (says and told != mine[id_]):
+                return False
+        # What has no say is not read, though its sizes may count for those that have one; and a look's rows are those
+        # with which later ones of its instance are compared.
+        elif not told.has_a_say or told.monotonic_ms <= newest.get((id_.cluster, told.instance), told.monotonic_ms - 1):
             return False
-    for id_, told in kept.looks.items():
-        before = told.within(id_.cluster, hours)
-        if before.has_a_say and now.get(id_) != before:
-            return False
-    return True
+    return with_a_say(mine).keys() <= now.keys()
 
 
-def rows_for(others: Collection[LookId], looks: Looks) -> dict[LookId, Told]:
-    """The looks whose rows it takes to add up the ``others``: these, and the one before each."""
-    before = {LookId(id_.cluster, looks[id_].previous or "") for id_ in others}
-    return {id_: looks[id_] for id_ in {*others, *before} & looks.keys()}
+def rows_for(new: Collection[LookId], looks: Looks) -> list[LookId]:
+    """The looks whose rows it takes to add up the ``new`` ones: these, and the one before each; sorted."""
+    before = {LookId(id_.cluster, looks[id_].previous or "") for id_ in new}
+    return sorted({*new, *before} & looks.keys())

@@ -7,25 +7,31 @@ those of a few new looks added; else every look of the hours is read.
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import Future
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.few_rows import few_rows
-from pipeline.jobs.carried import Carried, LookId, Looks, Sums, looks_of, rows_for, with_a_say
-from pipeline.jobs.work import Together, Work, Write, between
+from pipeline.jobs.carried import Carried, Kept, LookId, Looks, Sums, looks_of, newest_of, rows_for, with_a_say
+from pipeline.jobs.work import Hour, Together, Work, Write, between
 from pipeline.schemas import gold, silver
-from pipeline.schemas.table import Table
+from pipeline.schemas.table import LONG, STRING, Table, column, columns
 from pipeline.session import sized
 from pipeline.transforms.lags import behind, lags
 from pipeline.transforms.ledger import Grounds, appended, copied, ledger
 from pipeline.transforms.locality import locality, near
 from pipeline.transforms.prices import unpriced
 from pipeline.transforms.reads import read_traffic, reading, routed, taken
-from pipeline.transforms.spans import by_hour, pairs, timeline
+from pipeline.transforms.spans import LONGEST_MS, by_hour, pairs, timeline
 from pipeline.transforms.traffic import newest_sizes, partition_traffic, record_sizes, seen, taken_in
 
+_NEWEST = columns(
+    column("cluster", STRING, "Cluster id."),
+    column("instance", STRING, "The agent's instance."),
+    column("newest_ms", LONG, "Its newest look by its monotonic clock."),
+)
 _NOTHING: Sums[tuple[DataFrame, ...]] = Sums((), (), (), (), (), (), ())
 
 
@@ -58,8 +64,7 @@ def write_hours(
     if before is None:
         sums = _write(work, given, _all_rows(work, len(every)), None)
     else:
-        old = before.sums if before.hours == hours else _of_hours(work, before.sums)
-        sums = _write(work, given, _rows_beyond(work, every, before.looks), old)
+        sums = _write(work, given, _rows_beyond(work, every, before), _still_needed(work, before, hours))
     carried.keep(sums, every, hours)
 
 
@@ -74,8 +79,14 @@ class _Lines(NamedTuple):
     prices: DataFrame
 
 
-def _of_hours(work: Work, sums: Sums[DataFrame]) -> Sums[DataFrame]:
-    """What is of the hours; the newest sizes are of none."""
+def _still_needed(work: Work, before: Kept, hours: frozenset[Hour]) -> Sums[DataFrame]:
+    """What is of the hours, and the sizes with which new looks may be compared."""
+    newest = few_rows(work.spark, ((*of, ms) for of, ms in sorted(newest_of(before.looks).items())), _NEWEST)
+    recent = F.col("sized.monotonic_ms") >= F.col("newest_ms") - LONGEST_MS
+    sizes = before.sums.sizes.join(F.broadcast(newest), on=["cluster", "instance"], how="inner").where(recent)
+    sums = before.sums._replace(sizes=sizes.drop("newest_ms"))
+    if before.hours == hours:
+        return sums
     return Sums(*(work.of_hours(one) if "hour_ms" in one.columns else one for one in sums))
 
 
@@ -83,12 +94,12 @@ def _all_rows(work: Work, looks: int) -> _Rows:
     return _Rows(work.context(silver.PARTITIONS), work.context(silver.READS), None, looks)
 
 
-def _rows_beyond(work: Work, every: Looks, kept: Looks) -> _Rows:
-    """Those that it takes to add up the looks that are not among those kept."""
-    new = with_a_say(every).keys() - kept.keys()
+def _rows_beyond(work: Work, every: Looks, before: Kept) -> _Rows:
+    """Those that it takes to add up the looks that were not known before."""
+    new = with_a_say(every).keys() - before.looks.keys()
     asked = rows_for(new, every)
-    times = [told.taken_ms for told in asked.values()]
-    named = few_rows(work.spark, sorted(asked), silver.LOOK_IDS)
+    times = [every[id_].taken_ms for id_ in asked]
+    named = few_rows(work.spark, asked, silver.LOOK_IDS)
 
     def rows(table: Table) -> DataFrame:
         near_by = between(work.tables.read(table), min(times, default=0), max(times, default=0))
@@ -104,15 +115,17 @@ def _write(work: Work, lines: _Lines, rows: _Rows, before: Sums[DataFrame] | Non
     with sized(work.spark, rows.looks * work.rows_of_look), Together(work) as together:
         sums = _added_up(work, together, lines, rows, before)
         where = work.where_hours()
-        traffic = work.hold(partition_traffic(sums.taken_in))
-        together.write(Write(gold.PARTITION_TRAFFIC, traffic, where), Write(gold.LAGS, lags(sums.behind), where))
+        traffic = work.hold(partition_traffic(sums.taken_in.result()))
+        together.write(Write(gold.PARTITION_TRAFFIC, traffic, where))
         sizes = record_sizes(traffic)
-        routes = work.hold(routed(sums.taken, sizes))
+        routes = work.hold(routed(sums.taken.result(), sizes))
         together.write(
             Write(gold.READ_TRAFFIC, read_traffic(routes), where),
-            Write(gold.LOCALITY, locality(sums.near, routes), where),
+            Write(gold.LOCALITY, locality(sums.near.result(), routes), where),
+            Write(gold.LAGS, lags(sums.behind.result()), where),
         )
-        grounds = Grounds(sums.appended, sums.copied, sizes, routes, lines.producers, lines.prices)
+        added, moved = sums.appended.result(), sums.copied.result()
+        grounds = Grounds(added, moved, sizes, routes, lines.producers, lines.prices)
         flows = work.hold(ledger(grounds))
         together.write(Write(gold.LEDGER, flows, where))
         without = unpriced(flows).collect()
@@ -121,16 +134,16 @@ def _write(work: Work, lines: _Lines, rows: _Rows, before: Sums[DataFrame] | Non
         "price.usd_per_gb, price.between or price.table"
         for pair in without
     )
-    return sums
+    return Sums(*(one.result() for one in sums))
 
 
 def _added_up(
     work: Work, together: Together, lines: _Lines, rows: _Rows, before: Sums[DataFrame] | None
-) -> Sums[DataFrame]:
+) -> Sums[Future[DataFrame]]:
     """The sums of these rows and of those before."""
     times, spans = lines.times, lines.spans
     old = _NOTHING if before is None else Sums(*((one,) for one in before))
-    every = seen(rows.partitions, times, *old.sizes)
+    every = seen(rows.partitions, times, None if before is None else before.sizes)
     if rows.new is not None:
         every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     changes = work.hold(every)
@@ -144,5 +157,4 @@ def _added_up(
     read = together.hold(taken(readings, spans, *old.taken))
     late = together.hold(behind(looked, *old.behind))
     local = together.hold(near(looked, *old.near))
-    held = Sums(took, grew, moved, read, late, local, sizes)
-    return Sums(*(one.result() for one in held))
+    return Sums(took, grew, moved, read, late, local, sizes)

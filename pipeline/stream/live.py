@@ -17,6 +17,7 @@ from agent.errors import RackwiseError
 from pipeline.files import Files
 from pipeline.jobs.carried import Carried
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
+from pipeline.session import is_one_process
 from pipeline.stream.ingest import Following
 from pipeline.stream.owed import Owed
 from pipeline.tables import Tables
@@ -41,7 +42,8 @@ class Live:
         self._owed = Owed(Files(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
-        self._carried = Carried()
+        # What a lost executor held cannot be made again.
+        self._carried = Carried() if is_one_process(tables.spark) else None
         self._told: set[str] = set()
         self._publish = publish
         self._has_published = False

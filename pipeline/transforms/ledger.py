@@ -101,7 +101,6 @@ def _placed(appended: DataFrame, sizes: DataFrame) -> DataFrame:
     return (
         added.join(sizes, on=["cluster", "hour_ms", "topic", "partition"], how="left")
         .withColumn("bytes", in_bytes)
-        .withColumn("path", F.lit(""))
         .withColumn("group", F.lit(""))
         .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "held.*")
     )
@@ -115,10 +114,10 @@ def _placement(picture: Column) -> Column:
     )
 
 
-def _produced(appended: DataFrame, producers: DataFrame) -> DataFrame:
+def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     """What producers of each rack wrote; what nobody told is written from nowhere known."""
     named = producers.where(F.col("topic") != "*").select("topic").distinct()
-    topics = appended.select("topic").distinct()
+    topics = placed.select("topic").distinct()
     anywhere = producers.where(F.col("topic") == "*").select("rack", "share")
     others = topics.join(F.broadcast(named), on="topic", how="left_anti").crossJoin(F.broadcast(anywhere))
     told = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
@@ -133,7 +132,7 @@ def _produced(appended: DataFrame, producers: DataFrame) -> DataFrame:
     # The best leader is where most of it is written; of what crosses now, this part would cross all the same.
     needed = F.when(total > 1.0 - _ROUNDING, (1.0 - most) / F.nullif(1.0 - at_leader, F.lit(0.0)))
     split = (
-        appended.join(F.broadcast(shares), on="topic", how="left")
+        placed.join(F.broadcast(shares), on="topic", how="left")
         .withColumn("needed", needed)
         .withColumn("producer", F.explode(every))
         .withColumn("bytes", F.col("bytes") * F.col("producer.share"))
@@ -146,14 +145,14 @@ def _produced(appended: DataFrame, producers: DataFrame) -> DataFrame:
     return split.withColumn("path", F.lit("produce")).withColumn("why", why).withColumn("unavoidable", unavoidable)
 
 
-def _replicated(appended: DataFrame) -> DataFrame:
+def _replicated(placed: DataFrame) -> DataFrame:
     """What each follower fetches. Of the copies that cross, as many are needed as racks beyond the leader's."""
     crossing = F.size(F.filter("followers", lambda rack: rack != F.col("leader_rack")))
     known = F.col("leader_rack").isNotNull() & F.forall("followers", lambda rack: rack.isNotNull())
     wanted = F.least(F.size("followers") + 1, F.col("racks")) - 1
     needed = F.when(known & F.col("racks").isNotNull(), F.least(F.lit(1.0), wanted / F.nullif(crossing, F.lit(0))))
     split = (
-        appended.withColumn("needed", needed)
+        placed.withColumn("needed", needed)
         .withColumn("target_rack", F.explode("followers"))
         .withColumn("source_rack", F.col("leader_rack"))
     )

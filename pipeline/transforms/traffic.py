@@ -11,21 +11,21 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
-from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of, part_of
+from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of
 from pipeline.transforms.sums import Adding, listed
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
 TAKEN_IN = Adding(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
 """``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
 SIZED = Adding(("cluster", "instance", "topic", "partition"), {"sized": F.max})
-"""The newest size that was asked of a partition: monotonic_ms, look, topic_id, size_bytes, end_offset."""
+"""The newest size that was asked of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
 """With at least this share of the median, all intervals together tell of no deletion."""
 
 
-def seen(partitions: DataFrame, times: DataFrame, *before: DataFrame) -> DataFrame:
+def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """Each partition at each look beside what it was at the look before.
 
     ``times`` is `spans.timeline`; ``before``, the newest sizes of looks that came before all of these, as `SIZED`.
@@ -37,7 +37,7 @@ def seen(partitions: DataFrame, times: DataFrame, *before: DataFrame) -> DataFra
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     sized = F.when(
         F.col("size_fresh") & F.col("size_bytes").isNotNull() & F.col("end_offset").isNotNull(),
-        F.struct("monotonic_ms", "look", "topic_id", "size_bytes", "end_offset"),
+        F.struct("monotonic_ms", "look", "taken_ms", "topic_id", "size_bytes", "end_offset"),
     )
     last = F.struct("look", "topic_id", "end_offset", "now")
     told = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
@@ -47,8 +47,8 @@ def seen(partitions: DataFrame, times: DataFrame, *before: DataFrame) -> DataFra
         .withColumn("before", F.lag(last).over(in_order))
         .withColumn("sized_before", F.last("sized", ignorenulls=True).over(earlier))
     )
-    for known in before:
-        older = known.withColumnRenamed("sized", "older")
+    if before is not None:
+        older = before.withColumnRenamed("sized", "older")
         lagged = lagged.join(older, on=[*SIZED.key], how="left").withColumn(
             "sized_before", F.coalesce("sized_before", "older")
         )
@@ -174,6 +174,8 @@ def _grown() -> Column:
     teaches = (
         was["topic_id"].eqNullSafe(F.col("topic_id"))
         & (F.col("monotonic_ms") - was["monotonic_ms"] <= LONGEST_MS)
+        # No farther apart than looks are read together: a clock that leapt in between must make no difference.
+        & (F.abs(F.col("taken_ms") - was["taken_ms"]) <= LONGEST_MS + LEAP_MS)
         & (records >= 0)
         & (grew >= 0)
         & (records + grew > 0)

@@ -24,7 +24,6 @@ from pipeline.jobs.carried import (
     Told,
     holds,
     looks_of,
-    newest_of,
     rows_for,
     with_a_say,
 )
@@ -70,7 +69,7 @@ FIRST, SECOND, THIRD, FOURTH = (told(number, number * 60) for number in range(1,
 def kept(*looks: tuple[LookId, Told]) -> Kept:
     """As if these were all looks that were known, and were added up."""
     sums = cast("Sums[DataFrame]", Sums(*("sums",) * len(Sums._fields)))
-    return Kept(sums, with_a_say(dict(looks)), frozenset({THIS}), newest_of(dict(looks)))
+    return Kept(sums, frozenset({THIS}), dict(looks))
 
 
 def still(kept: Kept, looks: Looks, *touched: str, hours: Collection[Hour] = (THIS,)) -> bool:
@@ -125,21 +124,36 @@ def test_over_the_border_of_an_hour_the_new_hour_begins_with_new_looks() -> None
     # Of the next hour nothing was added up, so a look that tells of both must not be among those that were.
     one_hour = (across[0], across[1].within(CLUSTER, {THIS}))
     assert not still(kept(FIRST, one_hour), dict((FIRST, across)), hours=(THIS, NEXT))
+    assert not still(kept(FIRST, one_hour), {across[0]: across[1].within(CLUSTER, {NEXT})}, hours=(NEXT,))
+
+
+def test_where_looks_of_no_say_were_not_known_their_sizes_are_missing() -> None:
+    before = told(0, 0, instance="j", shown_in_ms=None, stretches=())
+    after = told(1, 60, instance="j")
+    assert not still(kept(FIRST), dict((FIRST, before, after)), "j-1")
+    assert still(kept(FIRST, before), dict((FIRST, before, after)), "j-1")
+    assert still(kept(FIRST), dict((FIRST, after)), "j-1")
+
+
+def test_a_look_of_no_say_that_is_compared_with_another_makes_no_difference() -> None:
+    """The first one that is looked at has none before it."""
+    before, edge = (told(0, 0, previous=name, shown_in_ms=None, stretches=()) for name in ("i-x", None))
+    assert still(kept(before, FIRST), dict((edge, FIRST, SECOND)), "i-2")
 
 
 def test_what_is_taken_is_carried_no_longer_until_it_is_kept_again() -> None:
     carried, of = Carried(), kept(FIRST)
     assert carried.take(dict((FIRST,)), {THIS}, ()) is None
     carried.keep(of.sums, dict((FIRST,)), of.hours)
-    assert carried.take(dict((FIRST,)), {THIS}, ()) == of
+    assert carried.take(dict((FIRST,)), {THIS}, ()) == Kept(of.sums, of.hours, dict((FIRST,)))
     assert carried.take(dict((FIRST,)), {THIS}, ()) is None
 
 
 def test_the_rows_of_a_look_are_compared_with_those_of_the_one_before() -> None:
     looks = dict((FIRST, SECOND, THIRD, FOURTH))
-    assert rows_for([FOURTH[0]], looks).keys() == {THIRD[0], FOURTH[0]}
-    assert rows_for([FIRST[0]], looks).keys() == {FIRST[0]}
-    assert rows_for([], looks) == {}
+    assert rows_for([FOURTH[0]], looks) == [THIRD[0], FOURTH[0]]
+    assert rows_for([FIRST[0]], looks) == [FIRST[0]]
+    assert rows_for([], looks) == []
 
 
 def test_looks_are_those_of_the_timeline_with_their_parts_of_hours() -> None:
@@ -191,7 +205,10 @@ def world(look: Look) -> Answers:
     answers.streams("app", instance(1, "b", {"0_0": "orders-0"}), helper)
     answers.committed = {"shop": {tp("orders-0"): 10 * second - look.second % 11, tp("orders-1"): 3 * second}}
     answers.sizes = {
-        (broker, tp(f"orders-{part}")): size * second for broker in (1, 2, 3) for part, size in ((0, 1_000), (1, 90))
+        # Records become larger by and by: whichever interval is left out, their mean size is another one.
+        (broker, tp(f"orders-{part}")): size * second + second**2 // 40
+        for broker in (1, 2, 3)
+        for part, size in ((0, 1_000), (1, 90))
     }
     answers.sizes[4, tp("orders-0")] = 300 * second
     return answers
@@ -204,7 +221,7 @@ def events(looks: Sequence[Look]) -> list[Event]:
 def _events(look: Look) -> list[Event]:
     moment = (HOUR_MS - TAKEN_MS) / 1000 + look.second
     seen = world(look).at(moment)
-    if look.number % 2:
+    if look.number % 3:
         seen = replace(seen, ages_ms={Part.LOG_DIRS: 5_000})
     return events_of(seen, look.id)
 
@@ -269,11 +286,11 @@ def test_few_new_looks_are_added_to_what_the_hour_came_to(
 def test_whatever_comes_in_whichever_order(make_tables: MakeTables, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Looks late, twice and in pieces, restarts, gaps, two agents at once, kills and batches that failed."""
     draw = random.Random(seed)
-    looks = [*_line(draw, "12345678", 2_500), *_line(draw, "87654321", 3_200), *_line(draw, "abcdefab", 3_900)]
+    looks = [*_line(draw, "12345678", 2_500), *_line(draw, "87654321", 3_200), *_line(draw, "abcdefab", 8_000)]
     parts: list[tuple[float, list[Event]]] = []
     for look in looks:
         told = _events(look)
-        late = draw.choice((0, 0, 0, 0, 0, 60, 400, 1_500))
+        late = draw.choice((0, 0, 0, 0, 0, 0, 60, 400, 1_500, 9_000))
         cut = draw.randrange(1, len(told)) if draw.random() < 0.15 else len(told)
         parts.append((look.second, told[:cut]) if cut < len(told) else (look.second + late, told))
         if cut < len(told):
