@@ -32,7 +32,18 @@ _NEWEST = columns(
     column("instance", STRING, "The agent's instance."),
     column("newest_ms", LONG, "Its newest look by its monotonic clock."),
 )
-_NOTHING: Sums[tuple[DataFrame, ...]] = Sums((), (), (), (), (), (), ())
+_NOTHING: Sums[DataFrame | None] = Sums(*(None for _ in Sums._fields))
+
+
+class _Lines(NamedTuple):
+    """What few rows tell."""
+
+    times: DataFrame
+    """`spans.timeline`."""
+    spans: DataFrame
+    """`spans.by_hour`, of these hours."""
+    producers: DataFrame
+    prices: DataFrame
 
 
 class _Rows(NamedTuple):
@@ -66,17 +77,6 @@ def write_hours(
     else:
         sums = _write(work, given, _rows_beyond(work, every, before), _still_needed(work, before, hours))
     carried.keep(sums, every, hours)
-
-
-class _Lines(NamedTuple):
-    """What few rows tell."""
-
-    times: DataFrame
-    """`spans.timeline`."""
-    spans: DataFrame
-    """`spans.by_hour`, of these hours."""
-    producers: DataFrame
-    prices: DataFrame
 
 
 def _still_needed(work: Work, before: Kept, hours: frozenset[Hour]) -> Sums[DataFrame]:
@@ -142,19 +142,19 @@ def _added_up(
 ) -> Sums[Future[DataFrame]]:
     """The sums of these rows and of those before."""
     times, spans = lines.times, lines.spans
-    old = _NOTHING if before is None else Sums(*((one,) for one in before))
-    every = seen(rows.partitions, times, None if before is None else before.sizes)
+    old = _NOTHING if before is None else Sums(*before)
+    every = seen(rows.partitions, times, old.sizes)
     if rows.new is not None:
         every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     changes = work.hold(every)
     told = together.hold(reading(rows.reads, changes, times))
-    took = together.hold(taken_in(changes, spans, *old.taken_in))
-    grew = together.hold(appended(changes, spans, *old.appended))
-    moved = together.hold(copied(changes, spans, *old.copied))
-    sizes = together.hold(newest_sizes(changes, *old.sizes))
+    took = together.hold(taken_in(changes, spans, old.taken_in))
+    grew = together.hold(appended(changes, spans, old.appended))
+    moved = together.hold(copied(changes, spans, old.copied))
+    sizes = together.hold(newest_sizes(changes, old.sizes))
     readings = told.result()
     looked = work.of_hours(readings)
-    read = together.hold(taken(readings, spans, *old.taken))
-    late = together.hold(behind(looked, *old.behind))
-    local = together.hold(near(looked, *old.near))
+    read = together.hold(taken(readings, spans, old.taken))
+    late = together.hold(behind(looked, old.behind))
+    local = together.hold(near(looked, old.near))
     return Sums(took, grew, moved, read, late, local, sizes)

@@ -15,7 +15,7 @@ BEHIND = Adding(
 )
 
 
-def behind(readings: DataFrame, *before: DataFrame) -> DataFrame:
+def behind(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """How far groups were behind, as `BEHIND`, of `reads.reading` rows.
 
     A look counts as unknown where one partition's lag cannot be told.
@@ -36,7 +36,7 @@ def behind(readings: DataFrame, *before: DataFrame) -> DataFrame:
             F.col("lag").alias("most"),
             F.when(known, F.struct("taken_ms", "look", "lag")).alias("last"),
         ),
-        *before,
+        before,
     )
 
 

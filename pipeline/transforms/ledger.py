@@ -25,9 +25,9 @@ from pyspark.sql import functions as F
 from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
-from pipeline.transforms.spans import all_or_null, day_of, part_of
+from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
 from pipeline.transforms.sums import Adding
-from pipeline.transforms.traffic import halves
+from pipeline.transforms.traffic import halves, with_bytes
 
 _FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
 _ROUNDING = 1e-9
@@ -79,15 +79,14 @@ def ledger(grounds: Grounds) -> DataFrame:
     return priced(added, grounds.prices).select(*LEDGER.schema.names)
 
 
-def appended(changes: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+def appended(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What was appended, as `APPENDED`, of `traffic.seen` rows by the hours (or windows) that ``spans`` names."""
-    told = changes.where(F.col("records").isNotNull()).drop("hour_ms")
-    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    cut = spanned(changes.where(F.col("records").isNotNull()), spans)
     return APPENDED.up(
         cut.withColumn("was", _placement(F.col("was")))
         .withColumn("now", _placement(F.col("now")))
         .withColumn("records", part_of(F.col("records"))),
-        *before,
+        before,
     )
 
 
@@ -97,10 +96,8 @@ def _placed(appended: DataFrame, sizes: DataFrame) -> DataFrame:
     added = halved.groupBy(*_PARTITION, F.col("half.held").alias("held")).agg(
         F.sum(F.col("records") * F.col("half.weight")).alias("records")
     )
-    in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
     return (
-        added.join(sizes, on=["cluster", "hour_ms", "topic", "partition"], how="left")
-        .withColumn("bytes", in_bytes)
+        with_bytes(added, sizes)
         .withColumn("group", F.lit(""))
         .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "held.*")
     )
@@ -167,12 +164,12 @@ def _consumed(routes: DataFrame) -> DataFrame:
     return routes.withColumn("path", F.lit("consume")).withColumn("unavoidable", unavoidable)
 
 
-def copied(changes: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+def copied(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What reassignments copied, as `COPIED`, by what the new replicas hold more than at the look before."""
-    cut = copies(changes).join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    cut = spanned(copies(changes), spans)
     return COPIED.up(
         cut.withColumn("bytes", part_of(F.col("copied"))).withColumn("untold", F.col("copied").isNull().cast("long")),
-        *before,
+        before,
     )
 
 

@@ -11,12 +11,10 @@ from pipeline.transforms.spans import all_or_null, day_of
 from pipeline.transforms.sums import Adding
 
 _KEY = ("cluster", "hour_ms", "group", "rack")
-
-
 NEAR = Adding(_KEY, {"local": F.sum, "total": F.sum, "unknown": F.sum})
 
 
-def near(readings: DataFrame, *before: DataFrame) -> DataFrame:
+def near(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """How often readers had what they read in their rack, as `NEAR`, of `reads.reading` rows."""
     way = zone(F.col("now.source"), F.col("now.target"), F.col("now.why"))
     return NEAR.up(
@@ -29,7 +27,7 @@ def near(readings: DataFrame, *before: DataFrame) -> DataFrame:
             F.lit(1).cast("long").alias("total"),
             (way == "UNKNOWN").cast("long").alias("unknown"),
         ),
-        *before,
+        before,
     )
 
 

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import READ_TRAFFIC
 from pipeline.transforms.routes import route
-from pipeline.transforms.spans import all_or_null, day_of, part_of
+from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
 from pipeline.transforms.sums import Adding
-from pipeline.transforms.traffic import halves
+from pipeline.transforms.traffic import halves, with_bytes
 
 CATCHING_UP = 1.1
 """Who reads more than this times what is appended reads what lay there before."""
@@ -64,15 +64,14 @@ def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame
     )
 
 
-def taken(readings: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+def taken(readings: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What readers took, as `TAKEN`, of `reading` rows by the hours (or windows) that ``spans`` names."""
-    told = readings.where(F.col("read").isNotNull()).drop("hour_ms")
-    cut = told.join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+    told = spanned(readings.where(F.col("read").isNotNull()), spans)
     return TAKEN.up(
-        cut.withColumn("records", part_of(F.col("read")))
+        told.withColumn("records", part_of(F.col("read")))
         .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
         .withColumn("committed", F.col("basis") == "committed"),
-        *before,
+        before,
     )
 
 
@@ -92,8 +91,7 @@ def routed(taken: DataFrame, sizes: DataFrame) -> DataFrame:
         F.sum(F.col("appended") * weight).alias("appended"),
         F.max("committed").alias("committed"),
     )
-    in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
-    return added.join(sizes, on=["cluster", "hour_ms", "topic", "partition"], how="left").withColumn("bytes", in_bytes)
+    return with_bytes(added, sizes)
 
 
 def read_traffic(routes: DataFrame) -> DataFrame:

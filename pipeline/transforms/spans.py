@@ -77,6 +77,11 @@ def by_window(told: DataFrame, windows: DataFrame) -> DataFrame:
     return _parts(cut, F.col("window_from_ms"), F.col("window_to_ms"))
 
 
+def spanned(rows: DataFrame, spans: DataFrame) -> DataFrame:
+    """Rows of looks with the parts of time (`by_hour`, `by_window`) that each tells: hour_ms is that of the part."""
+    return rows.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+
+
 def timeline(looks: DataFrame) -> DataFrame:
     """Whole looks with the one before, null where they are no pair, and what holds for all that they show."""
     before = pairs(looks).select("cluster", "look", "previous")

@@ -7,7 +7,6 @@ Invariant: nothing depends on the order in which it is added up, so in parts and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -21,9 +20,11 @@ class Adding(NamedTuple):
     by: Mapping[str, Callable[[Column], Column]]
     """Column -> its aggregate, one that also puts its own results together."""
 
-    def up(self, *rows: DataFrame) -> DataFrame:
-        """All of these rows: single ones, and such as were added up before."""
-        every = reduce(DataFrame.unionByName, [one.select(*self.key, *self.by) for one in rows])
+    def up(self, rows: DataFrame, before: DataFrame | None = None) -> DataFrame:
+        """All of these rows, and of those that were added up before."""
+        every = rows.select(*self.key, *self.by)
+        if before is not None:
+            every = every.unionByName(before)
         return every.groupBy(*self.key).agg(*(add(F.col(name)).alias(name) for name, add in self.by.items()))
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
-from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of
+from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of, spanned
 from pipeline.transforms.sums import Adding, listed
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
@@ -29,9 +29,9 @@ def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = Non
     """Each partition at each look beside what it was at the look before.
 
     ``times`` is `spans.timeline`; ``before``, the newest sizes of looks that came before all of these, as `SIZED`.
-    ``records`` is null where the looks are no pair, the topic is another one of the same
-    name, or offsets went back. ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding),
-    isr_racks, isr_told_racks, selector, racks, size_bytes. ``sized`` is as in `SIZED`.
+    ``records`` is null where the looks are no pair, the topic is another one of the same name, or offsets went back.
+    ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding), isr_racks, isr_told_racks,
+    selector, racks, size_bytes. ``sized`` is as in `SIZED`.
     """
     in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -74,23 +74,23 @@ def seen(partitions: DataFrame, times: DataFrame, before: DataFrame | None = Non
     )
 
 
-def taken_in(changes: DataFrame, spans: DataFrame, *before: DataFrame) -> DataFrame:
+def taken_in(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """What partitions took in, as `TAKEN_IN`, of `seen` rows by the hours (or windows) that ``spans`` names.
 
     What other looks came to ``before`` is added; so it is with all sums of looks.
     """
-    told = _spanned(changes, spans).where(F.col("records").isNotNull())
+    told = spanned(changes, spans).where(F.col("records").isNotNull())
     return TAKEN_IN.up(
         told.withColumn("records", part_of(F.col("records")))
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
-        *before,
+        before,
     )
 
 
-def newest_sizes(changes: DataFrame, *before: DataFrame) -> DataFrame:
+def newest_sizes(changes: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """The newest sizes, as `SIZED`, of `seen` rows."""
-    return SIZED.up(changes.where(F.col("sized").isNotNull()), *before)
+    return SIZED.up(changes.where(F.col("sized").isNotNull()), before)
 
 
 def partition_traffic(taken: DataFrame) -> DataFrame:
@@ -115,11 +115,10 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
         .when(F.col("learned").isNotNull(), "remembered")
         .otherwise("none")
     )
-    in_bytes = F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
     return (
         sized.withColumn("bytes_per_record", per_record)
         .withColumn("confidence", confidence)
-        .withColumn("bytes", in_bytes)
+        .withColumn("bytes", _in_bytes())
         .withColumn("records_per_s", F.col("records") / F.col("seconds"))
         .withColumn("bytes_per_s", F.col("bytes") / F.col("seconds"))
         .withColumn("day", day_of(F.col("hour_ms")))
@@ -132,6 +131,11 @@ def record_sizes(traffic: DataFrame) -> DataFrame:
     return traffic.select(*_KEY, "bytes_per_record")
 
 
+def with_bytes(rows: DataFrame, sizes: DataFrame) -> DataFrame:
+    """Rows of an hour's partitions with what their ``records`` come to in bytes, by `record_sizes`."""
+    return rows.join(sizes, on=[*_KEY], how="left").withColumn("bytes", _in_bytes())
+
+
 def halves(was: Column, now: Column) -> Column:
     """What held during a pair, with weights: when it changed in between nobody knows, so each half the time."""
     whole = F.array(F.struct(now.alias("held"), F.lit(1.0).alias("weight")))
@@ -139,8 +143,9 @@ def halves(was: Column, now: Column) -> Column:
     return F.when(was.isNull() | was.eqNullSafe(now), whole).otherwise(both)
 
 
-def _spanned(changes: DataFrame, spans: DataFrame) -> DataFrame:
-    return changes.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
+def _in_bytes() -> Column:
+    """No records are no bytes, whatever the size of one."""
+    return F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
 
 
 def _picture() -> Column:

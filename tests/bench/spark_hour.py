@@ -14,9 +14,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from agent.observation import Observation
+from agent.telemetry.events import Event
 from pipeline.jobs.refresh import RefreshSettings
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import small_batches, spark_session
@@ -92,7 +93,7 @@ class _Runner:
         return took
 
 
-def _events(numbers: Iterable[int], topics: int) -> Iterable[object]:
+def _events(numbers: Iterable[int], topics: int) -> Iterator[Event]:
     for number in numbers:
         yield from events_of(_look(number, topics), f"12345678-{number}")
 

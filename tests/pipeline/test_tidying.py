@@ -111,8 +111,11 @@ def test_a_table_is_whole_wherever_tidying_ends_and_what_changed_lately_stays(
     before = versions(delta_tables), data(delta_tables)
     delta_tables.tidy(ROWS)
     assert (versions(delta_tables), data(delta_tables)) == before
+    assert rows(delta_tables) == [CHANGES - 1]
 
     many_changes = long_ago(delta_tables)
+    for file in data(many_changes):
+        aged(file, 2)
     real, deleted, most = Files.delete, [], 0
 
     def delete(self: Files, path: str) -> None:
