@@ -23,6 +23,10 @@ Assign = Annotated[list[str] | None, typer.Option("--set", help="One setting as 
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with, as host:port,host:port.")
 ]
+Replay = Annotated[
+    Path | None,
+    typer.Option("--replay", help="Read the last look of a telemetry file instead of asking a cluster."),
+]
 Output = Annotated[
     Format | None,
     typer.Option("--output", "-o", help="Form of the answer; a table on a terminal, JSON elsewhere."),

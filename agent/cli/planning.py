@@ -11,7 +11,6 @@ import typer
 from agent.cli import options, placing, session
 from agent.cli.files import write_text
 from agent.cli.output import Format, chosen, emit, say
-from agent.cli.session import replayed
 
 if TYPE_CHECKING:
     from agent.journal.entry import View
@@ -30,9 +29,7 @@ def plan(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
-    replay: Annotated[
-        Path | None, typer.Option("--replay", help="Plan from a telemetry file instead of a cluster; its last look.")
-    ] = None,
+    replay: options.Replay = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 3 when something is proposed.")
     ] = False,
@@ -71,10 +68,7 @@ def plan(
     if wanted is not None:
         look = placing.Source(config, properties, assign, bootstrap, replay)
         placing.place(wanted, look, placing.Choice(placement, placer, seed, reassignment_json, rollback_json), output)
-    if replay is not None:
-        seen = replayed(replay)
-    else:
-        seen = session.look(options.settings(config, properties, assign, bootstrap))
+    seen = session.look_or_replay(config, properties, assign, bootstrap, replay)
     found = seen.proposals
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")

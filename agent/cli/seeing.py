@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import options
+from agent.cli import options, session
 from agent.cli.output import Format, chosen, emit, emit_one, say
 from agent.cli.session import leave
 
@@ -22,9 +22,10 @@ def status(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    replay: options.Replay = None,
 ) -> None:
     """One look at the cluster: what is there, and every finding."""
-    look = _look(config, properties, assign, bootstrap)
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
     from agent.cli import views
 
     if chosen(output) is not Format.TABLE:
@@ -46,9 +47,10 @@ def racks(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    replay: options.Replay = None,
 ) -> None:
     """Racks with their brokers, replicas, leaders, members, tasks, and what losing each of them costs."""
-    look = _look(config, properties, assign, bootstrap)
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
     from agent.cli import views
 
     columns = (
@@ -65,11 +67,12 @@ def groups(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    replay: options.Replay = None,
 ) -> None:
     """Groups with their kind, racks, and locality now and at best; or one group with its members and tasks."""
     from agent.errors import BadInput
 
-    look = _look(config, properties, assign, bootstrap)
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
     from agent.cli import views
 
     if group is None:
@@ -92,9 +95,10 @@ def doctor(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    replay: options.Replay = None,
 ) -> None:
     """What keeps this cluster from being rack-local, with the line to change, and what losing a rack costs."""
-    look = _look(config, properties, assign, bootstrap)
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
     from agent.doctor import CheckState, diagnose, risks
     from agent.plan import Plan
 
@@ -127,14 +131,6 @@ def doctor(
             if line:
                 print(f"          > {line}")
     leave(look)
-
-
-def _look(
-    config: options.Config, properties: options.Properties, assign: options.Assign, bootstrap: options.Bootstrap
-) -> Seen:
-    from agent.cli import session
-
-    return session.look(options.settings(config, properties, assign, bootstrap))
 
 
 def _show_group(look: Seen, group: str, output: Format | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from agent.cli import options
 from agent.cli.output import say
 
 if TYPE_CHECKING:
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
 
     from agent.seen import Seen
     from config.load import Loaded
+
+
+def look_or_replay(
+    config: list[Path] | None,
+    properties: list[Path] | None,
+    assign: list[str] | None,
+    bootstrap: str | None,
+    replay: Path | None,
+    *,
+    planning: bool = True,
+) -> Seen:
+    """What a command shows: a live cluster by the settings, or the last look of a file. Raises as both do."""
+    if replay is not None:
+        return replayed(replay)
+    return look(options.settings(config, properties, assign, bootstrap), planning=planning)
 
 
 def look(loaded: Loaded, *, planning: bool = True) -> Seen:
