@@ -38,7 +38,8 @@ FORBIDDEN = (
     r"whoever", r"whomever", r"nobody", r"somebody", r"someone", r"anybody", r"anyone", r"everybody", r"everyone",
     r"who", r"no one", r"(?:is|was|are|were|be|been) told", r"what stands", r"nothing stood", r"stands? against",
     r"it said", r"(?:said|say) last", r"by the kafka measure", r"cost-equal only", r"equal cost only",
-    r"lines were done", r"did not do its part", r"it has the planned replicas", r"shall", r"lately", r"begin anew", r"asked anew",
+    r"lines were done", r"did not do its part", r"it has the planned replicas", r"shall", r"lately", r"begin anew",
+    r"asked anew",
 )  # fmt: skip
 PLACEHOLDER = "{}"
 _LONE = re.compile(r"[a-z][a-z-]+")
