@@ -85,6 +85,10 @@ properties: venv ## every example of the assignors' and optima's properties (RAC
 sentences: venv ## write the list of all sentences that an operator can see anew (tests/golden/sentences.txt)
 	$(BIN)/python -m tests.docs.sentences
 
+.PHONY: schemas
+schemas: venv ## write the schemas of what commands print anew (docs/schemas/command-*.json, docs/operations.md)
+	$(BIN)/python -m tests.docs.documents
+
 .PHONY: test-compose
 test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)
 	docker compose up -d --wait

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import asking, options
-from agent.cli.output import emit, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_one, say
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -125,11 +125,13 @@ def history(
     output: options.Output = None,
 ) -> None:
     """What was approved, begun, done, cancelled and answered, as far as the journal still has it; the latest last."""
-    from agent.cli.records import history_rows
+    from agent.cli.records import history_cells, history_rows
 
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = history_rows(asking.journal(asking.plan_of(loaded)))
-    emit(rows, HISTORY, output, empty="the journal tells of nothing yet")
+    form = chosen(output)
+    shown = [history_cells(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
+    emit(shown, HISTORY, form, empty="the journal tells of nothing yet")
 
 
 def pause(
@@ -200,7 +202,7 @@ def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Outp
     wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
     wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves)
     answer = asking.ask(asking.plan_of(loaded), wish, given.wait)
-    if given.verb == "apply":
+    if given.verb == "apply" and output is None:
         say(answer.sentence)
     else:
         emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)

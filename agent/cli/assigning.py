@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli.files import read_json, write_json
 from agent.cli.output import say
 from agent.errors import BadInput
+
+if TYPE_CHECKING:
+    from agent.documents.assigning import AssignedCase, Optimized
 
 FAILED = 1
 
@@ -48,7 +51,7 @@ def assign(
     from assignors.problem import BadProblem
 
     passed = failed = skipped = 0
-    results: list[dict[str, Any]] = []
+    results: list[AssignedCase] = []
     try:
         for case in read_cases(read_json(cases)):
             own = run_case(case)
@@ -104,16 +107,17 @@ def optimize(
         clock.mark("solve")
     except BadProblem as error:
         raise BadInput(f"{problem}: {error}") from error
-    document: dict[str, Any] = {
+    document: Optimized = {
         "client": best.client.tolist(),
         "cost": best.cost,
         "cross_rack": best.cross_rack,
         "moved": best.moved,
         "lower_bound": best.lower_bound,
         "optimal": best.optimal,
+        "seconds": clock.seconds,
     }
     clock.mark("expand")
-    write_json(output, {**document, "seconds": clock.seconds})
+    write_json(output, document)
     proof = "the least possible" if best.optimal else f"at least {best.lower_bound} is needed"
     say(f"cost {best.cost} ({proof}): {best.cross_rack} source partitions across racks, {best.moved} tasks moved")
     if timings:

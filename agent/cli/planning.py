@@ -140,14 +140,18 @@ def _journal(loaded: Loaded) -> View | None:
 
 
 def _emit_groups(seen: Seen, output: Format | None) -> None:
-    from agent.cli.columns import SHOWN, group_rows, table_row
+    from agent.cli.columns import COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
     form = chosen(output)
-    if form in {Format.TABLE, Format.CSV}:
-        rows = [table_row(row) for row in rows]
     title = "groups: reads across racks now, by their own assignors, at the optimum"
-    emit(rows, SHOWN, form, title=title, empty="no group assigns partitions")
+    match form:
+        case Format.TABLE:
+            emit([table_row(row) for row in rows], SHOWN, form, title=title, empty="no group assigns partitions")
+        case Format.CSV:
+            emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
+        case _:
+            emit(rows, SHOWN, form)
 
 
 def emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:

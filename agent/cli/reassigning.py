@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from agent.cli import acting, asking, options
 from agent.cli.output import Format, chosen, emit, emit_one, say
 
 if TYPE_CHECKING:
+    from agent.documents.acting import ReassignStatus, VerifyRow
     from agent.execute.values import Plan
     from agent.journal.entry import View
     from agent.observation import Observation
@@ -48,7 +49,16 @@ def status(
 ) -> None:
     """Plans by the journal, and every copy that the brokers are making, whoever began it."""
     from agent.cli.following import Watcher
-    from agent.cli.records import copy_row, head_row, plan_rows
+    from agent.cli.records import (
+        copy_cells,
+        copy_row,
+        head_row,
+        leader_row,
+        pause_row,
+        plan_cells,
+        plan_rows,
+        throttle_rows,
+    )
 
     loaded = options.settings(config, properties, assign, bootstrap)
     view = asking.journal(asking.plan_of(loaded))
@@ -57,16 +67,24 @@ def status(
     rows = [row for row in plan_rows(view) if plan is None or row["plan"] == plan]
     with Watcher(loaded).open() as watcher:
         observation = watcher.look()
-        copies = [{**copy_row(one), "ours": _ours(view, one.id)} for one in watcher.copies(observation, named)]
+        copies = [copy_row(one, ours=_ours(view, one.id)) for one in watcher.copies(observation, named)]
     if chosen(output) is not Format.TABLE:
-        emit_one({**head_row(view), "plans": rows, "copies": copies}, output)
+        document: ReassignStatus = {
+            "leader": leader_row(view),
+            "paused": pause_row(view),
+            "throttles": throttle_rows(view),
+            "plans": rows,
+            "copies": copies,
+        }
+        emit_one(document, output)
         return
     emit_one({**head_row(view)}, output)
     print()
-    emit(rows, PLANS, output, empty="no plan was begun, as far as the journal still has them")
+    shown = [plan_cells(row) for row in rows]
+    emit(shown, PLANS, output, empty="no plan was begun, as far as the journal still has them")
     if copies:
         print()
-        emit(copies, (*COPIES, "ours"), output)
+        emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output)
 
 
 @reassign_app.command()
@@ -168,7 +186,7 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
     return {target.id: target.after for target in plan.targets}, debts
 
 
-def _partition_rows(planned: Placements, observation: Observation) -> list[dict[str, Any]]:
+def _partition_rows(planned: Placements, observation: Observation) -> list[VerifyRow]:
     from assignors.problem import TopicPartition
 
     now = {
@@ -178,10 +196,11 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[dict[
     }
     moving = {one.id: one for one in observation.reassignments}
     unseen = {gap.part.value for gap in observation.gaps}
-    rows: list[dict[str, Any]] = []
+    rows: list[VerifyRow] = []
     for one, wanted in sorted(planned.items()):
         found, move = now.get(one), moving.get(one)
         replicas = None if found is None else list(found.replicas)
+        state: Literal["done", "moving", "other", "gone", "unknown"]
         if "reassignments" in unseen or (found is None and unseen):
             state, sentence = "unknown", "the brokers did not tell"
         elif found is None:

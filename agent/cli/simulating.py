@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +14,12 @@ from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
+    from agent.documents.simulating import Simulation
     from agent.plan.changes import Change
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
+_COLUMNS = ("now", "own_assignor", "optimum")
 
 
 def simulate(
@@ -80,22 +83,25 @@ def simulate(
     raise typer.Exit(0)
 
 
-def _show(document: dict[str, Any], output: Format | None) -> None:
+def _show(document: Simulation, output: Format | None) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
-    groups, found = document["groups"], document["findings"]
-    columns = ("group", "kind", "now", "own_assignor", "optimum", "waiting", "note")
-    if chosen(output) not in {Format.TABLE, Format.CSV}:
+    form = chosen(output)
+    if form is Format.CSV:
+        _show_csv(document)
+        return
+    if form is not Format.TABLE:
         emit_one(document, output)
         return
-    rows = [{**row, **{name: _cell(row[name]) for name in ("now", "own_assignor", "optimum")}} for row in groups]
-    emit(rows, columns, output, empty="no group is concerned")
-    if chosen(output) is Format.CSV:
-        return
-    for title, more, names in (
+    found = document["findings"]
+    groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
+    rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
+    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is concerned")
+    tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
         ("then proposed", document["proposals"], ("kind", "subject", "sentence")),
         ("losing a rack", document["racks"], ("rack", "now", "then")),
-    ):
+    )
+    for title, more, names in tables:
         if more:
             print()
             emit(more[:FINDINGS_SHOWN], names, output, title=title)
@@ -103,7 +109,17 @@ def _show(document: dict[str, Any], output: Format | None) -> None:
                 print(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
 
 
-def _cell(outcome: dict[str, Any] | None) -> str:
+def _show_csv(document: Simulation) -> None:
+    """The groups, every number in a field of its own."""
+    from agent.cli.columns import COSTS, flat
+
+    costs = ("reads", *COSTS, "standbys", "standbys_sharing_a_rack")
+    fields = tuple(f"{column}_{cost}" for column in _COLUMNS for cost in costs)
+    rows = [flat(row, _COLUMNS, costs) for row in document["groups"]]
+    emit(rows, ("group", "kind", *fields, "waiting", "note"), Format.CSV)
+
+
+def _cell(outcome: Mapping[str, Any] | None) -> str:
     """A column in a few words."""
     if outcome is None:
         return "?"

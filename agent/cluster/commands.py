@@ -11,12 +11,15 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent import cluster as local
-from agent.cli.output import Format, emit, say
+from agent.cli.output import Format, chosen, emit, say
+
+if TYPE_CHECKING:
+    from agent.documents.cluster import LocalCluster
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
@@ -80,7 +83,7 @@ def up(
     else:
         local.EmbeddedCluster.start(spec, name=name, detached=True, on_progress=say)
         found = local.find_cluster(name)
-    emit([_row(found)] if found else [], COLUMNS, output)
+    _emit((found,) if found else (), output)
 
 
 @cluster_app.command()
@@ -105,7 +108,7 @@ def down(
 @cluster_app.command()
 def status(*, clear: Clear = False, output: Output = None) -> None:
     """Show the clusters on this machine, and what broken-off ones left behind."""
-    emit([_row(one) for one in local.find_clusters()], COLUMNS, output, empty="there is no cluster on this machine")
+    _emit(local.find_clusters(), output)
     _offer_to_clear(clear=clear)
 
 
@@ -189,32 +192,54 @@ def _offer_to_clear(*, clear: bool) -> None:
         say("clear this with: rackwise cluster status --clear")
 
 
-def _row(found: local.Found) -> dict[str, object]:
+def _emit(found: Sequence[local.Found], output: Format | None) -> None:
+    form = chosen(output)
+    rows = [_row(one) for one in found]
+    shown = [_shown(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
+    emit(shown, COLUMNS, form, empty="there is no cluster on this machine")
+
+
+def _row(found: local.Found) -> LocalCluster:
     manifest = found.manifest
-    row: dict[str, object] = {
+    row: LocalCluster = {
         "name": found.name,
         "state": found.state.value,
         "why": found.why,
         "directory": str(found.directory),
         "version": None,
-        "racks": None,
+        "brokers_running": None,
         "brokers": None,
         "bootstrap_servers": None,
         "memory_mib": None,
+        "proxied_bootstrap_servers": None,
+        "cluster_id": None,
     }
     if manifest is not None:
-        row |= {
-            "version": manifest.spec.version,
-            "racks": ",".join(one.node.rack or _NO_RACK for one in manifest.members),
-            "brokers": f"{len(found.alive_brokers)}/{len(manifest.members)}",
-            "bootstrap_servers": manifest.bootstrap_servers,
-            "proxied_bootstrap_servers": manifest.proxied_bootstrap_servers,
-            "cluster_id": manifest.cluster_id,
-            "memory_mib": sum(one.process.memory_mib for one in manifest.members if one.process),
-            "pids": {one.node.id: one.process.pid for one in manifest.members if one.process and one.process.alive},
-            "jmx_ports": {one.node.id: one.node.jmx_port for one in manifest.members if one.node.jmx_port},
-        }
+        row["version"] = manifest.spec.version
+        row["brokers_running"] = len(found.alive_brokers)
+        row["brokers"] = [
+            {
+                "id": one.node.id,
+                "rack": one.node.rack,
+                "pid": one.process.pid if one.process and one.process.alive else None,
+                "jmx_port": one.node.jmx_port,
+            }
+            for one in manifest.members
+        ]
+        row["bootstrap_servers"] = manifest.bootstrap_servers
+        row["memory_mib"] = sum(one.process.memory_mib for one in manifest.members if one.process)
+        row["proxied_bootstrap_servers"] = manifest.proxied_bootstrap_servers
+        row["cluster_id"] = manifest.cluster_id
     return row
+
+
+def _shown(row: LocalCluster) -> dict[str, Any]:
+    """The same for a table: brokers by their racks, and how many of them run."""
+    brokers = row["brokers"]
+    if brokers is None:
+        return {**row, "racks": None}
+    racks = ",".join(one["rack"] or _NO_RACK for one in brokers)
+    return {**row, "racks": racks, "brokers": f"{row['brokers_running']}/{len(brokers)}"}
 
 
 def _print_tail(broker_id: int, path: Path, lines: int) -> int:

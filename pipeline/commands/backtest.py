@@ -50,7 +50,9 @@ def backtest(
     stretch_hours: Annotated[float, typer.Option(help="Length of the pieces of history.", min=0.1)] = 24.0,
     longest_gap_s: Annotated[float, typer.Option(help="Looks further apart leave a gap.", min=1)] = 900.0,
     out: Annotated[Path | None, typer.Option(help="Folder for ranking.md, ranking.json and ranking.svg.")] = None,
-    output: Annotated[_Output, typer.Option(help="How the ranking is printed.")] = _Output.TABLE,
+    output: Annotated[
+        _Output, typer.Option("--output", "-o", help="Form of the ranking on standard output.")
+    ] = _Output.TABLE,
     listing: Annotated[bool, typer.Option("--list", help="Say which strategies there are, and end.")] = False,
     master: options.Master = None,
     conf: options.Conf = None,
