@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 proposals_app = typer.Typer(help="What rackwise would do, and what people say to it.", invoke_without_command=True)
 HISTORY = ("at", "what", "about", "who", "state", "sentence")
-Id = Annotated[str, typer.Argument(help="The proposal, as p-0123456789ab; see: rackwise proposals")]
+Id = Annotated[str, typer.Argument(metavar="PROPOSAL", help="The proposal, as p-0123456789ab; see: rackwise proposals")]
 Throttle = Annotated[
     str | None,
-    typer.Option("--throttle", help="Replication rate per broker, such as 50MB/s; else as the settings say."),
+    typer.Option(
+        "--throttle", metavar="BYTES/s", help="Replication rate per broker, such as 50MB/s; else as the settings say."
+    ),
 ]
 MaxMoves = Annotated[
     int | None,
-    typer.Option("--max-moves", min=1, help="At most so many partitions at a time; else as the settings say."),
+    typer.Option("--max-moves", min=1, metavar="N", help="At most N partitions at a time; else as the settings say."),
 ]
 
 
@@ -135,7 +137,9 @@ def history(
 
 
 def pause(
-    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    proposal: Annotated[
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+    ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
     config: options.Config = None,
@@ -149,7 +153,9 @@ def pause(
 
 
 def resume(
-    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    proposal: Annotated[
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+    ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
     config: options.Config = None,

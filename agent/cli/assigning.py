@@ -34,12 +34,15 @@ class Balance(StrEnum):
 
 
 Result = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File for the result as JSON; standard output without.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="File for the result as JSON; standard output without."),
 ]
 
 
 def assign(
-    cases: Annotated[Path, typer.Argument(help="File of cases, JSON with or without gzip; - is standard input.")],
+    cases: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of cases, JSON with or without gzip; - is standard input.")
+    ],
     output: Result = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the outputs in the file; exit code 1 when one differs.")
@@ -77,7 +80,7 @@ def assign(
 def optimize(
     problem: Annotated[
         Path,
-        typer.Argument(help="File of a problem, JSON with or without gzip; - is standard input."),
+        typer.Argument(metavar="FILE", help="File of a problem, JSON with or without gzip; - is standard input."),
     ],
     counts: Annotated[
         Counts,
@@ -88,8 +91,10 @@ def optimize(
     balance: Annotated[Balance, typer.Option(help="subtopology: the bounds hold per subtopology too.")] = (
         Balance.SUBTOPOLOGY
     ),
-    traffic_cost: Annotated[int, typer.Option(help="Cost of a source partition without a replica in the rack.")] = 10,
-    non_overlap_cost: Annotated[int, typer.Option(help="Cost of a task that moves.")] = 1,
+    traffic_cost: Annotated[
+        int, typer.Option(metavar="N", help="Cost of a source partition without a replica in the rack.")
+    ] = 10,
+    non_overlap_cost: Annotated[int, typer.Option(metavar="N", help="Cost of a task that moves.")] = 1,
     output: Result = None,
     timings: Annotated[bool, typer.Option("--timings", help="Tell on stderr where the CPU time went.")] = False,
 ) -> None:

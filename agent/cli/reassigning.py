@@ -24,15 +24,19 @@ reassign_app = typer.Typer(help="Plans that are carried out: how far they are, a
 PLANS = ("plan", "state", "partitions", "done", "moving", "rate_bytes_per_s", "approved_by", "sentence")
 COPIES = ("partition", "to_broker", "bytes", "of_bytes", "percent", "bytes_per_s", "seconds_left")
 PARTITIONS = ("partition", "state", "replicas", "planned", "sentence")
-Plan_ = Annotated[str | None, typer.Argument(help="One plan; all of them without it.")]
-Id = Annotated[str, typer.Argument(help="The plan: the id of its proposal.")]
+Plan_ = Annotated[str | None, typer.Argument(metavar="PLAN", help="One plan; all of them without it.")]
+Id = Annotated[str, typer.Argument(metavar="PLAN", help="The plan: the id of its proposal.")]
 OutFile = Annotated[
     Path | None,
-    typer.Option("--reassignment-json", help="Write the planned replicas there, as Kafka's own tool reads them."),
+    typer.Option(
+        "--reassignment-json", metavar="FILE", help="Write the planned replicas there, as Kafka's own tool reads them."
+    ),
 ]
 BackFile = Annotated[
     Path | None,
-    typer.Option("--rollback-json", help="Write the former replicas there, as Kafka's own tool reads them."),
+    typer.Option(
+        "--rollback-json", metavar="FILE", help="Write the former replicas there, as Kafka's own tool reads them."
+    ),
 ]
 
 
@@ -89,7 +93,9 @@ def status(
 
 @reassign_app.command()
 def verify(
-    what: Annotated[str, typer.Argument(help="A plan, or a JSON file of kafka-reassign-partitions.")],
+    what: Annotated[
+        str, typer.Argument(metavar="PLAN|FILE", help="A plan, or a JSON file of kafka-reassign-partitions.")
+    ],
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,

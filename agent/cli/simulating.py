@@ -29,36 +29,52 @@ def simulate(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: Annotated[
-        Path | None, typer.Option("--replay", help="Begin with a telemetry file instead of a cluster; its last look.")
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Begin with a telemetry file instead of a cluster; its last look."
+        ),
     ] = None,
     add_member: Annotated[
-        Names, typer.Option("--add-member", help="GROUP=RACK: one more consumer or instance; GROUP alone: no rack.")
+        Names,
+        typer.Option(
+            "--add-member", metavar="GROUP=RACK", help="One more consumer or instance; GROUP alone: without a rack."
+        ),
     ] = None,
     remove_member: Annotated[
-        Names, typer.Option("--remove-member", help="GROUP=MEMBER: by member, client, instance or process id.")
+        Names,
+        typer.Option(
+            "--remove-member", metavar="GROUP=MEMBER", help="A member less, by member, client, instance or process id."
+        ),
     ] = None,
-    add_rack: Annotated[Names, typer.Option("--add-rack", help="RACK=ID,ID: a rack with new brokers.")] = None,
+    add_rack: Annotated[
+        Names, typer.Option("--add-rack", metavar="RACK=ID,ID", help="A rack with new brokers.")
+    ] = None,
     remove_rack: Annotated[
-        Names, typer.Option("--remove-rack", help="RACK: all its brokers and readers are gone.")
+        Names, typer.Option("--remove-rack", metavar="RACK", help="All its brokers and readers are gone.")
     ] = None,
-    add_broker: Annotated[Names, typer.Option("--add-broker", help="ID=RACK: a new broker.")] = None,
+    add_broker: Annotated[Names, typer.Option("--add-broker", metavar="ID=RACK", help="A new broker.")] = None,
     remove_broker: Annotated[
-        list[int] | None, typer.Option("--remove-broker", help="ID: it is away, with its replicas on it.")
+        list[int] | None,
+        typer.Option("--remove-broker", metavar="ID", help="The broker is absent, with its replicas on it."),
     ] = None,
     add_replica: Annotated[
-        Names, typer.Option("--add-replica", help="TOPIC-PARTITION=ID: one more replica on that broker.")
+        Names, typer.Option("--add-replica", metavar="TOPIC-PARTITION=ID", help="One more replica, on that broker.")
     ] = None,
     remove_replica: Annotated[
-        Names, typer.Option("--remove-replica", help="TOPIC-PARTITION=ID: one replica less.")
+        Names, typer.Option("--remove-replica", metavar="TOPIC-PARTITION=ID", help="One replica less, on that broker.")
     ] = None,
     replication_factor: Annotated[
-        Names, typer.Option("--replication-factor", help="TOPIC=N: so many replicas of each partition.")
+        Names, typer.Option("--replication-factor", metavar="TOPIC=N", help="N replicas of each partition.")
     ] = None,
     strategy: Annotated[
         Names,
-        typer.Option("--strategy", help="GROUP=NAME: another assignor, or rack.aware.assignment.strategy of Streams."),
+        typer.Option(
+            "--strategy", metavar="GROUP=NAME", help="Another assignor, or rack.aware.assignment.strategy of Streams."
+        ),
     ] = None,
-    standbys: Annotated[Names, typer.Option("--standbys", help="GROUP=N: num.standby.replicas of Streams.")] = None,
+    standbys: Annotated[
+        Names, typer.Option("--standbys", metavar="GROUP=N", help="num.standby.replicas of Streams.")
+    ] = None,
 ) -> None:
     """What would be, if: three columns for every group concerned, findings, proposals, and what losing a rack costs.
 

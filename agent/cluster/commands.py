@@ -30,7 +30,7 @@ cluster_app = typer.Typer(
     name="cluster", help="Kafka brokers on this machine, one per rack.", no_args_is_help=True, add_completion=False
 )
 
-Name = Annotated[str, typer.Option("--name", "-n", help="Name of the cluster.")]
+Name = Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Name of the cluster.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Clear what broken-off clusters left behind, without asking.")]
 Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
 
@@ -62,8 +62,10 @@ class Action(StrEnum):
 def up(
     *,
     name: Name = DEFAULT_NAME,
-    version: Annotated[str | None, typer.Option(help="Kafka version.")] = None,
-    racks: Annotated[str, typer.Option(help="One broker per rack; '-' is a broker without a rack.")] = "a,b,c",
+    version: Annotated[str | None, typer.Option(metavar="VERSION", help="Kafka version.")] = None,
+    racks: Annotated[
+        str, typer.Option(metavar="RACK,...", help="One broker per rack; '-' is a broker without a rack.")
+    ] = "a,b,c",
     jmx: Annotated[bool, typer.Option("--jmx", help="Serve each broker's byte counters over HTTP.")] = False,
     proxied: Annotated[bool, typer.Option("--proxied", help="Put a recording proxy before each broker.")] = False,
     clear: Clear = False,
@@ -116,8 +118,10 @@ def status(*, clear: Clear = False, output: Output = None) -> None:
 def logs(
     *,
     name: Name = DEFAULT_NAME,
-    broker: Annotated[list[int] | None, typer.Option("--broker", help="Only this broker; repeatable.")] = None,
-    lines: Annotated[int, typer.Option("--lines", min=0, help="How many of the last lines of each.")] = 20,
+    broker: Annotated[
+        list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")
+    ] = None,
+    lines: Annotated[int, typer.Option("--lines", min=0, metavar="N", help="How many of the last lines of each.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
 ) -> None:
     """Print the brokers' own logs."""
@@ -138,7 +142,9 @@ def broker(
     broker_id: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
     action: Annotated[Action, typer.Argument(help="What to do to it.")],
     *,
-    rack: Annotated[str | None, typer.Option(help="For start and restart: its new rack; '-' takes it away.")] = None,
+    rack: Annotated[
+        str | None, typer.Option(metavar="RACK", help="For start and restart: its new rack; '-' takes it away.")
+    ] = None,
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Stop, kill, freeze, thaw, start or restart one broker."""
@@ -167,7 +173,9 @@ def fault(
     kind: Annotated[FaultName, typer.Argument(help="What happens to connections through the proxy.")],
     broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; all when it is left out.")] = None,
     *,
-    delay_ms: Annotated[int, typer.Option("--delay-ms", min=0, help="For delay: how long each request waits.")] = 500,
+    delay_ms: Annotated[
+        int, typer.Option("--delay-ms", min=0, metavar="MS", help="For delay: how long each request waits.")
+    ] = 500,
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Harm what goes through the recording proxy; `pass` lifts it."""

@@ -111,8 +111,8 @@ FILES: dict[str, tuple[str, ...]] = {
 """Commands whose ``-o`` is a file of JSON."""
 ELSEWHERE = frozenset({"spark backtest"})
 """Printed by a test of its own."""
-FOLDERS = frozenset({"spark report"})
-"""Commands whose ``--output`` is a folder for Markdown, HTML and CSV."""
+REPORTS = frozenset({"spark report"})
+"""Commands whose ``--output`` names the forms of a report: Markdown, HTML and CSV."""
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -135,7 +135,7 @@ def answering() -> list[str]:
     return [
         name
         for name, command in commands()
-        if name not in FOLDERS and any("--output" in one.opts for one in command.params)
+        if name not in REPORTS and any("--output" in one.opts for one in command.params)
     ]
 
 
