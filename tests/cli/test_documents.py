@@ -103,7 +103,8 @@ def typed(name: str, file: Path) -> tuple[str, ...]:
     """What is typed for it."""
     if name in LOOKS:
         return (*LOOKS[name], "--replay", str(file))
-    return (*ASKS[name], *options(file.with_name("journal"))) if name in ASKS else ALONE[name]
+    alone = ("--set", "weights.enabled=false")
+    return (*ASKS[name], *alone, *options(file.with_name("journal"))) if name in ASKS else ALONE[name]
 
 
 # --- every command ----------------------------------------------------------------------------------------------
