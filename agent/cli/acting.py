@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import asking, options
-from agent.cli.output import emit, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_one, say
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 proposals_app = typer.Typer(help="What rackwise would do, and what people say to it.", invoke_without_command=True)
 HISTORY = ("at", "what", "about", "who", "state", "sentence")
-Id = Annotated[str, typer.Argument(help="The proposal, as p-0123456789ab; see: rackwise proposals")]
+Id = Annotated[str, typer.Argument(metavar="PROPOSAL", help="The proposal, as p-0123456789ab; see: rackwise proposals")]
 Throttle = Annotated[
     str | None,
-    typer.Option("--throttle", help="Replication rate per broker, such as 50MB/s; else as the settings say."),
+    typer.Option(
+        "--throttle", metavar="BYTES/s", help="Replication rate per broker, such as 50MB/s; else as the settings say."
+    ),
 ]
 MaxMoves = Annotated[
     int | None,
-    typer.Option("--max-moves", min=1, help="At most so many partitions at a time; else as the settings say."),
+    typer.Option("--max-moves", min=1, metavar="N", help="At most N partitions at a time; else as the settings say."),
 ]
 
 
@@ -125,15 +127,19 @@ def history(
     output: options.Output = None,
 ) -> None:
     """What was approved, begun, done, cancelled and answered, as far as the journal still has it; the latest last."""
-    from agent.cli.records import history_rows
+    from agent.cli.records import history_cells, history_rows
 
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = history_rows(asking.journal(asking.plan_of(loaded)))
-    emit(rows, HISTORY, output, empty="the journal tells of nothing yet")
+    form = chosen(output)
+    shown = [history_cells(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
+    emit(shown, HISTORY, form, empty="the journal tells of nothing yet")
 
 
 def pause(
-    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    proposal: Annotated[
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+    ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
     config: options.Config = None,
@@ -147,7 +153,9 @@ def pause(
 
 
 def resume(
-    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    proposal: Annotated[
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+    ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
     config: options.Config = None,
@@ -200,7 +208,7 @@ def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Outp
     wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
     wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves)
     answer = asking.ask(asking.plan_of(loaded), wish, given.wait)
-    if given.verb == "apply":
+    if given.verb == "apply" and output is None:
         say(answer.sentence)
     else:
         emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)

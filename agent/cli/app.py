@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating
+from agent.cli.examples import add_examples
 from agent.cluster.commands import cluster_app
 from pipeline.cli import spark_app
 
@@ -39,6 +40,7 @@ app.add_typer(configuring.config_app, name="config")
 app.add_typer(cluster_app, name="cluster")
 app.add_typer(spark_app, name="spark")
 app.command()(running.demo)
+add_examples(app)
 
 
 def command_line(asked: str) -> typer.Typer:

@@ -34,24 +34,30 @@ def plan(
         bool, typer.Option("--detailed-exitcode", help="Exit with 3 when something is proposed.")
     ] = False,
     reassignment_json: Annotated[
-        Path | None, typer.Option(help="Write all moves there, as kafka-reassign-partitions reads them.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all moves there, as kafka-reassign-partitions reads them."),
     ] = None,
     rollback_json: Annotated[
-        Path | None, typer.Option(help="Write there what brings the present placement back.")
+        Path | None, typer.Option(metavar="FILE", help="Write there what brings the present placement back.")
     ] = None,
     groups: Annotated[
         bool, typer.Option("--groups", help="Every group instead: now, by its own assignor, and at the optimum.")
     ] = False,
     new_topic: Annotated[
-        str | None, typer.Option("--new-topic", help="Place a new topic instead: by Kafka's own placer and at best.")
+        str | None,
+        typer.Option(
+            "--new-topic", metavar="TOPIC", help="Place a new topic instead: by Kafka's own placer and at best."
+        ),
     ] = None,
-    partitions: Annotated[int | None, typer.Option("--partitions", help="Partitions of the new topic.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", metavar="N", help="Partitions of the new topic.")
+    ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", help="Replicas of each of them.")
+        int | None, typer.Option("--replication-factor", metavar="N", help="Replicas of each of its partitions.")
     ] = None,
     add_partitions: Annotated[
         str | None,
-        typer.Option("--add-partitions", help="TOPIC=N: place what the topic lacks to have N partitions."),
+        typer.Option("--add-partitions", metavar="TOPIC=N", help="Place what the topic lacks to have N partitions."),
     ] = None,
     placement: Annotated[
         placing.Placement, typer.Option("--placement", help="Which of the two --reassignment-json writes.")
@@ -59,7 +65,9 @@ def plan(
     placer: Annotated[
         placing.PlacerName, typer.Option("--placer", help="striped: KRaft; kip-36: ZooKeeper, up to Kafka 3.9.")
     ] = placing.PlacerName.STRIPED,
-    seed: Annotated[int, typer.Option("--seed", help="Of the draws that stand in for the controller's own.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Of the draws that stand in for the controller's own.")
+    ] = 0,
 ) -> None:
     """What rackwise would propose now, or where new partitions would go. Nothing is published."""
     from agent.propose import reassignment_json as written
@@ -85,7 +93,10 @@ def plan(
 
 
 def explain(
-    subject: Annotated[str, typer.Argument(help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id.")],
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="SUBJECT", help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id."),
+    ],
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
@@ -140,14 +151,18 @@ def _journal(loaded: Loaded) -> View | None:
 
 
 def _emit_groups(seen: Seen, output: Format | None) -> None:
-    from agent.cli.columns import SHOWN, group_rows, table_row
+    from agent.cli.columns import COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
     form = chosen(output)
-    if form in {Format.TABLE, Format.CSV}:
-        rows = [table_row(row) for row in rows]
     title = "groups: reads across racks now, by their own assignors, at the optimum"
-    emit(rows, SHOWN, form, title=title, empty="no group assigns partitions")
+    match form:
+        case Format.TABLE:
+            emit([table_row(row) for row in rows], SHOWN, form, title=title, empty="no group assigns partitions")
+        case Format.CSV:
+            emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
+        case _:
+            emit(rows, SHOWN, form)
 
 
 def emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:

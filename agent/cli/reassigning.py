@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from agent.cli import acting, asking, options
 from agent.cli.output import Format, chosen, emit, emit_one, say
 
 if TYPE_CHECKING:
+    from agent.documents.acting import ReassignStatus, VerifyRow
     from agent.execute.values import Plan
     from agent.journal.entry import View
     from agent.observation import Observation
@@ -23,15 +24,19 @@ reassign_app = typer.Typer(help="Plans that are carried out: how far they are, a
 PLANS = ("plan", "state", "partitions", "done", "moving", "rate_bytes_per_s", "approved_by", "sentence")
 COPIES = ("partition", "to_broker", "bytes", "of_bytes", "percent", "bytes_per_s", "seconds_left")
 PARTITIONS = ("partition", "state", "replicas", "planned", "sentence")
-Plan_ = Annotated[str | None, typer.Argument(help="One plan; all of them without it.")]
-Id = Annotated[str, typer.Argument(help="The plan: the id of its proposal.")]
+Plan_ = Annotated[str | None, typer.Argument(metavar="PLAN", help="One plan; all of them without it.")]
+Id = Annotated[str, typer.Argument(metavar="PLAN", help="The plan: the id of its proposal.")]
 OutFile = Annotated[
     Path | None,
-    typer.Option("--reassignment-json", help="Write the planned replicas there, as Kafka's own tool reads them."),
+    typer.Option(
+        "--reassignment-json", metavar="FILE", help="Write the planned replicas there, as Kafka's own tool reads them."
+    ),
 ]
 BackFile = Annotated[
     Path | None,
-    typer.Option("--rollback-json", help="Write the former replicas there, as Kafka's own tool reads them."),
+    typer.Option(
+        "--rollback-json", metavar="FILE", help="Write the former replicas there, as Kafka's own tool reads them."
+    ),
 ]
 
 
@@ -48,7 +53,16 @@ def status(
 ) -> None:
     """Plans by the journal, and every copy that the brokers are making, whoever began it."""
     from agent.cli.following import Watcher
-    from agent.cli.records import copy_row, head_row, plan_rows
+    from agent.cli.records import (
+        copy_cells,
+        copy_row,
+        head_row,
+        leader_row,
+        pause_row,
+        plan_cells,
+        plan_rows,
+        throttle_rows,
+    )
 
     loaded = options.settings(config, properties, assign, bootstrap)
     view = asking.journal(asking.plan_of(loaded))
@@ -57,21 +71,31 @@ def status(
     rows = [row for row in plan_rows(view) if plan is None or row["plan"] == plan]
     with Watcher(loaded).open() as watcher:
         observation = watcher.look()
-        copies = [{**copy_row(one), "ours": _ours(view, one.id)} for one in watcher.copies(observation, named)]
+        copies = [copy_row(one, ours=_ours(view, one.id)) for one in watcher.copies(observation, named)]
     if chosen(output) is not Format.TABLE:
-        emit_one({**head_row(view), "plans": rows, "copies": copies}, output)
+        document: ReassignStatus = {
+            "leader": leader_row(view),
+            "paused": pause_row(view),
+            "throttles": throttle_rows(view),
+            "plans": rows,
+            "copies": copies,
+        }
+        emit_one(document, output)
         return
     emit_one({**head_row(view)}, output)
     print()
-    emit(rows, PLANS, output, empty="no plan was begun, as far as the journal still has them")
+    shown = [plan_cells(row) for row in rows]
+    emit(shown, PLANS, output, empty="no plan was begun, as far as the journal still has them")
     if copies:
         print()
-        emit(copies, (*COPIES, "ours"), output)
+        emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output)
 
 
 @reassign_app.command()
 def verify(
-    what: Annotated[str, typer.Argument(help="A plan, or a JSON file of kafka-reassign-partitions.")],
+    what: Annotated[
+        str, typer.Argument(metavar="PLAN|FILE", help="A plan, or a JSON file of kafka-reassign-partitions.")
+    ],
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
@@ -168,7 +192,7 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
     return {target.id: target.after for target in plan.targets}, debts
 
 
-def _partition_rows(planned: Placements, observation: Observation) -> list[dict[str, Any]]:
+def _partition_rows(planned: Placements, observation: Observation) -> list[VerifyRow]:
     from assignors.problem import TopicPartition
 
     now = {
@@ -178,10 +202,11 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[dict[
     }
     moving = {one.id: one for one in observation.reassignments}
     unseen = {gap.part.value for gap in observation.gaps}
-    rows: list[dict[str, Any]] = []
+    rows: list[VerifyRow] = []
     for one, wanted in sorted(planned.items()):
         found, move = now.get(one), moving.get(one)
         replicas = None if found is None else list(found.replicas)
+        state: Literal["done", "moving", "other", "gone", "unknown"]
         if "reassignments" in unseen or (found is None and unseen):
             state, sentence = "unknown", "the brokers did not tell"
         elif found is None:

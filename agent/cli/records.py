@@ -16,16 +16,18 @@ from agent.journal.triggers import triggers
 
 if TYPE_CHECKING:
     from agent.act.progress import ReplicaProgress
+    from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, PauseRow, PlanRow, ThrottleRow
+    from agent.execute.values import Debt
 
 Row = dict[str, Any]
 
 
-def plan_rows(view: View) -> list[Row]:
+def plan_rows(view: View) -> list[PlanRow]:
     """One row per plan, the latest last."""
     return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in moves.plans(view)]
 
 
-def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
+def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
     """A plan, and how far it is; partitions that were taken back count as not done."""
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
@@ -35,7 +37,8 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
     others = {end for end in ends.values() if end is not End.DONE}
     return {
         "plan": plan.proposal_id,
-        "state": f"{plan.state.value}{', paused' if plan.paused else ''}",
+        "state": plan.state.value,
+        "paused": plan.paused,
         "partitions": len(plan.targets),
         "done": len(done),
         "moving": sum(len(batch.targets) - len(batch.ends) for batch in running),
@@ -58,17 +61,58 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
     }
 
 
-def copy_row(copy: ReplicaProgress) -> Row:
+def plan_cells(row: PlanRow) -> Row:
+    """The same for a table."""
+    return {**row, "state": f"{row['state']}{', paused' if row['paused'] else ''}"}
+
+
+def copy_row(copy: ReplicaProgress, *, ours: bool) -> CopyRow:
     """One copy that is being made."""
-    share = None if copy.bytes is None or not copy.of_bytes else round(100 * copy.bytes / copy.of_bytes, 1)
+    share = None if copy.bytes is None or not copy.of_bytes else round(copy.bytes / copy.of_bytes, 4)
     return {
         "partition": str(copy.id),
         "to_broker": copy.broker,
         "bytes": copy.bytes,
         "of_bytes": copy.of_bytes,
-        "percent": share,
+        "copied_share": share,
         "bytes_per_s": None if copy.bytes_per_s is None else round(copy.bytes_per_s),
         "seconds_left": None if copy.seconds_left is None else round(copy.seconds_left),
+        "ours": ours,
+    }
+
+
+def copy_cells(row: CopyRow) -> Row:
+    """The same for a table."""
+    share = row["copied_share"]
+    return {**row, "percent": None if share is None else round(100 * share, 1)}
+
+
+def leader_row(view: View) -> LeaderRow | None:
+    """The agent that leads; None where none ever did."""
+    leader = leader_in(view)
+    return None if leader is None else {"agent": leader.agent, "host": leader.host, "since_ms": leader.since_ms}
+
+
+def pause_row(view: View) -> PauseRow | None:
+    """Since when acting is paused; None where it is not."""
+    pause = pause_in(view)
+    return None if pause is None else {"by": pause.who, "since_ms": pause.since_ms, "reason": pause.reason}
+
+
+def throttle_rows(view: View) -> list[ThrottleRow]:
+    """Throttle settings of rackwise, one row each."""
+    return [_throttle_row(debt) for debt in moves.debts(view)]
+
+
+def _throttle_row(debt: Debt) -> ThrottleRow:
+    rate = int(debt.ours) if debt.key.endswith(".rate") and debt.ours.isdecimal() else None
+    return {
+        "resource_kind": debt.resource.kind,
+        "resource": debt.resource.name,
+        "key": debt.key,
+        "rate_bytes_per_s": rate,
+        "replicas": [one for one in debt.ours.split(",") if one] if rate is None else None,
+        "plan": debt.proposal_id,
     }
 
 
@@ -87,9 +131,9 @@ def head_row(view: View) -> Row:
     }
 
 
-def history_rows(view: View) -> list[Row]:
+def history_rows(view: View) -> list[HistoryRow]:
     """Everything that was said and done, as far as the journal still has it, by the time it was last written."""
-    rows: list[Row] = []
+    rows: list[HistoryRow] = []
     rows += [
         _row(approval.at_ms, "approval", approval.proposal_id, approval.by, approval.state.value, approval.sentence)
         for approval in approvals(view)
@@ -111,15 +155,20 @@ def history_rows(view: View) -> list[Row]:
         rows.append(
             _row(one.intended_ms, "trigger", f"{one.proposal_id} of group {one.group_id}", None, state, sentence)
         )
-    return [{**row, "at": _time(row["at"])} for row in sorted(rows, key=lambda row: (row["at"], row["what"]))]
+    return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
 
 
-def _row(at: int, what: str, about: str | None, who: str | None, state: str, sentence: str) -> Row:
+def history_cells(row: HistoryRow) -> Row:
+    """The same for a table."""
+    return {**row, "at": _time(row["at_ms"]), "about": row["about"] or "everything", "who": row["who"] or "-"}
+
+
+def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, sentence: str) -> HistoryRow:
     return {
-        "at": at,
+        "at_ms": at_ms,
         "what": what,
-        "about": about or "everything",
-        "who": who or "-",
+        "about": about,
+        "who": who,
         "state": state,
         "sentence": sentence,
     }

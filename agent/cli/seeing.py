@@ -61,7 +61,9 @@ def racks(
 
 
 def groups(
-    group: Annotated[str | None, typer.Argument(help="One group to show with its members; all groups without.")] = None,
+    group: Annotated[
+        str | None, typer.Argument(metavar="GROUP", help="One group to show with its members; all groups without.")
+    ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from agent.errors import BadInput
 from agent.model.snapshot import RackState, Snapshot
@@ -67,7 +67,7 @@ class Spread(NamedTuple):
 class NewPlacement:
     """The replicas of the new partitions, by one placer."""
 
-    by: str
+    by: Literal["kafka", "optimum"]
     """``kafka`` or ``optimum``."""
     topic: str
     existing: tuple[tuple[int, ...], ...]
