@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
     OffsetSpec,
 )
 
-from agent.errors import ConfigError, RackwiseError, WrongCluster
+from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
 from agent.librdkafka import MISSING, Heard, client_settings, refusal
 from config.kafka_client import KafkaClientConfig
 
@@ -128,7 +128,9 @@ def _text_of(location: str | None, setting: str) -> str:
     try:
         return Path(location).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"kafka.{setting} cannot be read", why=str(error)) from error
+        raise ConfigError(
+            f"kafka.{setting} cannot be read", why=reason(error), todo="Name a readable PEM file."
+        ) from error
 
 
 def source_options(kafka: KafkaClientConfig) -> dict[str, str]:

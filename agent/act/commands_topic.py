@@ -42,9 +42,8 @@ def send_command(
     """
     name, data = command_bytes(command)
     try:
-        _wait_for_topic(
-            AdminClient(client_settings(config)), topic, timeout_ms / 1_000
-        )  # writing could make a broker create it blindly
+        # Writing could make a broker create it blindly.
+        _wait_for_topic(AdminClient(client_settings(config)), topic, timeout_ms / 1_000)
     except KafkaException as failed:
         raise _unsent(topic, failed.args[0]) from failed
     refused: list[KafkaError] = []
