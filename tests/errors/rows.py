@@ -62,7 +62,7 @@ ROWS: Mapping[Command, Row] = {
     ("reassign", "rollback"): Row(YES, asks=True, reads=SETTINGS),
     ("pause",): Row(asks=True, reads=SETTINGS),
     ("resume",): Row(asks=True, reads=SETTINGS),
-    ("simulate",): Row(asks=True, reads=LOOK, unknown=("--remove-member", "no-such-group=m-1")),
+    ("simulate",): Row(("--add-rack", "z=9"), asks=True, reads=LOOK, unknown=("--remove-member", "no-such-group=m-1")),
     ("optimize",): Row(reads={"problem": ("FILE",)}, writes=("output",)),
     ("assign",): Row(reads={"cases": ("FILE",)}, writes=("output",)),
     ("config", "check"): Row(reads=SETTINGS),
