@@ -177,7 +177,7 @@ def _write_files(plan: Plan | None, forth: Path | None, back: Path | None) -> No
 
 def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
     """What each partition shall have, and the throttles of ours that are still set."""
-    from agent.errors import BadInput
+    from agent.errors import BadInput, reason
     from agent.journal import moves
     from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
 
@@ -185,7 +185,11 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
         try:
             return read_reassignment_json(Path(what).read_text()), []
         except (OSError, UnicodeDecodeError, BadReassignmentFile) as error:
-            raise BadInput(f"{what} is no file of kafka-reassign-partitions", why=str(error)) from error
+            raise BadInput(
+                f"{what} is no file of kafka-reassign-partitions",
+                why=reason(error),
+                todo="Name a plan, or a JSON file of that tool.",
+            ) from error
     view = asking.journal(asking.plan_of(loaded))
     plan = _plan(view, what)
     debts = [f"{debt.key} of {debt.resource.kind} {debt.resource.name}" for debt in moves.debts(view)]

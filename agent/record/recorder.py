@@ -72,8 +72,6 @@ class Recorder:
 
     def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
         self._plan = plan
-        # The library's own log lines would stand between ours on stderr; causes come through its error callback.
-        config = {"client.id": "rackwise", **config, "log_level": 0}
         self._config = config
         topics = [topic for topic in (plan.telemetry, plan.proposals) if topic is not None]
         self._topics = OwnTopics(config, topics, plan.deadline_ms)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
 from pipeline import options
 from pipeline.options import say
 
@@ -81,7 +81,7 @@ def backtest(
     if listing:
         typer.echo("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
         return
-    wanted = chosen(strategies, changes=change or (), described=_text(described))
+    wanted = chosen(strategies, changes=change or (), described=_text(described), source=str(described))
     from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
     loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
     with options.job("backtest", loaded) as job:
@@ -156,4 +156,4 @@ def _text(path: Path | None) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read", why=str(error)) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo="Name a YAML file with strategies.") from error
