@@ -98,6 +98,20 @@ class Assessment:
         return self.crossing - self.optimal_crossing
 
     @property
+    def unknown(self) -> float:
+        """Reads of which it cannot be told whether they cross, in partitions by Kafka's measure."""
+        return max(
+            (of.unknown for of in self.current if (of.measure, of.unit) == (Measure.KAFKA, "partitions")), default=0.0
+        )
+
+    @property
+    def at_optimum(self) -> bool:
+        """Whether nothing can be gained, for certain: what cannot be told may be gained as well as not."""
+        if self.why_not is not None or self.improvable or self.unknown:
+            return False
+        return not self.crossing or (self.ground is not None and not self.ground.blurred)
+
+    @property
     def improvable(self) -> bool:
         """Whether the optimum is better than the present: by bytes where weights are known, else by partitions."""
         return self.gap > 0 if self.weighing is None else self.weighing.gained > 0
