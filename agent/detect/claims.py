@@ -13,30 +13,18 @@ from agent.detect.facts import Reading
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count, first, listed, of_all
+from agent.model.claims import STABLE, claimed_twice
 from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup
 from assignors.problem import TopicPartition
 
 _Group = ConsumerGroup | StreamsGroup
-_STABLE = "Stable"
 
 
 def claim_findings(group: _Group, reading: Reading, view: View) -> list[Finding]:
     """What of a group's assignments contradicts itself or the topics that are there."""
-    if group.state != _STABLE or group.hidden:
+    if group.state != STABLE or group.hidden:
         return []
     return [*_twice(group, view), *_not_there(group, reading, view)]
-
-
-def claimed_twice(members: Iterable[Member]) -> dict[TopicPartition, list[Member]]:
-    """Partitions that more than one member is assigned, each with these members; in order."""
-    rows = [(member, frozenset(member.assigned)) for member in members if member.assigned]
-    if len(rows) < 2 or sum(len(held) for _, held in rows) == len(frozenset().union(*[held for _, held in rows])):
-        return {}
-    readers: dict[TopicPartition, list[Member]] = {}
-    for member, held in rows:
-        for partition in held:
-            readers.setdefault(partition, []).append(member)
-    return {partition: readers[partition] for partition in sorted(readers) if len(readers[partition]) > 1}
 
 
 def _twice(group: _Group, view: View) -> Iterable[Finding]:
