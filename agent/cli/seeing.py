@@ -106,6 +106,8 @@ def doctor(
 
     marks = {
         CheckState.OK: "ok",
+        CheckState.NOTHING: "nothing",
+        CheckState.SEEN_ONCE: "once",
         CheckState.FAULT: "FAULT",
         CheckState.RISK: "risk",
         CheckState.UNKNOWN: "unknown",
@@ -119,7 +121,10 @@ def doctor(
             "line": check.line,
             "tells": check.tells,
         }
-        for check in (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
+        for check in (
+            *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+            *risks(look.snapshot),
+        )
     ]
     if chosen(output) is not Format.TABLE:
         kept = [{name: value for name, value in row.items() if name != "tells"} for row in rows]
