@@ -6,12 +6,19 @@ import os
 import sys
 from typing import NoReturn
 
+from agent.cli.output import harmless_streams
 from agent.collector import walk_seldom
 from agent.errors import RackwiseError, told
+from config.foreign_text import shortened
 
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code; a traceback is shown only with RACKWISE_DEBUG or --debug."""
+    with harmless_streams():
+        _run()
+
+
+def _run() -> NoReturn:
     debug = bool(os.environ.get("RACKWISE_DEBUG")) or "--debug" in sys.argv
     if "--debug" in sys.argv:
         sys.argv.remove("--debug")
@@ -25,7 +32,7 @@ def main() -> NoReturn:
     except RackwiseError as error:
         if debug:
             raise
-        print(told(error), file=sys.stderr)  # noqa: T201 the command line talks to a person
+        print(told(error, shortened), file=sys.stderr)  # noqa: T201 the command line talks to a person
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

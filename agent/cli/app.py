@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating
+from agent.cli.output import emit_line
 from agent.cluster.commands import cluster_app
 from pipeline.cli import spark_app
 
@@ -59,7 +60,7 @@ def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        print(f"rackwise {version('rackwise')}")
+        emit_line(f"rackwise {version('rackwise')}")
         raise typer.Exit
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import emit, emit_one, say
+from agent.cli.output import emit, emit_document, emit_json, emit_one, say
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -83,7 +82,7 @@ def schema(output: options.Output = None) -> None:
     if output is Format.YAML:
         emit_one(document, output)
     else:
-        print(json.dumps(document, indent=2))
+        emit_json(document, 2)
 
 
 @config_app.command()
@@ -91,7 +90,7 @@ def docs() -> None:
     """The table of all settings, as Markdown."""
     from config.document import settings_table
 
-    print(settings_table())
+    emit_document(settings_table())
 
 
 @config_app.command()
@@ -99,4 +98,4 @@ def example() -> None:
     """A settings file with every setting, its sentence and its default."""
     from config.document import example_yaml
 
-    print(example_yaml(), end="")
+    emit_document(example_yaml())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import acting, asking, options
-from agent.cli.output import Format, chosen, emit, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one, say
 
 if TYPE_CHECKING:
     from agent.execute.values import Plan
@@ -62,10 +62,10 @@ def status(
         emit_one({**head_row(view), "plans": rows, "copies": copies}, output)
         return
     emit_one({**head_row(view)}, output)
-    print()
+    emit_line()
     emit(rows, PLANS, output, empty="no plan was begun, as far as the journal still has them")
     if copies:
-        print()
+        emit_line()
         emit(copies, (*COPIES, "ours"), output)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one, emit_text, say
 from agent.cli.session import leave
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def status(
     summary = views.summary(look)
     emit_one(summary, output, tuple(summary))
     findings = views.findings(look)
-    print()
+    emit_line()
     emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
     if len(findings) > FINDINGS_SHOWN:
         say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
@@ -124,12 +124,12 @@ def doctor(
         emit(kept, ("state", "check", "who", "sentence", "line"), output)
         leave(look)
     for row in rows:
-        print(f"{row['state']:>8}  {row['check']}")
+        emit_line(f"{row['state']:>8}  {row['check']}")
         for part in str(row["sentence"]).split("; ") if row["state"] != "ok" or row["tells"] else ():
-            print(f"          {part}")
+            emit_text(part, indent=10)
         for line in str(row["line"] or "").split("; "):
             if line:
-                print(f"          > {line}")
+                emit_line(f"          > {line}")
     leave(look)
 
 
@@ -140,8 +140,8 @@ def _show_group(look: Seen, group: str, output: Format | None) -> None:
     members, tasks = document.pop("members", []), document.pop("tasks", [])
     emit_one(document, output, tuple(document))
     if members:
-        print()
+        emit_line()
         emit(members, ("member", "client_id", "host", "rack", "known_from", "assigned", "defects"), output)
     if tasks:
-        print()
+        emit_line()
         emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)

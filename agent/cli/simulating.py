@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_one
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one
 from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
@@ -97,10 +97,10 @@ def _show(document: dict[str, Any], output: Format | None) -> None:
         ("losing a rack", document["racks"], ("rack", "now", "then")),
     ):
         if more:
-            print()
+            emit_line()
             emit(more[:FINDINGS_SHOWN], names, output, title=title)
             if len(more) > FINDINGS_SHOWN:
-                print(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
+                emit_line(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
 
 
 def _cell(outcome: dict[str, Any] | None) -> str:

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from agent import cluster as local
-from agent.cli.output import Format, emit, say
+from agent.cli.output import Format, emit, emit_line, say
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
@@ -243,4 +243,4 @@ def _print_from(broker_id: int, path: Path, start: int) -> int:
 
 def _print_lines(broker_id: int, lines: Sequence[str]) -> None:
     for line in lines:
-        typer.echo(f"{broker_id} | {line}")
+        emit_line(f"{broker_id} | {line.expandtabs()}")
