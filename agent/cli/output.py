@@ -8,16 +8,13 @@ this package writes to a stream.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, StrEnum
-from typing import Any, TextIO, cast
+from typing import Any
 
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
 
@@ -130,45 +127,6 @@ def say(text: str) -> None:
 def cell(value: object, most: int | None = MOST_ITEMS) -> str:
     """One value as a table shows it, harmless and short; of a list the first ``most`` items, or all."""
     return _shown(value, shortened, most)
-
-
-@contextmanager
-def harmless_streams() -> Iterator[None]:
-    """Within it nothing on stderr steers a terminal, and no character ends a command.
-
-    What typer says of a wrong argument repeats the argument; a terminal that is not UTF-8 has no character for a name.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    before = sys.stderr
-    sys.stderr = cast("TextIO", _Harmless(before))
-    try:
-        yield
-    finally:
-        sys.stderr = before
-
-
-class _Harmless:
-    """A stream that escapes what is unsafe, but for line feeds, and for the colours of a log on a terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._kept = re.compile(r"(\n|\x1b\[[0-9;]*m)" if stream.isatty() else r"(\n)")
-
-    def write(self, text: str) -> int:
-        """Write it harmless; the number of characters that were given."""
-        parts = self._kept.split(text)
-        self._stream.write("".join(part if place % 2 else harmless(part) for place, part in enumerate(parts)))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write them one by one."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def _write(line: str) -> None:

@@ -6,7 +6,6 @@ import ast
 import csv
 import io
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from agent.cli.output import (
     emit_line,
     emit_one,
     emit_text,
-    harmless_streams,
     say,
 )
 from agent.cli.table_layout import text_width
@@ -154,26 +152,9 @@ def test_a_table_is_as_wide_as_columns_says(
         assert width - 5 < max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
-def test_what_is_written_to_stderr_past_the_border_is_harmless(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with harmless_streams():
-        print("no such option: \x1b[2J\u202e\nnext", file=sys.stderr)
-    assert capsys.readouterr().err == "no such option: \\x1b[2J\\u202e\nnext\n"
-
-
-def test_a_name_that_a_stream_has_no_letter_for_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    with harmless_streams():
-        emit_line("Größe \u202e")
-        sys.stdout.flush()
-    assert raw.getvalue() == b"Gr\\xf6\\xdfe \\u202e\n"
-
-
 WRITERS = {
     "agent/cli/output.py": "the border of the command line",
-    "agent/__main__.py": "errors, harmless by `told`",
+    "agent/cli/ending.py": "errors, harmless by `told`, and the help",
     "agent/demo/screen.py": "the border of the demo",
     "agent/demo/workload/__main__.py": "a tool of the developers; it tells of what it made itself",
     "pipeline/options.py": "the border of the pipeline's commands",
