@@ -86,7 +86,9 @@ def test_csv_is_one_line_per_record_whole_and_without_a_formula(capsys: pytest.C
 
 
 def test_unknown_none_and_not_applicable_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"unknown": None, "none": Mark.NONE, "not_applicable": Mark.NOT_APPLICABLE, "empty": [], "zero": 0}
+    row: dict[str, Any] = {
+        "unknown": None, "none": Mark.NONE, "not_applicable": Mark.NOT_APPLICABLE, "empty": [], "zero": 0,
+    }  # fmt: skip
     assert [cell(value) for value in row.values()] == ["?", "-", "", "-", "0"]
     emit([row], tuple(row), Format.CSV)
     assert capsys.readouterr().out.splitlines()[1] == "?,-,,-,0"
@@ -94,6 +96,23 @@ def test_unknown_none_and_not_applicable_are_told_apart(capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out) == {**dict.fromkeys(tuple(row)[:3]), "empty": [], "zero": 0}
     emit_one(row, Format.YAML)
     assert yaml.safe_load(capsys.readouterr().out)["not_applicable"] is None
+
+
+def test_a_command_says_what_null_means_in_a_column_and_a_field_that_is_not_there_does_not_apply(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    columns, none = ("id", "leader", "rate", "lag"), {"leader": Mark.NONE}
+    emit(
+        [{"id": "a", "leader": None, "rate": 7, "lag": None}, {"id": "b", "leader": "x"}],
+        columns,
+        Format.CSV,
+        absent=none,
+    )
+    assert capsys.readouterr().out.splitlines()[1:] == ["a,-,7,?", "b,x,,"]
+    emit_one({"id": "a", "leader": None, "lag": None}, Format.CSV, columns, absent=none)
+    assert capsys.readouterr().out.splitlines()[1:] == ["id,a", "leader,-", "rate,", "lag,?"]
+    emit_one({"leader": None}, Format.JSON, absent=none)
+    assert json.loads(capsys.readouterr().out) == {"leader": None}
 
 
 @pytest.mark.parametrize(
