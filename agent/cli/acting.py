@@ -35,11 +35,12 @@ def proposals(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """What has been published to the proposals topic and still stands; below it, what can be said to it."""
     if context.invoked_subcommand is None:
-        _list(options.settings(config, properties, assign, bootstrap), output)
-    elif any((config, properties, assign, bootstrap, output)):
+        _list(options.settings(config, properties, assign, bootstrap), output, every=every)
+    elif any((config, properties, assign, bootstrap, output, every)):
         verb = context.invoked_subcommand
         raise BadInput(
             f"Options of {verb} stand before it", why="there they would be left aside", todo=f"Put them after {verb}."
@@ -53,9 +54,10 @@ def list_proposals(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """What has been published and still stands; the same as ``proposals`` alone."""
-    _list(options.settings(config, properties, assign, bootstrap), output)
+    _list(options.settings(config, properties, assign, bootstrap), output, every=every)
 
 
 @proposals_app.command()
@@ -123,13 +125,14 @@ def history(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """What was approved, begun, done, cancelled and answered, as far as the journal still has it; the latest last."""
     from agent.cli.records import history_rows
 
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = history_rows(asking.journal(asking.plan_of(loaded)))
-    emit(rows, HISTORY, output, empty="the journal tells of nothing yet")
+    emit(rows, HISTORY, output, empty="the journal tells of nothing yet", every=every)
 
 
 def pause(
@@ -221,10 +224,10 @@ def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     )
 
 
-def _list(loaded: Loaded, output: options.Output) -> None:
+def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.cli.planning import emit_proposals
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 
     found = read_proposals(loaded)
-    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output)
+    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every)

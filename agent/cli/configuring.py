@@ -69,7 +69,7 @@ def show(
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
-    emit([{name: row[name] for name in columns} for row in rows], columns, output)
+    emit([{name: row[name] for name in columns} for row in rows], columns, output, every=True)
 
 
 @config_app.command()

@@ -60,6 +60,7 @@ def plan(
         placing.PlacerName, typer.Option("--placer", help="striped: KRaft; kip-36: ZooKeeper, up to Kafka 3.9.")
     ] = placing.PlacerName.STRIPED,
     seed: Annotated[int, typer.Option("--seed", help="Of the draws that stand in for the controller's own.")] = 0,
+    every: options.All = False,
 ) -> None:
     """What rackwise would propose now, or where new partitions would go. Nothing is published."""
     from agent.propose import reassignment_json as written
@@ -67,7 +68,8 @@ def plan(
     wanted = placing.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
         look = placing.Source(config, properties, assign, bootstrap, replay)
-        placing.place(wanted, look, placing.Choice(placement, placer, seed, reassignment_json, rollback_json), output)
+        choice = placing.Choice(placement, placer, seed, reassignment_json, rollback_json)
+        placing.place(wanted, look, choice, output, every=every)
     seen = session.look_or_replay(config, properties, assign, bootstrap, replay)
     found = seen.proposals
     if reassignment_json is not None:
@@ -75,9 +77,9 @@ def plan(
     if rollback_json is not None:
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
-        emit_proposals(found, output)
+        emit_proposals(found, output, every=every)
     if groups or chosen(output) is Format.TABLE:
-        _emit_groups(seen, output)
+        _emit_groups(seen, output, every=every)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
     if replay is None:
         session.leave(seen, exit_code)
@@ -91,6 +93,7 @@ def explain(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """Why this is proposed, and why that is not: every rule with its numbers."""
     from agent.plan.explain import explain as explained
@@ -104,7 +107,8 @@ def explain(
             *_guarded(subject, seen, loaded),
         )
     ]
-    emit(rows, ("about", "rule", "answer", "sentence"), output, empty=f"nothing is known of {subject}")
+    columns = ("about", "rule", "answer", "sentence")
+    emit(rows, columns, output, empty=f"nothing is known of {subject}", every=every)
     session.leave(seen)
 
 
@@ -139,7 +143,7 @@ def _journal(loaded: Loaded) -> View | None:
         return None
 
 
-def _emit_groups(seen: Seen, output: Format | None) -> None:
+def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
     from agent.cli.columns import SHOWN, group_rows, table_row
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
@@ -147,10 +151,10 @@ def _emit_groups(seen: Seen, output: Format | None) -> None:
     if form in {Format.TABLE, Format.CSV}:
         rows = [table_row(row) for row in rows]
     title = "groups: reads across racks now, by their own assignors, at the optimum"
-    emit(rows, SHOWN, form, title=title, empty="no group assigns partitions")
+    emit(rows, SHOWN, form, title=title, empty="no group assigns partitions", every=every)
 
 
-def emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:
+def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every: bool) -> None:
     """One row per proposal."""
     from agent.propose.codec import proposal_to_json
 
@@ -158,4 +162,4 @@ def emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:
     form = chosen(output)
     if form in {Format.TABLE, Format.CSV}:
         rows = [{**row, "subject": str(proposal.subject)} for row, proposal in zip(rows, found, strict=True)]
-    emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="nothing worth doing")
+    emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="nothing worth doing", every=every)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import acting, asking, options
-from agent.cli.output import Format, chosen, emit, emit_line, emit_one, say
+from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, say
 
 if TYPE_CHECKING:
     from agent.execute.values import Plan
@@ -45,6 +45,7 @@ def status(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """Plans by the journal, and every copy that the brokers are making, whoever began it."""
     from agent.cli.following import Watcher
@@ -61,12 +62,13 @@ def status(
     if chosen(output) is not Format.TABLE:
         emit_one({**head_row(view), "plans": rows, "copies": copies}, output)
         return
-    emit_one({**head_row(view)}, output)
+    emit_one(head_row(view), output, absent={"leader": Mark.NONE, "paused": Mark.NONE}, every=every)
     emit_line()
-    emit(rows, PLANS, output, empty="no plan was begun, as far as the journal still has them")
+    none = {"rate_bytes_per_s": Mark.NONE}
+    emit(rows, PLANS, output, empty="no plan was begun, as far as the journal still has them", absent=none, every=every)
     if copies:
         emit_line()
-        emit(copies, (*COPIES, "ours"), output)
+        emit(copies, (*COPIES, "ours"), output, every=every)
 
 
 @reassign_app.command()
@@ -77,6 +79,7 @@ def verify(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """Whether every partition has its planned replicas and no throttle of ours is left; exit code 1 when not."""
     from agent.cli.following import Watcher
@@ -86,7 +89,7 @@ def verify(
     with Watcher(loaded).open() as watcher:
         observation = watcher.look(tuple(sorted({one.topic for one in planned})))
     rows = _partition_rows(planned, observation)
-    emit(rows, PARTITIONS, output, empty="nothing is planned there")
+    emit(rows, PARTITIONS, output, empty="nothing is planned there", every=every)
     for key in left:
         say(f"a throttle of ours is still set: {key}")
     raise typer.Exit(0 if not left and all(row["state"] == "done" for row in rows) else 1)

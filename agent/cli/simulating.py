@@ -56,6 +56,7 @@ def simulate(
         typer.Option("--strategy", help="GROUP=NAME: another assignor, or rack.aware.assignment.strategy of Streams."),
     ] = None,
     standbys: Annotated[Names, typer.Option("--standbys", help="GROUP=N: num.standby.replicas of Streams.")] = None,
+    every: options.All = False,
 ) -> None:
     """What would be, if: three columns for every group concerned, findings, proposals, and what losing a rack costs.
 
@@ -74,13 +75,13 @@ def simulate(
     else:
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
     document = simulation_to_json(simulated(seen.snapshot, seen.before, seen.limits, tuple(changes)))
-    _show(document, output)
+    _show(document, output, every=every)
     if replay is None:
         session.leave(seen)
     raise typer.Exit(0)
 
 
-def _show(document: dict[str, Any], output: Format | None) -> None:
+def _show(document: dict[str, Any], output: Format | None, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
     groups, found = document["groups"], document["findings"]
     columns = ("group", "kind", "now", "own_assignor", "optimum", "waiting", "note")
@@ -88,7 +89,7 @@ def _show(document: dict[str, Any], output: Format | None) -> None:
         emit_one(document, output)
         return
     rows = [{**row, **{name: _cell(row[name]) for name in ("now", "own_assignor", "optimum")}} for row in groups]
-    emit(rows, columns, output, empty="no group is concerned")
+    emit(rows, columns, output, empty="no group is concerned", every=every)
     if chosen(output) is Format.CSV:
         return
     for title, more, names in (
@@ -98,15 +99,13 @@ def _show(document: dict[str, Any], output: Format | None) -> None:
     ):
         if more:
             emit_line()
-            emit(more[:FINDINGS_SHOWN], names, output, title=title)
-            if len(more) > FINDINGS_SHOWN:
-                emit_line(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
+            emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
 
 
-def _cell(outcome: dict[str, Any] | None) -> str:
-    """A column in a few words."""
+def _cell(outcome: dict[str, Any] | None) -> str | None:
+    """A column in a few words; None where it is not known."""
     if outcome is None:
-        return "?"
+        return None
     told = f"{outcome['crossing']} of {outcome['reads']} cross"
     if outcome["unknown"]:
         told += f", {outcome['unknown']} unknown"
