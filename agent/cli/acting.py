@@ -11,6 +11,7 @@ from agent.cli.output import emit, emit_one, say
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
+    from agent.journal.entry import View
     from agent.propose.proposal import Proposal
     from config.load import Loaded
 
@@ -97,8 +98,8 @@ def apply(
     from agent.cli import following
 
     loaded = options.settings(config, properties, assign, bootstrap)
-    _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
-    raise typer.Exit(following.follow(loaded, proposal))
+    plan = _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
+    raise typer.Exit(following.follow(loaded, proposal, plan))
 
 
 @proposals_app.command()
@@ -127,7 +128,7 @@ def history(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """What was approved, begun, done, cancelled and answered, as far as the journal still has it; the latest last."""
+    """What was approved, begun, ended and answered, in every attempt that the journal still has; the latest last."""
     from agent.cli.records import history_rows
 
     loaded = options.settings(config, properties, assign, bootstrap)
@@ -193,20 +194,39 @@ def _rate(text: str | None) -> int | None:
         raise BadInput(f"--throttle {text} is no rate", why=str(error), todo="Write it as 50MB/s.") from error
 
 
-def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> None:
+def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> str | None:
+    """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import Verb
 
     proposal = _standing(loaded, proposal_id)
     say(f"{proposal.id}: {proposal.sentence}")
+    where = asking.plan_of(loaded)
+    attempt = _attempt(asking.journal(where), proposal_id)
     asking.confirm(f"{given.verb.capitalize()} it?", yes=given.yes)
     wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
-    wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves)
-    answer = asking.ask(asking.plan_of(loaded), wish, given.wait)
+    wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves, attempt=attempt)
+    answer = asking.ask(where, wish, given.wait)
     if given.verb == "apply":
         say(answer.sentence)
     else:
         emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
+    return answer.plan
+
+
+def _attempt(view: View, proposal_id: str) -> int:
+    """Which attempt an approval is for; what became of the one before is said."""
+    from agent.cli.records import plans_in
+    from agent.execute.attempts import latest
+    from agent.journal.attempts import next_attempt, said_of
+
+    plans = plans_in(view)
+    newest = latest(plans, proposal_id)
+    attempt = next_attempt(plans, view, proposal_id).number
+    if attempt > 1:
+        before = f"; {said_of(newest)}" if newest is not None and newest.ended else ""
+        say(f"this is attempt {attempt}{before}")
+    return attempt
 
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:

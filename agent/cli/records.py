@@ -6,13 +6,18 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.execute.values import Batch, BatchState, End, Plan
+from agent.errors import BadInput
+from agent.execute.attempts import of_plan
+from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, Batch, BatchState, Debt, End, Plan
 from agent.journal import moves
 from agent.journal.approvals import approvals
-from agent.journal.commands import history, pause_in
+from agent.journal.commands import Answer, Command, history, pause_in
 from agent.journal.entry import View, under
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
+from agent.observation import RawReassignment
+from agent.propose.words import counted, sized
+from agent.typed_json import UnreadableError
 
 if TYPE_CHECKING:
     from agent.act.progress import ReplicaProgress
@@ -20,9 +25,21 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+def plans_in(view: View) -> tuple[Plan, ...]:
+    """Every plan of the journal. Raises BadInput where a newer rackwise wrote them."""
+    try:
+        return moves.plans(view)
+    except UnreadableError as error:
+        raise BadInput(
+            "The plans in the journal cannot be read",
+            why=str(error),
+            todo="Use the rackwise that wrote them, or a newer one.",
+        ) from error
+
+
 def plan_rows(view: View) -> list[Row]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in moves.plans(view)]
+    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in plans_in(view)]
 
 
 def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
@@ -35,6 +52,7 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
     others = {end for end in ends.values() if end is not End.DONE}
     return {
         "plan": plan.proposal_id,
+        "attempt": of_plan(plan).number,
         "state": f"{plan.state.value}{', paused' if plan.paused else ''}",
         "partitions": len(plan.targets),
         "done": len(done),
@@ -79,29 +97,62 @@ def head_row(view: View) -> Row:
         "leader": None if leader is None else f"{leader.agent} on {leader.host}",
         "paused": None
         if pause is None
-        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason'}",
-        "throttles": [
-            {"resource": f"{debt.resource.kind} {debt.resource.name}", "key": debt.key, "ours": debt.ours}
-            for debt in moves.debts(view)
-        ],
+        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason given'}",
+        "throttles": [throttle_row(debt) for debt in moves.debts(view)],
+    }
+
+
+def throttle_row(debt: Debt) -> Row:
+    """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
+    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
+    return {
+        "resource": f"{debt.resource.kind} {debt.resource.name}",
+        "key": debt.key,
+        "bytes_per_s": rate,
+        "replicas": None if rate is not None else debt.ours.split(","),
+        "set_by": "rackwise",
+        "plan": debt.proposal_id,
+    }
+
+
+def throttle_line(row: Row) -> str:
+    """``broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)``."""
+    if row["bytes_per_s"] is not None:
+        value = f"{sized(row['bytes_per_s'])}/s"
+    else:
+        value = f"for {counted(len(row['replicas']), 'replica')}"
+    return f"{row['resource']}: {row['key']} {value} ({row['set_by']})"
+
+
+def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> Row:
+    """A reassignment in progress as the brokers report it; without a journal none is rackwise's own."""
+    return {
+        "partition": str(move.id),
+        "adding": list(move.adding),
+        "removing": list(move.removing),
+        "replicas": list(move.replicas),
+        "ours": plan is not None if known else None,
+        "by": (plan or "another tool") if known else None,
     }
 
 
 def history_rows(view: View) -> list[Row]:
-    """Everything that was said and done, as far as the journal still has it, by the time it was last written."""
+    """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written."""
     rows: list[Row] = []
     rows += [
-        _row(approval.at_ms, "approval", approval.proposal_id, approval.by, approval.state.value, approval.sentence)
+        _row(approval.at_ms, "approval", approval.plan, approval.by, approval.state.value, approval.sentence)
         for approval in approvals(view)
     ]
     rows += [
-        _row(answer.at_ms, command.verb.value, command.proposal_id, command.who, _done(answer.done), answer.sentence)
+        _row(
+            answer.at_ms, command.verb.value, _about(command, answer), command.who, _done(answer.done), answer.sentence
+        )
         for command, answer in history(view)
     ]
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
         _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, plan.state.value, plan.sentence)
-        for plan in moves.plans(view)
+        for plan in plans_in(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"
@@ -123,6 +174,10 @@ def _row(at: int, what: str, about: str | None, who: str | None, state: str, sen
         "state": state,
         "sentence": sentence,
     }
+
+
+def _about(command: Command, answer: Answer) -> str | None:
+    return answer.plan or command.proposal_id
 
 
 def _done(done: bool) -> str:

@@ -54,7 +54,8 @@ def _running(plan: Plan) -> Result:
     """Approving what has begun is no fault; it changes nothing."""
     if plan.state in _GOING_ON:
         how = "paused" if plan.paused else "in progress"
-        return Result(done=True, sentence=f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}")
+        sentence = f"{plan.proposal_id} is {how} already, approved by {plan.approved_by}"
+        return Result(done=True, sentence=sentence, plan=plan.proposal_id)
     return refused(f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended")
 
 
