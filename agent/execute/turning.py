@@ -38,7 +38,7 @@ _MEANS = {
     Word.PAUSE: "no new batch of it begins; moves in progress continue",
     Word.RESUME: "new batches of it may begin",
 }
-_IS = {Word.PAUSE: "paused", Word.RESUME: "not paused"}
+_IS = {Word.PAUSE: "paused already", Word.RESUME: "not paused"}
 
 
 def cancel(command: Command, room: Room) -> Result:
@@ -67,14 +67,13 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
         return Result(done=True, sentence=f"{gone.plan} had not begun; its approval is void", writes=(written(gone),))
     if ended is None:
         return refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
-    state = ended.state.value
     match ended.state:
         case PlanState.CANCELLED:
             return Result(done=True, sentence=f"{ended.proposal_id} is cancelled already", plan=ended.proposal_id)
         case PlanState.ROLLED_BACK:
-            return refused(f"{ended.proposal_id} is {state}, so there is nothing to cancel")
+            return refused(f"{_so(ended)}, so there is nothing to cancel")
         case _:
-            return refused(f"{ended.proposal_id} is {state}; take it back with: rackwise reassign rollback {name}")
+            return refused(f"{_so(ended)}; take it back with: rackwise reassign rollback {name}")
 
 
 def rollback(command: Command, room: Room) -> Result:
@@ -84,7 +83,7 @@ def rollback(command: Command, room: Room) -> Result:
         return refused(f"{command.proposal_id} has not begun, so there is nothing to take back")
     name = plan.proposal_id
     if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
-        return refused(f"{name} is not the latest attempt: {newest.proposal_id} is {newest.state.value}")
+        return refused(f"{name} is not the latest attempt: {_so(newest)}")
     if plan.state in TURNED_BACK:
         sentence = f"{name} is rolling back: its moves, finished and in progress, are taken back"
         return Result(done=True, sentence=sentence, words=(Said(Word.ROLLBACK, name, command.who),), plan=name)
@@ -102,8 +101,8 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
         return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
     way = way_of(plan, command, room.view, str(next_attempt(room.plans, room.view, back_of(name))))
     if not way.targets:
-        return refused(f"{name} is {plan.state.value} and none of its partitions has moved: nothing to take back")
-    sentence = f"{name} is {plan.state.value}; {way.proposal_id} moves its partitions back"
+        return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
+    sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back"
     return Result(done=True, sentence=sentence, words=(Accepted(way),), plan=way.proposal_id)
 
 
@@ -161,16 +160,21 @@ def _word(command: Command, word: Word, room: Room) -> Result:
         return refused(f"{given} has not begun, so there is nothing to {word.value}")
     name = plan.proposal_id
     if plan.ended:
-        return refused(f"{name} is {plan.state.value}, so there is nothing to {word.value}")
+        return refused(f"{_so(plan)}, so there is nothing to {word.value}")
     if plan.state not in RUNNING:
         return refused(f"{name} is {plan.state.value}, which is not paused")
     if plan.paused is (word is Word.PAUSE):
-        return Result(done=True, sentence=f"{name} is {_IS[word]} already", plan=name)
+        return Result(done=True, sentence=f"{name} is {_IS[word]}", plan=name)
     everything = pause_in(room.view)
     but = ""
     if word is Word.RESUME and everything is not None:
         but = f"; acting as a whole is still paused by {everything.who}: rackwise resume"
     return Result(done=True, sentence=f"{name}: {_MEANS[word]}{but}", words=(Said(word, name, command.who),), plan=name)
+
+
+def _so(plan: Plan) -> str:
+    verb = "has" if plan.state is PlanState.FAILED else "is"
+    return f"{plan.proposal_id} {verb} {plan.state.value}"
 
 
 VERBS: Mapping[Verb, Callable[[Command, Room], Result]] = {

@@ -23,8 +23,8 @@ def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
     if not ground.leads:
         return Hold(proposal.id, HoldReason.NOT_LEADING, "held: this agent does not lead, so it only watches")
     if (why := ground.records.unreadable) is not None:
-        sentence = f"held: what was begun cannot be read from the journal ({why})"
-        return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
+        sentence = f"held: the plans cannot be read from the journal ({why})"
+        return Hold(proposal.id, HoldReason.UNKNOWN, sentence, lasting=True)
     return Fine("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
 
 
