@@ -15,6 +15,7 @@ import typer
 
 from agent.errors import ConfigError
 from agent.given import given_settings
+from config.foreign_text import harmless, shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,13 @@ class Job(NamedTuple):
 
 def say(line: str) -> None:
     """Talk and progress go to stderr; answers go to stdout."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
+    print(shortened(line), file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
+
+
+def answer(text: str) -> None:
+    """Print an answer, line by line: it may hold foreign names."""
+    for line in text.rstrip("\n").split("\n"):
+        print(harmless(line))  # noqa: T201 as above
 
 
 def settings(

@@ -33,10 +33,16 @@ Wait = Annotated[
 
 
 def plan_of(loaded: Loaded) -> LeadershipPlan:
-    """Where the journal stands and where commands go."""
+    """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
     from agent.cut_leadership import to_leadership_plan
 
-    return to_leadership_plan(loaded.settings, loaded.settings.kafka, who())
+    settings = loaded.settings
+    plan = to_leadership_plan(settings, settings.kafka, who())
+    if plan.file is None:
+        from agent.observe.knock import knock
+
+        knock(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    return plan
 
 
 def journal(plan: LeadershipPlan) -> View:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.files import read_json, write_json
-from agent.cli.output import say
+from agent.cli.output import emit_line, say
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ def assign(
                 passed += 1
             else:
                 failed += 1
-                print(f"{case.id}: {different}")
+                emit_line(f"{case.id}: {different}")
     except BadProblem as error:
         raise BadInput(f"{cases}: {error}") from error
     if output is not None or not check:
         write_json(output, {"results": results})
     if check:
-        print(f"{passed} passed, {failed} failed, {skipped} skipped")
+        emit_line(f"{passed} passed, {failed} failed, {skipped} skipped")
         raise typer.Exit(FAILED if failed or skipped else 0)
 
 

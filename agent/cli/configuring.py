@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import emit, emit_one, say
+from agent.cli.output import emit, emit_document, emit_json, emit_one, say
 
 if TYPE_CHECKING:
     from agent.documents.configuring import CheckedSettings, LocatorRow
@@ -78,7 +77,7 @@ def show(
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
-    emit([{name: row[name] for name in columns} for row in rows], columns, output)
+    emit([{name: row[name] for name in columns} for row in rows], columns, output, every=True)
 
 
 @config_app.command()
@@ -91,7 +90,7 @@ def schema(output: options.Output = None) -> None:
     if output is Format.YAML:
         emit_one(document, output)
     else:
-        print(json.dumps(document, indent=2))
+        emit_json(document, 2)
 
 
 @config_app.command()
@@ -99,7 +98,7 @@ def docs() -> None:
     """The table of all settings, as Markdown."""
     from config.document import settings_table
 
-    print(settings_table())
+    emit_document(settings_table())
 
 
 @config_app.command()
@@ -107,4 +106,4 @@ def example() -> None:
     """A settings file with every setting, its sentence and its default."""
     from config.document import example_yaml
 
-    print(example_yaml(), end="")
+    emit_document(example_yaml())

@@ -31,6 +31,9 @@ Replay = Annotated[
         "--replay", metavar="FILE", help="Read the last look of a telemetry file instead of asking a cluster."
     ),
 ]
+All = Annotated[
+    bool, typer.Option("--all", help="Show everything: long tables and lists are cut, and counted, without it.")
+]
 Output = Annotated[
     Format | None,
     typer.Option("--output", "-o", help="Form of the answer; a table on a terminal, JSON elsewhere."),

@@ -6,25 +6,41 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.execute.values import Batch, BatchState, End, Plan
+from agent.errors import BadInput
+from agent.execute.attempts import of_plan
+from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, Batch, BatchState, Debt, End, Plan
 from agent.journal import moves
 from agent.journal.approvals import approvals
-from agent.journal.commands import history, pause_in
+from agent.journal.commands import Answer, Command, history, pause_in
 from agent.journal.entry import View, under
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
+from agent.observation import RawReassignment
+from agent.propose.words import counted, sized
+from agent.typed_json import UnreadableError
 
 if TYPE_CHECKING:
     from agent.act.progress import ReplicaProgress
-    from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, PauseRow, PlanRow, ThrottleRow
-    from agent.execute.values import Debt
+    from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
 
 Row = dict[str, Any]
 
 
+def plans_in(view: View) -> tuple[Plan, ...]:
+    """Every plan of the journal. Raises BadInput where a newer rackwise wrote them."""
+    try:
+        return moves.plans(view)
+    except UnreadableError as error:
+        raise BadInput(
+            "The plans in the journal cannot be read",
+            why=str(error),
+            todo="Use the rackwise that wrote them, or a newer one.",
+        ) from error
+
+
 def plan_rows(view: View) -> list[PlanRow]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in moves.plans(view)]
+    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in plans_in(view)]
 
 
 def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
@@ -37,6 +53,7 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
     others = {end for end in ends.values() if end is not End.DONE}
     return {
         "plan": plan.proposal_id,
+        "attempt": of_plan(plan).number,
         "state": plan.state.value,
         "paused": plan.paused,
         "partitions": len(plan.targets),
@@ -66,7 +83,7 @@ def plan_cells(row: PlanRow) -> Row:
     return {**row, "state": f"{row['state']}{', paused' if row['paused'] else ''}"}
 
 
-def copy_row(copy: ReplicaProgress, *, ours: bool) -> CopyRow:
+def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
     """One copy that is being made."""
     share = None if copy.bytes is None or not copy.of_bytes else round(copy.bytes / copy.of_bytes, 4)
     return {
@@ -101,11 +118,12 @@ def pause_row(view: View) -> PauseRow | None:
 
 def throttle_rows(view: View) -> list[ThrottleRow]:
     """Throttle settings of rackwise, one row each."""
-    return [_throttle_row(debt) for debt in moves.debts(view)]
+    return [throttle_row(debt) for debt in moves.debts(view)]
 
 
-def _throttle_row(debt: Debt) -> ThrottleRow:
-    rate = int(debt.ours) if debt.key.endswith(".rate") and debt.ours.isdecimal() else None
+def throttle_row(debt: Debt) -> ThrottleRow:
+    """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
+    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
     return {
         "resource_kind": debt.resource.kind,
         "resource": debt.resource.name,
@@ -116,36 +134,53 @@ def _throttle_row(debt: Debt) -> ThrottleRow:
     }
 
 
+def throttle_line(row: ThrottleRow) -> str:
+    """``broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)``."""
+    rate, replicas = row["rate_bytes_per_s"], row["replicas"] or []
+    value = f"for {counted(len(replicas), 'replica')}" if rate is None else f"{sized(rate)}/s"
+    return f"{row['resource_kind']} {row['resource']}: {row['key']} {value} (rackwise)"
+
+
 def head_row(view: View) -> Row:
-    """Who leads, whether acting is paused, and which throttles of ours are set."""
+    """For a table: which agent leads, and whether acting is paused."""
     leader, pause = leader_in(view), pause_in(view)
     return {
         "leader": None if leader is None else f"{leader.agent} on {leader.host}",
         "paused": None
         if pause is None
-        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason'}",
-        "throttles": [
-            {"resource": f"{debt.resource.kind} {debt.resource.name}", "key": debt.key, "ours": debt.ours}
-            for debt in moves.debts(view)
-        ],
+        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason given'}",
+    }
+
+
+def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> MoveRow:
+    """A reassignment in progress as the brokers report it; without a journal none is rackwise's own."""
+    return {
+        "partition": str(move.id),
+        "adding": list(move.adding),
+        "removing": list(move.removing),
+        "replicas": list(move.replicas),
+        "ours": plan is not None if known else None,
+        "by": (plan or "another tool") if known else None,
     }
 
 
 def history_rows(view: View) -> list[HistoryRow]:
-    """Everything that was said and done, as far as the journal still has it, by the time it was last written."""
+    """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written."""
     rows: list[HistoryRow] = []
     rows += [
-        _row(approval.at_ms, "approval", approval.proposal_id, approval.by, approval.state.value, approval.sentence)
+        _row(approval.at_ms, "approval", approval.plan, approval.by, approval.state.value, approval.sentence)
         for approval in approvals(view)
     ]
     rows += [
-        _row(answer.at_ms, command.verb.value, command.proposal_id, command.who, _done(answer.done), answer.sentence)
+        _row(
+            answer.at_ms, command.verb.value, _about(command, answer), command.who, _done(answer.done), answer.sentence
+        )
         for command, answer in history(view)
     ]
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
         _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, plan.state.value, plan.sentence)
-        for plan in moves.plans(view)
+        for plan in plans_in(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"
@@ -172,6 +207,10 @@ def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, 
         "state": state,
         "sentence": sentence,
     }
+
+
+def _about(command: Command, answer: Answer) -> str | None:
+    return answer.plan or command.proposal_id
 
 
 def _done(done: bool) -> str:

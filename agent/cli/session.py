@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from agent.seen import Seen
     from config.load import Loaded
 
+GAPS_SHOWN = 20
+
 
 def look_or_replay(
     config: list[Path] | None,
@@ -55,7 +57,7 @@ def look(loaded: Loaded, *, planning: bool = True) -> Seen:
 
 def replayed(path: Path) -> Seen:
     """The last whole look of a telemetry file, lived through again. Raises ``BadInput``."""
-    from agent.errors import BadInput
+    from agent.errors import BadInput, reason
     from agent.record.files import read_events
     from agent.replay import recorded_looks, replay_look
 
@@ -63,7 +65,7 @@ def replayed(path: Path) -> Seen:
     try:
         looks = list(recorded_looks(read_events(path)))
     except OSError as error:
-        raise BadInput(f"{path} cannot be read", why=str(error), todo=todo) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo=todo) from error
     if not looks:
         raise BadInput(f"{path} holds no whole look", why="no look's events are complete", todo=todo)
     return replay_look(looks[-1])
@@ -73,6 +75,8 @@ def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
     from agent.seen import PARTIAL_EXIT, is_partial
 
-    for gap in seen.snapshot.gaps:
+    for gap in seen.snapshot.gaps[:GAPS_SHOWN]:
         say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+    if len(seen.snapshot.gaps) > GAPS_SHOWN:
+        say(f"not seen: {len(seen.snapshot.gaps) - GAPS_SHOWN:,} more: rackwise status -o json")
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

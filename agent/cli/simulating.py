@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_one
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one
 from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
@@ -75,6 +75,7 @@ def simulate(
     standbys: Annotated[
         Names, typer.Option("--standbys", metavar="GROUP=N", help="num.standby.replicas of Streams.")
     ] = None,
+    every: options.All = False,
 ) -> None:
     """What would be, if: three columns for every group concerned, findings, proposals, and what losing a rack costs.
 
@@ -93,13 +94,13 @@ def simulate(
     else:
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
     document = simulation_to_json(simulated(seen.snapshot, seen.before, seen.limits, tuple(changes)))
-    _show(document, output)
+    _show(document, output, every=every)
     if replay is None:
         session.leave(seen)
     raise typer.Exit(0)
 
 
-def _show(document: Simulation, output: Format | None) -> None:
+def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
     form = chosen(output)
     if form is Format.CSV:
@@ -111,7 +112,7 @@ def _show(document: Simulation, output: Format | None) -> None:
     found = document["findings"]
     groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
     rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
-    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is concerned")
+    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is concerned", every=every)
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
         ("then proposed", document["proposals"], ("kind", "subject", "sentence")),
@@ -119,10 +120,8 @@ def _show(document: Simulation, output: Format | None) -> None:
     )
     for title, more, names in tables:
         if more:
-            print()
-            emit(more[:FINDINGS_SHOWN], names, output, title=title)
-            if len(more) > FINDINGS_SHOWN:
-                print(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
+            emit_line()
+            emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
 
 
 def _show_csv(document: Simulation) -> None:
@@ -135,10 +134,10 @@ def _show_csv(document: Simulation) -> None:
     emit(rows, ("group", "kind", *fields, "waiting", "note"), Format.CSV)
 
 
-def _cell(outcome: Mapping[str, Any] | None) -> str:
-    """A column in a few words."""
+def _cell(outcome: Mapping[str, Any] | None) -> str | None:
+    """A column in a few words; None where it is not known."""
     if outcome is None:
-        return "?"
+        return None
     told = f"{outcome['crossing']} of {outcome['reads']} cross"
     if outcome["unknown"]:
         told += f", {outcome['unknown']} unknown"

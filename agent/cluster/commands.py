@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent import cluster as local
-from agent.cli.output import Format, chosen, emit, say
+from agent.cli.output import Format, chosen, emit, emit_line, say
 
 if TYPE_CHECKING:
     from agent.documents.cluster import LocalCluster
@@ -276,4 +276,4 @@ def _print_from(broker_id: int, path: Path, start: int) -> int:
 
 def _print_lines(broker_id: int, lines: Sequence[str]) -> None:
     for line in lines:
-        typer.echo(f"{broker_id} | {line}")
+        emit_line(f"{broker_id} | {line.expandtabs()}")

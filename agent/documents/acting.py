@@ -85,7 +85,9 @@ class PlanRow(TypedDict):
     """A reassignment plan, and how far it is."""
 
     plan: str
-    """The id of its proposal."""
+    """The id of its proposal, with the number of the attempt from the second one on."""
+    attempt: int
+    """1 for the first attempt at its proposal."""
     state: str
     """open, electing, cancelling, rolling back, done, cancelled, rolled back or failed."""
     paused: bool
@@ -122,8 +124,23 @@ class CopyRow(TypedDict):
     """bytes of of_bytes, 0 to 1."""
     bytes_per_s: int | None
     seconds_left: int | None
-    ours: bool
-    """Whether a plan of rackwise moves it."""
+    ours: bool | None
+    """Whether a plan of rackwise moves it; null when there may be a journal that cannot be read."""
+
+
+class MoveRow(TypedDict):
+    """A reassignment in progress as the brokers report it, also of other tools."""
+
+    partition: str
+    """As topic-number."""
+    adding: list[int]
+    removing: list[int]
+    replicas: list[int]
+    """Replicas now, with those that are added and removed."""
+    ours: bool | None
+    """Whether a plan of rackwise moves it; null when there may be a journal that cannot be read."""
+    by: str | None
+    """The plan of rackwise, or "another tool"; null as above."""
 
 
 class ReassignStatus(TypedDict):
@@ -134,7 +151,11 @@ class ReassignStatus(TypedDict):
     paused: PauseRow | None
     """Null where acting is not paused."""
     throttles: list[ThrottleRow]
+    journal: str
+    """Topic or file of the journal; none without one, not readable where it cannot be read."""
     plans: list[PlanRow]
+    reassignments: list[MoveRow]
+    """Every reassignment that the brokers report."""
     copies: list[CopyRow]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
+from config.foreign_text import json_text
 from pipeline import options
 from pipeline.options import say
 
@@ -79,9 +79,9 @@ def backtest(
     from pipeline.backtest.strategies import BUILT_IN, chosen
 
     if listing:
-        typer.echo("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
+        options.answer("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
         return
-    wanted = chosen(strategies, changes=change or (), described=_text(described))
+    wanted = chosen(strategies, changes=change or (), described=_text(described), source=str(described))
     from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
     loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
     with options.job("backtest", loaded) as job:
@@ -113,8 +113,8 @@ def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) 
     say(f"{done.shared:.1%} of the group snapshots were as in the look before and were not worked out again")
     rows = ranked(done.rows)
     text = markdown(rows, about)
-    document = json.dumps([_plain(row) for row in rows], indent=2)
-    typer.echo(document if output is _Output.JSON else text)
+    document = json_text([_plain(row) for row in rows], 2)
+    options.answer(document if output is _Output.JSON else text)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "ranking.md").write_text(text)
@@ -156,4 +156,4 @@ def _text(path: Path | None) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read", why=str(error)) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo="Name a YAML file with strategies.") from error

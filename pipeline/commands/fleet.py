@@ -75,7 +75,7 @@ def fleet(
             done = plan_looks(job.tables, run=run, cluster=cluster, others=others)
         for line in done.messages:
             say(line)
-        typer.echo(f"{done.sentence} (run {run})")
+        options.answer(f"{done.sentence} (run {run})")
         if publish:
             _publish(job.tables, run, _connected(job.settings), job.settings)
         for name, settings in elsewhere.items():

@@ -41,4 +41,4 @@ def refresh(
     for message in done.messages:
         options.say(message)
     options.say(f"written: {', '.join(done.rows) or 'nothing'}")
-    print(f"{done.looks} looks and {len(done.hours)} hours were worked out again in {done.seconds:.1f} s")
+    options.answer(f"{done.looks} looks and {len(done.hours)} hours were worked out again in {done.seconds:.1f} s")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.errors import BadInput
+from config.foreign_text import shortened
 from pipeline import options
 from pipeline.session import short_job
 
@@ -61,7 +62,7 @@ def report(
         from pipeline.report.period import period_of
 
         written = write_report(job.tables, period_of(begin, end, tuple(cluster or ())), out, formats)
-    print(written.first)
+    options.answer(shortened(written.first))
     for file in written.files:
         options.say(f"wrote {file}")
 

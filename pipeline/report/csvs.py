@@ -6,9 +6,8 @@ import csv
 import io
 import re
 
+from config.foreign_text import csv_text
 from pipeline.report.document import Cell, Grid, Head, Report
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csvs(report: Report) -> dict[str, str]:
@@ -30,11 +29,11 @@ def _name(head: Head) -> str:
 
 
 def _field(value: Cell) -> str:
-    """A spreadsheet takes text that begins like a formula for one, and names come from anybody: such text is quoted."""
+    """A spreadsheet takes text that begins like a formula for one, and names are foreign."""
     if value is None:
         return ""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        return csv_text(value)
     return repr(value) if isinstance(value, float) and value != int(value) else f"{value:.0f}"
 
 
