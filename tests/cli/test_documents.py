@@ -19,7 +19,7 @@ from agent.cluster.manifest import Manifest, Member
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
-from agent.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, documents_of
+from agent.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name, documents_of
 from agent.documents.schema import document_schema, documents_table, file_name, schema_text
 from agent.limits import GroupLimits, Limits
 from agent.limits_execute import ExecuteLimits
@@ -117,7 +117,7 @@ def test_every_command_with_an_output_has_its_documents() -> None:
 
 def test_the_catalogue_names_commands_that_exist_and_each_is_printed_by_a_test() -> None:
     named = {one for document in DOCUMENTS for one in document.commands}
-    assert {one.partition(" --")[0] for one in named} <= {name for name, _ in commands()}
+    assert {command_name(one) for one in named} <= {name for name, _ in commands()}
     assert named == {*RUNS, *TELLS, *FILES, *ELSEWHERE}
 
 
