@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +243,9 @@ def test_csv_has_every_number_in_a_field_of_its_own(here: Run, world: Path, name
     assert any(one.isdecimal() for one in told)
     assert all(one.isdecimal() or one in {"", "?"} for one in told)
     assert {"now_crossing_bytes_per_s", "optimum_moved", "optimum_unknown"} <= {*rows[0]}
+
+
+def test_the_command_line_loads_no_type_of_a_document_when_it_starts() -> None:
+    asked = "import sys, agent.cli.app; print([name for name in sys.modules if name.startswith('agent.documents')])"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
