@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes longer to load than all else before Ctrl-C is heeded
+    from typing import NoReturn
 
 INTERRUPTED = 130
 

@@ -71,7 +71,9 @@ def racks(
 
 
 def groups(
-    group: Annotated[str | None, typer.Argument(help="One group to show with its members; all groups without.")] = None,
+    group: Annotated[
+        str | None, typer.Argument(metavar="GROUP", help="One group to show with its members; all groups without.")
+    ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
@@ -116,6 +118,8 @@ def doctor(
 
     marks = {
         CheckState.OK: "ok",
+        CheckState.NOTHING: "nothing",
+        CheckState.SEEN_ONCE: "once",
         CheckState.FAULT: "FAULT",
         CheckState.RISK: "risk",
         CheckState.UNKNOWN: "unknown",
@@ -129,7 +133,10 @@ def doctor(
             "line": check.line,
             "tells": check.tells,
         }
-        for check in (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
+        for check in (
+            *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+            *risks(look.snapshot),
+        )
     ]
     if chosen(output) is not Format.TABLE:
         kept = [{name: value for name, value in row.items() if name != "tells"} for row in rows]

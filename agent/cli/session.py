@@ -57,7 +57,7 @@ def look(loaded: Loaded, *, planning: bool = True) -> Seen:
 
 def replayed(path: Path) -> Seen:
     """The last whole look of a telemetry file, lived through again. Raises ``BadInput``."""
-    from agent.errors import BadInput
+    from agent.errors import BadInput, reason
     from agent.record.files import read_events
     from agent.replay import recorded_looks, replay_look
 
@@ -65,7 +65,7 @@ def replayed(path: Path) -> Seen:
     try:
         looks = list(recorded_looks(read_events(path)))
     except OSError as error:
-        raise BadInput(f"{path} cannot be read", why=str(error), todo=todo) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo=todo) from error
     if not looks:
         raise BadInput(f"{path} holds no whole look", why="no look's events are complete", todo=todo)
     return replay_look(looks[-1])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,9 +23,11 @@ Record = Callable[..., Path]
 
 
 @pytest.fixture
-def here(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """The command in this process: the same way in and out, without the start of a new Python each time."""
-    threshold = gc.get_threshold()
+    threshold, interrupted = gc.get_threshold(), signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("os._exit", sys.exit)  # a command that is interrupted leaves its process at once
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()
@@ -33,6 +37,7 @@ def here(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
 
     yield run
     gc.set_threshold(*threshold)
+    signal.signal(signal.SIGINT, interrupted)
 
 
 @pytest.fixture
