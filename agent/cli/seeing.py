@@ -35,7 +35,12 @@ def status(
     emit_one(summary, output, tuple(summary))
     findings = views.findings(look)
     print()
-    emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
+    emit(
+        findings[:FINDINGS_SHOWN],
+        ("severity", "finding", "subject", "sentence"),
+        output,
+        empty="no findings in one look",
+    )
     if len(findings) > FINDINGS_SHOWN:
         say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
     leave(look)

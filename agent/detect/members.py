@@ -143,7 +143,11 @@ def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
         sentence += "so rack-aware assignment may be off until the roll ends"
     elif len(subscriptions) > 1 and subscriptions[0] < FIRST_WITH_RACK:
         sentence = f"group {group.id} runs mixed versions (its members' subscriptions have versions "
-        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack until the roll ends"
+        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack"
+        libraries = libraries_of(
+            [member for member in group.members if is_too_old(member)], view.limits.group(group.id).client_software_name
+        )
+        sentence += f", and no version of {listed(libraries)} can" if libraries else " until the roll ends"
     else:
         return
     yield Finding(
