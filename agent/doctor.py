@@ -20,6 +20,7 @@ from agent import doctor_sight as sight_of
 from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
 from agent.detect.located import whence
+from agent.detect.words import listed, numbered
 from agent.doctor_sight import Sight, SightOf, World, gaps_of
 from agent.limits import Limits
 from agent.memory.values import Memory
@@ -120,7 +121,7 @@ _QUESTIONS = (
         sight=groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(Part.BROKERS, Part.GROUPS),
-        advice=(ProposalReason.UPGRADE_CLIENT,),
+        advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
         name="group protocols look at racks",
@@ -280,16 +281,18 @@ def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, str]:
 def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...]) -> Check:
     ids = {finding.id for finding in found}
     faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
-    lines = {
-        plan.line for plan in advice if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
-    }
+    plans = [
+        plan for plan in advice if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
+    ]
+    who = [name for plan in plans if plan.subject_kind == "cluster" for name in plan.who]
+    who = who if all(finding.subject.kind == "cluster" for finding in faults) and who else []
     return Check(
         name=question.name,
         key=question.name,
         state=CheckState.FAULT,
         sentence="; ".join(_few(_told_once(faults), "findings")),
-        who=tuple(dict.fromkeys(finding.subject.name for finding in faults)),
-        line="; ".join(sorted(lines)) or None,
+        who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
+        line="; ".join(sorted({plan.line for plan in plans})) or None,
     )
 
 
@@ -302,9 +305,15 @@ def _told_once(findings: Iterable[Finding]) -> list[str]:
     told = []
     for (kind, _), same in alike.items():
         others = [finding.subject.name for finding in same[1:]]
-        more = f" (the same of {kind}{'' if len(others) == 1 else 's'} {', '.join(others)})" if others else ""
-        told.append(same[0].sentence + more)
+        told.append(same[0].sentence + (f" (the same of {_more(kind, others)})" if others else ""))
     return told
+
+
+def _more(kind: str, names: Sequence[str]) -> str:
+    of = f"{kind}{'' if len(names) == 1 else 's'}"
+    if all(name.isdecimal() for name in names):
+        return f"{of} {numbered(map(int, names))}"
+    return f"{len(names)} more {of}: {listed(names)}"
 
 
 def _few(sentences: list[str], what: str) -> list[str]:

@@ -144,7 +144,9 @@ def task_copies(world: World) -> Sight:
     hidden = _hidden_groups(world)
     unseen = (*hidden, *([f"racks or tasks of {_groups(dark)} are not known"] if dark else []))
     nothing = "" if twice or unseen else "no task with a second copy was seen"
-    fine = f"no two copies of {all_of(len(twice), 'task')} with standbys share a rack or tag while another is free"
+    fine = (
+        f"no two copies of a task share a rack or tag while another is free ({count(len(twice), 'task')} with standbys)"
+    )
     return Sight(fine, unseen, nothing, who=(*_hiding(world), *dark))
 
 

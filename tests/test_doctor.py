@@ -138,11 +138,15 @@ def test_the_same_of_nine_brokers_is_one_sentence_and_one_line() -> None:
         answers.broker(broker, None)
     check = checks_of(answers)["brokers tell their rack"]
     assert check.sentence == (
-        "broker 1 tells no rack, and neither does any other broker: set broker.rack "
-        "(the same of brokers 2, 3, 4, 5, 6, 7, 8, 9)"
+        "broker 1 tells no rack, and neither does any other broker: set broker.rack (the same of brokers 2 to 9)"
     )
     assert check.line == "broker.rack=<rack>"
     assert check.who == tuple("123456789")
+    selector = checks_of(an_observation(a=(1, 2, 3), b=(4, 5, 6), c=(7, 8, 10)).selector(None))
+    one = selector["reads go to the nearest replica"]
+    assert one.sentence.startswith("9 brokers (1 to 8 and 10) let consumers read from leaders only")
+    assert one.who == tuple(f"broker {number}" for number in (*range(1, 9), 10))
+    assert one.line == f"replica.selector.class={SELECTOR}"
 
 
 def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> None:
