@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from agent.detect.awareness import RACK_AWARE, RACK_BLIND
-from agent.detect.members import BY_THE_BROKER, is_too_old
+from agent.detect.members import BY_THE_BROKER, is_away, is_too_old
 from agent.detect.words import count, listed
 from agent.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
 from agent.model.claims import STABLE
@@ -51,13 +51,21 @@ def spellings(world: World) -> Sight:
 
 
 def client_racks(world: World) -> Sight:
-    """Whether members that could send their rack do."""
-    return _of_members(
+    """Whether members that could send their rack do, and name one that there is."""
+    brokers = world.snapshot.brokers
+    racks = {broker.rack.name for broker in brokers}
+    lost = [str(broker.id) for broker in brokers if not broker.alive and broker.rack.name is None]
+    away = lost and any(is_away(member, racks) for group in world.groups for member in group.members)
+    sight = _of_members(
         world,
         lambda group, member: _readable(group, member) and not is_too_old(member),
         "all members that could send their rack do ({})",
         "no member that could send its rack was seen",
     )
+    if not away:
+        return sight
+    told = f"{brokers_named(lost)} {'is' if len(lost) == 1 else 'are'} absent, and members are in racks no other has"
+    return sight._replace(unseen=(*sight.unseen, told), who=(*sight.who, *each_named("broker", lost)))
 
 
 def subscriptions(world: World) -> Sight:

@@ -39,6 +39,11 @@ class Ground(NamedTuple):
     """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
 
     @property
+    def rack_lost(self) -> bool:
+        """True where a broker is absent and its rack not known: a rack may be there that none of the others has."""
+        return any(not broker.alive and broker.rack.name is None for broker in self.brokers)
+
+    @property
     def racks_matter(self) -> bool:
         """True where the brokers stand in more than one rack."""
         return len(self.racks) > 1
