@@ -39,7 +39,7 @@ def status(
     findings = views.findings(look)
     emit_line()
     columns = ("severity", "finding", "subject", "sentence")
-    emit(findings, columns, output, empty="no findings", every=every, most=FINDINGS_SHOWN)
+    emit(findings, columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
     leave(look)
 
 
