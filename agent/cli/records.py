@@ -118,7 +118,7 @@ def throttle_row(debt: Debt) -> Row:
 def throttle_line(row: Row) -> str:
     """``broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)``."""
     if row["bytes_per_s"] is not None:
-        value = f"{sized(row['bytes_per_s'])}/s"
+        value = f"{sized(row['bytes_per_s'])}/s".replace(".0 ", " ")
     else:
         value = f"for {counted(len(row['replicas']), 'replica')}"
     return f"{row['resource']}: {row['key']} {value} ({row['set_by']})"
