@@ -93,7 +93,7 @@ def test_reassignments_that_were_not_reported_are_not_said_to_be_none(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
-    world.gaps.append(Gap(Part.REASSIGNMENTS, "", GapCause.TIMED_OUT, "no answer"))
+    world.gaps.append(Gap(Part.REASSIGNMENTS, GapCause.TIMED_OUT, "", "no answer"))
     shown(monkeypatch, world)
     given(path, *plan(PlanState.DONE))
     told = here("reassign", "status", "-o", "table", *options(path))
