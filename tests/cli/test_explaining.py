@@ -76,7 +76,7 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
     assert "judged with the settings given here, mode propose" in shell.stderr.splitlines()
     last = shell.json[-1]
     assert (last["rule"], last["answer"], last["sentence"]) == (
-        "mode", "no", "mode is propose, a dry run, so nothing is touched",
+        "mode", "no", "mode is propose, a dry run: nothing is changed",
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def test_a_recorded_look_is_judged_with_the_recorded_settings(here: Run, record:
     done = here("explain", "topic/t", "--replay", str(file), "-o", "json")
     assert done.exit_code == 0
     assert f"judged with the settings recorded in {file}, mode observe; the look is of " in done.stderr
-    assert done.json[-1]["sentence"] == "mode is observe, a dry run, so nothing is touched"
+    assert done.json[-1]["sentence"] == "mode is observe, a dry run: nothing is changed"
     both = here("explain", "topic/t", "--replay", str(file), "--as-configured-here")
     assert (both.exit_code, "contradict each other" in both.stderr) == (2, True)
 
