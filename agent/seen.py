@@ -14,7 +14,7 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model import take_snapshot
 from agent.model.snapshot import Snapshot
-from agent.observation import GapCause, Observation, Part
+from agent.observation import Gap, GapCause, Observation, Part
 from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
@@ -53,4 +53,9 @@ def is_partial(snapshot: Snapshot) -> bool:
 
     Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
     """
-    return any(gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS for gap in snapshot.gaps)
+    return any(is_missed(gap) for gap in snapshot.gaps)
+
+
+def is_missed(gap: Gap) -> bool:
+    """Whether it was asked for, is offered, and did not answer."""
+    return gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS
