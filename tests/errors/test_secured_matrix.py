@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from agent.observation import GapCause
 from tests.command import Done
 from tests.errors.conftest import Run
 from tests.errors.ended import assert_clean, assert_told
@@ -100,4 +101,4 @@ def test_without_a_right_a_look_is_partial_and_names_what_is_not_seen(
     done = asked(command, secured.bootstrap_servers, login(secured))
     assert done.exit_code == 5
     assert_clean(done)
-    assert "AUTHORIZATION_FAILED" in done.stderr, done
+    assert GapCause.NOT_ALLOWED.value in done.stderr, done
