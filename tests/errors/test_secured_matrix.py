@@ -102,3 +102,12 @@ def test_without_a_right_a_look_is_partial_and_names_what_is_not_seen(
     assert done.exit_code == 5
     assert_clean(done)
     assert GapCause.NOT_ALLOWED.value in done.stderr, done
+
+
+@pytest.mark.parametrize("command", [("proposals",), ("proposals", "approve"), ("proposals", "history")], ids=row_id)
+def test_a_topic_that_no_agent_has_made_is_named_and_is_not_an_empty_answer(
+    secured: EmbeddedCluster, asked: Asked, command: Command
+) -> None:
+    done = asked(command, secured.bootstrap_servers, secured.client_properties("admin"))
+    assert_told(done, 2)
+    assert "rackwise: There is no topic rackwise." in done.stderr
