@@ -25,6 +25,7 @@ Each error is three sentences: *what* happened, *why*, and what *to do*. Nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 _MOST = 300
@@ -136,13 +137,13 @@ class UnsupportedCluster(Fatal):
     """The brokers lack a call that nothing can replace."""
 
 
-def told(error: RackwiseError) -> str:
-    """Write an error as up to three lines: what, why, what to do."""
-    lines = [f"rackwise: {error.what}"]
+def told(error: RackwiseError, harmless: Callable[[str], str]) -> str:
+    """Write an error as up to three lines: what, why, what to do. ``harmless`` makes foreign text fit for a line."""
+    lines = [f"rackwise: {harmless(error.what)}"]
     if error.why:
-        lines.append(f"  why: {error.why}")
+        lines.append(f"  why: {harmless(error.why)}")
     if error.todo:
-        lines.append(f"  do:  {error.todo}")
+        lines.append(f"  do:  {harmless(error.todo)}")
     return "\n".join(lines)
 
 

@@ -52,6 +52,10 @@ _NEW_S = 2.0
 Config = Mapping[str, str | int]
 
 
+class NoJournalError(ConfigError):
+    """There is no such topic: no agent in mode execute has ever run here."""
+
+
 class Bounds(NamedTuple):
     """The topic as it is, and which offsets it holds."""
 
@@ -177,7 +181,7 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     """The error for one of the client's."""
     error: KafkaError = failed.args[0]
     if error.code() in _MISSING:
-        return ConfigError(
+        return NoJournalError(
             f"There is no topic {topic}",
             why="no agent in mode execute has made it yet",
             todo="Start one, or look whether topics.prefix is the one of your agents.",

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
+from config.foreign_text import shortened
 
 INTERRUPTED = 130
 
@@ -65,7 +66,7 @@ def _tell(error: RackwiseError, *, debug: bool) -> int:
             import traceback
 
             traceback.print_exc()
-        print(told(error), file=sys.stderr)
+        print(told(error, shortened), file=sys.stderr)
     return error.exit_code
 
 

@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from agent.cli.output import emit_json
 from agent.errors import BadInput, reason
 
 STANDARD = Path("-")
@@ -39,11 +40,10 @@ def read_json(path: Path) -> Any:
 
 def write_json(path: Path | None, document: Any) -> None:
     """Write a document as one line of JSON; without a path, or to ``-``, on standard output."""
-    line = json.dumps(document) + "\n"
     if path is None or path == STANDARD:
-        sys.stdout.write(line)
+        emit_json(document)
         return
-    write_text(path, line)
+    write_text(path, json.dumps(document) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

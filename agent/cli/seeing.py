@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_one, say
+from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 
 if TYPE_CHECKING:
     from agent.seen import Seen
 
 FINDINGS_SHOWN = 20
+PARTS_SHOWN = 20
 
 
 def status(
@@ -23,6 +25,7 @@ def status(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    every: options.All = False,
 ) -> None:
     """One look at the cluster: what is there, and every finding."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay)
@@ -32,12 +35,11 @@ def status(
         emit_one(views.status(look), output)
         leave(look)
     summary = views.summary(look)
-    emit_one(summary, output, tuple(summary))
+    emit_one(summary, output, tuple(summary), every=every)
     findings = views.findings(look)
-    print()
-    emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
-    if len(findings) > FINDINGS_SHOWN:
-        say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
+    emit_line()
+    columns = ("severity", "finding", "subject", "sentence")
+    emit(findings, columns, output, empty="no findings", every=every, most=FINDINGS_SHOWN)
     leave(look)
 
 
@@ -48,6 +50,7 @@ def racks(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    every: options.All = False,
 ) -> None:
     """Racks with their brokers, replicas, leaders, members, tasks, and what losing each of them costs."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay)
@@ -56,18 +59,28 @@ def racks(
     columns = (
         "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "losing_it",
     )  # fmt: skip
-    emit(views.racks(look.snapshot), columns, output, empty="no broker answered")
+    emit(
+        views.racks(look.snapshot),
+        columns,
+        output,
+        empty="no broker answered",
+        absent={"losing_it": Mark.NOT_APPLICABLE},
+        every=every,
+    )
     leave(look)
 
 
 def groups(
-    group: Annotated[str | None, typer.Argument(help="One group to show with its members; all groups without.")] = None,
+    group: Annotated[
+        str | None, typer.Argument(metavar="GROUP", help="One group to show with its members; all groups without.")
+    ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    every: options.All = False,
 ) -> None:
     """Groups with their kind, racks, and locality now and at best; or one group with its members and tasks."""
     from agent.errors import BadInput
@@ -77,13 +90,13 @@ def groups(
 
     if group is None:
         columns = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "local_read", "best", "gap")
-        emit(views.groups(look), columns, output, empty="no groups")
+        emit(views.groups(look), columns, output, empty="no groups", every=every)
     elif group not in look.snapshot.groups:
         raise BadInput(
             f"there is no group {group!r}", why="no broker lists it", todo="See all of them with: rackwise groups"
         )
     elif chosen(output) is Format.TABLE:
-        _show_group(look, group, output)
+        _show_group(look, group, output, every=every)
     else:
         emit_one(views.group(look, group), output)
     leave(look)
@@ -96,6 +109,7 @@ def doctor(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    every: options.All = False,
 ) -> None:
     """What keeps this cluster from being rack-local, with the line to change, and what losing a rack costs."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay)
@@ -104,6 +118,8 @@ def doctor(
 
     marks = {
         CheckState.OK: "ok",
+        CheckState.NOTHING: "nothing",
+        CheckState.SEEN_ONCE: "once",
         CheckState.FAULT: "FAULT",
         CheckState.RISK: "risk",
         CheckState.UNKNOWN: "unknown",
@@ -117,31 +133,43 @@ def doctor(
             "line": check.line,
             "tells": check.tells,
         }
-        for check in (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
+        for check in (
+            *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+            *risks(look.snapshot),
+        )
     ]
     if chosen(output) is not Format.TABLE:
         kept = [{name: value for name, value in row.items() if name != "tells"} for row in rows]
-        emit(kept, ("state", "check", "who", "sentence", "line"), output)
+        emit(kept, ("state", "check", "who", "sentence", "line"), output, absent={"line": Mark.NONE})
         leave(look)
     for row in rows:
-        print(f"{row['state']:>8}  {row['check']}")
-        for part in str(row["sentence"]).split("; ") if row["state"] != "ok" or row["tells"] else ():
-            print(f"          {part}")
-        for line in str(row["line"] or "").split("; "):
-            if line:
-                print(f"          > {line}")
+        emit_text(f"{row['state']:>8}  {row['check']}")
+        told = row["state"] != "ok" or row["tells"]
+        _emit_parts(str(row["sentence"]) if told else "", lambda part: emit_text(part, indent=10), every=every)
+        _emit_parts(str(row["line"] or ""), lambda line: emit_line(f"          > {line}"), every=every)
     leave(look)
 
 
-def _show_group(look: Seen, group: str, output: Format | None) -> None:
+def _emit_parts(text: str, write: Callable[[str], None], *, every: bool) -> None:
+    """Each part of a sentence on a line of its own."""
+    parts = [part for part in text.split("; ") if part]
+    for part in parts if every else parts[:PARTS_SHOWN]:
+        write(part)
+    if len(parts) > PARTS_SHOWN and not every:
+        emit_text(f"and {len(parts) - PARTS_SHOWN:,} more: --all or -o json", indent=10)
+
+
+def _show_group(look: Seen, group: str, output: Format | None, *, every: bool) -> None:
     from agent.cli import views
 
     document = views.group(look, group)
     members, tasks = document.pop("members", []), document.pop("tasks", [])
-    emit_one(document, output, tuple(document))
+    emit_one(document, output, tuple(document), every=every)
     if members:
-        print()
-        emit(members, ("member", "client_id", "host", "rack", "known_from", "assigned", "defects"), output)
+        emit_line()
+        of_member = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
+        emit(members, of_member, output, every=every)
     if tasks:
-        print()
-        emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)
+        emit_line()
+        of_task = ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source")
+        emit(tasks, of_task, output, every=every)

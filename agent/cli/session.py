@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from agent.seen import Seen
     from config.load import Loaded
 
+GAPS_SHOWN = 20
+
 
 def look_or_replay(
     config: list[Path] | None,
@@ -73,6 +75,8 @@ def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
     from agent.seen import PARTIAL_EXIT, is_partial
 
-    for gap in seen.snapshot.gaps:
+    for gap in seen.snapshot.gaps[:GAPS_SHOWN]:
         say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+    if len(seen.snapshot.gaps) > GAPS_SHOWN:
+        say(f"not seen: {len(seen.snapshot.gaps) - GAPS_SHOWN:,} more: rackwise status -o json")
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

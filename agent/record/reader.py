@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -61,10 +62,10 @@ class TopicReader:
         self._deadline = deadline
         self._opened: Consumer | None = None
 
-    def spans(self) -> tuple[Span, ...]:
-        """The partitions with what they hold; none when there is no such topic. Raises KafkaException."""
+    def spans(self, only: AbstractSet[int] | None = None) -> tuple[Span, ...]:
+        """The partitions, or ``only`` those, with what they hold; none without such a topic. Raises KafkaException."""
         partitions = partitions_of(AdminClient(client_settings(self._config)), self._topic, self._left())
-        return tuple(self._span(partition) for partition in partitions)
+        return tuple(self._span(partition) for partition in partitions if only is None or partition in only)
 
     def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
         """Records of those offsets, in order within a partition, until all are read or the time is over."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.__main__ import main
+from agent.cli import ending
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.telemetry.events import to_lines
@@ -31,11 +31,9 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()
-        monkeypatch.setattr("sys.argv", ["rackwise", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
+        code = ending.run(list(arguments), debug=False, interruptible=False)
         told = capsys.readouterr()
-        return Done(left.value.code if isinstance(left.value.code, int) else 0, told.out, told.err)
+        return Done(code, told.out, told.err)
 
     yield run
     gc.set_threshold(*threshold)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from config.foreign_text import shortened
 from tests.builders import Answers
 from tests.cli.conftest import Record, Run
 
@@ -107,7 +108,7 @@ def test_bad_input_is_three_sentences(file: str, here: Run, options: tuple[str, 
     done = here("plan", "--replay", file, *options)
     assert (done.exit_code, done.stdout) == (2, "")
     first, *more = done.stderr.splitlines()
-    assert first == f"rackwise: {what}"
+    assert first == f"rackwise: {shortened(what)}"
     why, todo = more
     assert why.startswith("  why: ")
     assert todo.startswith("  do:  ")

@@ -85,7 +85,8 @@ def test_a_rack_is_for_start_and_restart_only() -> None:
 
 @pytest.mark.integration
 def test_a_started_cluster_stays_after_the_command_and_serves(running: Any) -> None:
-    assert (running["state"], running["brokers"], running["racks"]) == ("running", "1/1", "a")
+    assert (running["state"], running["brokers_running"]) == ("running", 1)
+    assert [(one["id"], one["rack"]) for one in running["brokers"]] == [(1, "a")]
     assert described(running["bootstrap_servers"]) == {1: "a"}
 
 

@@ -33,6 +33,7 @@ SECTIONS = (
     ("what record writes", "pure", ("agent/telemetry",)),
     ("what comes back from the pipeline", "pure", ("agent/weights",)),
     ("around the line", "", ("agent", "agent/web", "agent/cli")),
+    ("what commands print for machines", "types only", ("agent/documents",)),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
     ("assignors for Python consumers", "each knows the client it is for", ("assignors/clients",)),
