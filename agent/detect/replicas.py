@@ -18,7 +18,8 @@ from agent.detect.ground import Ground, View
 from agent.detect.words import first, listed, of_all, placed
 from agent.memo import Memo
 from agent.model.snapshot import Reassignment, TopicState
-from agent.model.spread import Crowding, Replicas, crowding, settled
+from agent.model.spread import Crowding, Replicas, crowding
+from agent.model.target import target_replicas
 from agent.reuse import each
 from assignors.problem import TopicPartition
 
@@ -116,7 +117,7 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
     wavering: list[tuple[TopicPartition, Crowding]] = []
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
     for state in topic.partitions:
-        crowded, unsure, leader, racks = places[settled(state, running.get(state.id)) if running else state.replicas]
+        crowded, unsure, leader, racks = places[target_replicas(state, running.get(state.id)) if running else state.replicas]
         if crowded is not None:
             steady.append((state.id, crowded))
         elif unsure is not None:
