@@ -117,7 +117,8 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
     wavering: list[tuple[TopicPartition, Crowding]] = []
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
     for state in topic.partitions:
-        crowded, unsure, leader, racks = places[target_replicas(state, running.get(state.id)) if running else state.replicas]
+        after = target_replicas(state, running.get(state.id)) if running else state.replicas
+        crowded, unsure, leader, racks = places[after]
         if crowded is not None:
             steady.append((state.id, crowded))
         elif unsure is not None:
