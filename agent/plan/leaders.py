@@ -4,7 +4,7 @@ Two reasons, in this order: leaders were found to be so uneven over the racks th
 most readers of a partition live in another rack than its leader (LEADERS_TO_READERS, in `readers`).
 
 Invariants: only a live, unfenced broker in the ISR becomes preferred leader; no partition is planned for twice; running
-reassignments are left alone.
+reassignments are left alone; with ``keep_leaders`` nothing is planned.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def place_leaders(scene: Scene, busy: Iterable[TopicPartition]) -> tuple[list[Pl
     skew = scene.found.of(FindingReason.LEADER_SKEW)
     if not skew and scene.snapshot.selector_is_rack_aware is not False:
         return [], []
+    if scene.limits.keep_leaders:
+        kept = [*skew, *scene.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE)]
+        return [], [(finding.id, Unplanned.KEEPS_LEADERS) for finding in kept]
     taken = {*busy, *scene.snapshot.reassignments}
     seats = Seats(scene.snapshot, scene.held, scene.limits)
     plans, skipped = _make_even(scene, skew, seats, taken)

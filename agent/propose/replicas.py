@@ -17,7 +17,7 @@ from agent.detect.locality import RackBits, topic_masks
 from agent.detect.tally import Reads
 from agent.model.snapshot import PartitionState, TopicState
 from agent.plan.plan import PlacementPlan
-from agent.plan.readers import Readers, readers_of
+from agent.plan.reading import Readers, readers_of
 from agent.propose.basis import basis_of_topic
 from agent.propose.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.propose.measured import measured, states_of
