@@ -20,7 +20,7 @@ from agent.model.spread import crowding, rack_room
 from agent.plan.found import Scene, answered
 from agent.plan.new_leaders import with_new_leaders
 from agent.plan.plan import PlacementPlan, Unplanned
-from agent.plan.reading import Readers, groups_by_topic, readers_of
+from agent.plan.reading import Readers, known_readers
 from agent.plan.wide import spread_wide, wide_and_usual
 from agent.propose.proposal import PlacementChange, ProposalReason
 from assignors.optimal import optimal_replicas
@@ -45,12 +45,12 @@ def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
         return [], skipped
     brokers = tuple(_broker(broker, scene.held) for broker in snapshot.brokers)
     touched = tuple(state for topic in wanted for state in topic.partitions)
-    readers = _readers(wanted, scene)
+    readers = known_readers([topic.topic for topic in wanted], snapshot, scene.memo)
     there = frozenset(broker.id for broker in snapshot.brokers if broker.alive and not broker.fenced)
-    nearby = readers if snapshot.selector_is_rack_aware else {}
+    nearby = {} if snapshot.selector_is_rack_aware is False else readers
     sets = tuple(_replica_set(state, there, nearby.get(state.id)) for state in touched)
     result = scene.memo.of(("spread",), (brokers, sets, snapshot.topics), partial(_solve, brokers, sets, snapshot))
-    lists = with_new_leaders(result.replicas, touched, scene, readers)
+    lists = with_new_leaders(result.replicas, touched, brokers, scene, readers)
     room, stuck = rack_room(snapshot.brokers, scene.held), {bad.id for bad in result.infeasible}
     skipped += [
         (f"topic/{state.id}", Unplanned.INFEASIBLE)
@@ -132,17 +132,6 @@ def _broker(broker: BrokerState, held: Iterable[int]) -> Broker:
         rack=broker.rack.name if known else None,
         accepts=known and open_for_replicas and broker.id not in held,
     )
-
-
-def _readers(wanted: Iterable[Wanted], scene: Scene) -> dict[TopicPartition, Readers]:
-    """The readers of the partitions that may be touched, as far as they are known."""
-    groups, topics = groups_by_topic(scene.snapshot, scene.memo), scene.snapshot.topics
-    readers: dict[TopicPartition, Readers] = {}
-    for name in [topic.topic for topic in wanted]:
-        if name in groups:
-            topic, of = topics[name], groups[name]
-            readers.update(scene.memo.of(("readers", name), (topic, *of), partial(readers_of, topic, of)))
-    return readers
 
 
 def _replica_set(state: PartitionState, there: frozenset[int], near: Readers | None) -> ReplicaSet:

@@ -48,6 +48,17 @@ def readers_of(topic: TopicState, groups: Iterable[ReaderGroup]) -> dict[TopicPa
     }
 
 
+def known_readers(topics: Iterable[str], snapshot: Snapshot, memo: Memo) -> dict[TopicPartition, Readers]:
+    """The readers of these topics' partitions, as far as they are known."""
+    groups = groups_by_topic(snapshot, memo)
+    readers: dict[TopicPartition, Readers] = {}
+    for name in topics:
+        if name in groups:
+            topic, of = snapshot.topics[name], groups[name]
+            readers.update(memo.of(("readers", name), (topic, *of), partial(readers_of, topic, of)))
+    return readers
+
+
 def groups_by_topic(snapshot: Snapshot, memo: Memo) -> dict[str, list[ReaderGroup]]:
     """Topic -> the groups that read it and show their assignment; both sorted."""
     groups: dict[str, list[ReaderGroup]] = {}

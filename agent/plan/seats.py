@@ -36,6 +36,7 @@ class Seats:
         self.selector_is_rack_aware = snapshot.selector_is_rack_aware
         self.of_broker = Counter(state.replicas[0] for state in states)
         self.of_rack = self._by_rack(self.of_broker)
+        self._led_before, self._led_before_in = self.of_broker.copy(), self.of_rack.copy()
         held_by_broker = Counter(broker for state in states for broker in state.replicas)
         led, replicas = sum(self.of_rack.values()), sum(held_by_broker.values()) or 1
         self._most_of_broker = {
@@ -48,12 +49,12 @@ class Seats:
         }
 
     def most_even(self) -> tuple[dict[int, int], dict[str, int]]:
-        """How many each broker and each rack may lead and be no worse than now: what it leads, or an even share."""
+        """How many each broker and each rack may lead and be no worse than before the plan, or than an even share."""
         led, racks = sum(self.of_broker.values()), Counter(self.rack_of[broker] for broker in self.may_lead)
         brokers = racks.total() or 1
         return (
-            {broker: max(self.of_broker[broker], -(-led // brokers)) for broker in self.may_lead},
-            {rack: max(self.of_rack[rack], -(-led * count // brokers)) for rack, count in racks.items()},
+            {broker: max(self._led_before[broker], -(-led // brokers)) for broker in self.may_lead},
+            {rack: max(self._led_before_in[rack], -(-led * count // brokers)) for rack, count in racks.items()},
         )
 
     def room(self, open_ones: Counter[int], *, hard: bool) -> Room:

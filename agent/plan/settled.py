@@ -19,12 +19,17 @@ def settled(snapshot: Snapshot) -> Snapshot:
     if not snapshot.reassignments:
         return snapshot
     moving = {partition.topic for partition in snapshot.reassignments}
-    topics = {name: _settled(topic, snapshot) if name in moving else topic for name, topic in snapshot.topics.items()}
+    topics = {
+        name: settled_topic(topic, snapshot) if name in moving else topic for name, topic in snapshot.topics.items()
+    }
     return replace(snapshot, topics=topics)
 
 
-def _settled(topic: TopicState, snapshot: Snapshot) -> TopicState:
+def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
+    """The same of one topic."""
     running = snapshot.reassignments
+    if not any(state.id in running for state in topic.partitions):
+        return topic
     partitions = (
         state._replace(replicas=target_replicas(state, running[state.id])) if state.id in running else state
         for state in topic.partitions
