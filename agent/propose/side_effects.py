@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.detect.finding import Evidence
 from agent.limits import Limits
@@ -98,7 +98,7 @@ def _by_rack(led: Counter[int], racks: Racks) -> Counter[str]:
     return by_rack
 
 
-def _rows(led: Counter[int] | Counter[str], word: str) -> tuple[str, ...]:
+def _rows(led: Counter[Any], word: str) -> tuple[str, ...]:
     shown = [f"{word}{name}: {led[name]}" for name in sorted(led)]
     return (*shown[:_KEPT], *([f"and {len(shown) - _KEPT} more"] if len(shown) > _KEPT else []))
 
@@ -119,7 +119,7 @@ def _leaders(
     return f"{head}, by broker: {by_broker}{racks_told}"
 
 
-def _differences(before: Counter[int] | Counter[str], after: Counter[int] | Counter[str]) -> str:
+def _differences(before: Counter[Any], after: Counter[Any]) -> str:
     names = [name for name in sorted({*before, *after}) if before[name] != after[name]]
     shown = ", ".join(f"{name} from {before[name]} to {after[name]}" for name in names[:_SHOWN])
     return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
