@@ -5,6 +5,7 @@ What a command shows of a live cluster, and what a recorded look gives again: eq
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from agent.decode import decode_members
@@ -46,6 +47,13 @@ def see(observation: Observation, memory: Memory, limits: Limits, *, planning: b
     plan = make_plan(snapshot, detection, limits, None) if planning else None
     proposals = propose(snapshot, plan, detection, limits, None) if plan is not None else ()
     return Seen(limits, memory, snapshot, detection, plan, proposals)
+
+
+def keeping_leaders(seen: Seen) -> Seen:
+    """The same look, with what would be proposed if no preferred leader may change."""
+    limits = replace(seen.limits, keep_leaders=True)
+    plan = make_plan(seen.snapshot, seen.detection, limits, None)
+    return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
 
 
 def is_partial(snapshot: Snapshot) -> bool:

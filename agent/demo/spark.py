@@ -27,6 +27,7 @@ from agent.demo.patience import Patience, Sign, Standstill
 from agent.demo.screen import Line, Screen
 from agent.errors import GaveUp, RackwiseError
 from agent.model.weighed import Basis
+from agent.propose.basis import figures_rest_on
 from agent.propose.proposal import Proposal
 
 _MASTER = "local[2]"
@@ -175,7 +176,8 @@ class SparkSide:
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
         planned = "a proposal that names bytes/s by the weights"
         self._wait("ingest", self._ingest, planned, lambda: bool(self._weighted()), self._way_of_weights)
-        self._tell("weights", *(proposal.sentence for proposal in self._weighted()[:_SHOWN]))
+        weighted = self._weighted()[:_SHOWN]
+        self._tell("weights", *(proposal.sentence for proposal in weighted), figures_rest_on(weighted) or "")
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
         _end(self._ingest)
         told = self._finished("report", "--out", str(self._where.report))
