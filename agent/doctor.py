@@ -1,9 +1,9 @@
 """doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
 
 A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
-follower is read, and so on. What a check may say is decided by what was seen (`agent.doctor_sight`): ``ok`` is said
-only where all that it is about was seen and is well. What losing a rack would cost is a ``risk``: nothing is wrong now,
-and it may be meant so. Pure: it reads what was found and planned.
+follower is read, and so on. What a check may say is decided by what was seen (`agent.doctor_sight`,
+`agent.doctor_groups`): ``ok`` is said only where all that it is about was seen and is well. What losing a rack would
+cost is a ``risk``: nothing is wrong now, and it may be meant so. Pure: it reads what was found and planned.
 
 Invariant: the less is seen, the worse the answer. See `BEST_FIRST`.
 """
@@ -15,10 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from agent import doctor_groups as groups
 from agent import doctor_sight as sight_of
 from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
 from agent.detect.located import whence
+from agent.detect.words import listed, numbered
 from agent.doctor_sight import Sight, SightOf, World, gaps_of
 from agent.limits import Limits
 from agent.memory.values import Memory
@@ -109,21 +111,21 @@ _QUESTIONS = (
     ),
     _Question(
         name="clients send client.rack",
-        sight=sight_of.client_racks,
+        sight=groups.client_racks,
         reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
         parts=(Part.BROKERS, Part.GROUPS),
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
         name="subscriptions can carry a rack",
-        sight=sight_of.subscriptions,
+        sight=groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(Part.BROKERS, Part.GROUPS),
-        advice=(ProposalReason.UPGRADE_CLIENT,),
+        advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
         name="group protocols look at racks",
-        sight=sight_of.group_protocols,
+        sight=groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,
             FindingReason.ASSIGNOR_WOULD_NOT_FIX,
@@ -134,7 +136,7 @@ _QUESTIONS = (
     ),
     _Question(
         name="assignments add up",
-        sight=sight_of.assignments,
+        sight=groups.assignments,
         reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
         parts=(Part.GROUPS, Part.TOPICS),
     ),
@@ -152,7 +154,7 @@ _QUESTIONS = (
     ),
     _Question(
         name="copies of tasks are spread over racks",
-        sight=sight_of.task_copies,
+        sight=groups.task_copies,
         reasons=(FindingReason.COPIES_SHARE_RACK,),
         parts=(Part.GROUPS, Part.TOPICS),
         advice=(ProposalReason.SET_STANDBYS,),
@@ -166,7 +168,7 @@ _QUESTIONS = (
     ),
     _Question(
         name="everything can be read",
-        sight=sight_of.readable,
+        sight=groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(Part.GROUPS,),
     ),
@@ -179,13 +181,13 @@ _QUESTIONS = (
 )
 _SPELLING = _Question(
     name="racks are written one way",
-    sight=sight_of.spellings,
+    sight=groups.spellings,
     reasons=(FindingReason.RACK_SPELLING,),
     parts=(Part.BROKERS, Part.GROUPS),
 )
 _RACKS = _Question(
     name="racks are known",
-    sight=sight_of.known_racks,
+    sight=groups.known_racks,
     reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
     parts=(Part.BROKERS, Part.GROUPS, Part.RACK_LOCATORS),
 )
@@ -279,16 +281,18 @@ def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, str]:
 def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...]) -> Check:
     ids = {finding.id for finding in found}
     faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
-    lines = {
-        plan.line for plan in advice if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
-    }
+    plans = [
+        plan for plan in advice if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
+    ]
+    who = [name for plan in plans if plan.subject_kind == "cluster" for name in plan.who]
+    who = who if all(finding.subject.kind == "cluster" for finding in faults) and who else []
     return Check(
         name=question.name,
         key=question.name,
         state=CheckState.FAULT,
         sentence="; ".join(_few(_told_once(faults), "findings")),
-        who=tuple(dict.fromkeys(finding.subject.name for finding in faults)),
-        line="; ".join(sorted(lines)) or None,
+        who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
+        line="; ".join(sorted({plan.line for plan in plans})) or None,
     )
 
 
@@ -301,9 +305,15 @@ def _told_once(findings: Iterable[Finding]) -> list[str]:
     told = []
     for (kind, _), same in alike.items():
         others = [finding.subject.name for finding in same[1:]]
-        more = f" (the same of {kind}{'' if len(others) == 1 else 's'} {', '.join(others)})" if others else ""
-        told.append(same[0].sentence + more)
+        told.append(same[0].sentence + (f" (the same of {_more(kind, others)})" if others else ""))
     return told
+
+
+def _more(kind: str, names: Sequence[str]) -> str:
+    of = f"{kind}{'' if len(names) == 1 else 's'}"
+    if all(name.isdecimal() for name in names):
+        return f"{of} {numbered(map(int, names))}"
+    return f"{len(names)} more {of}: {listed(names)}"
 
 
 def _few(sentences: list[str], what: str) -> list[str]:

@@ -5,6 +5,7 @@ What a command shows of a live cluster, and what a recorded look gives again: eq
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from agent.decode import decode_members
@@ -14,7 +15,7 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model import take_snapshot
 from agent.model.snapshot import Snapshot
-from agent.observation import GapCause, Observation, Part
+from agent.observation import Gap, GapCause, Observation, Part
 from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
@@ -48,9 +49,21 @@ def see(observation: Observation, memory: Memory, limits: Limits, *, planning: b
     return Seen(limits, memory, snapshot, detection, plan, proposals)
 
 
+def keeping_leaders(seen: Seen) -> Seen:
+    """The same look, with what would be proposed if no preferred leader may change."""
+    limits = replace(seen.limits, keep_leaders=True)
+    plan = make_plan(seen.snapshot, seen.detection, limits, None)
+    return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
+
+
 def is_partial(snapshot: Snapshot) -> bool:
     """Whether something that was asked for, and that these brokers offer, did not answer.
 
     Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
     """
-    return any(gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS for gap in snapshot.gaps)
+    return any(is_missed(gap) for gap in snapshot.gaps)
+
+
+def is_missed(gap: Gap) -> bool:
+    """Whether it was asked for, is offered, and did not answer."""
+    return gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS

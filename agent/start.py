@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import structlog
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.acting import Acting
 from agent.act.leadership import Leadership
@@ -134,7 +134,10 @@ def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
     knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
     try:
         with open_reader(kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
-            found = proposals_in(reader.read(reader.spans()))
+            spans = reader.spans()
+            if not spans:
+                raise refusal(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
+            found = proposals_in(reader.read(spans))
             if not reader.in_time:
                 raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
             return found

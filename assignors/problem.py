@@ -192,6 +192,10 @@ class ReplicaSet:
     replicas: tuple[int, ...]
     size_bytes: int | None = None
     """None when unknown; an unknown size counts as one byte, so that fewer moves still win."""
+    readers: tuple[tuple[str, int], ...] = ()
+    """(rack, readers there that read from a replica of their own rack where there is one, KIP-392)."""
+    keeps_leader: bool = False
+    """True: the first replica does not move, whatever its broker accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

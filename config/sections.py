@@ -45,6 +45,8 @@ class PlanSettings(BaseModel):
 
     predict_limit: Annotated[int, Field(ge=0)] = 200_000
     """What a group's own assignor would give is worked out up to so many partitions (or tasks) times members."""
+    keep_leaders: bool = False
+    """No plan changes a preferred leader; what it would have to change for is left out."""
 
     @field_validator("cron")
     @classmethod

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from agent.detect.finding import FindingReason
 from agent.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
 from agent.limits import Limits
 from agent.memory import Memory
@@ -138,11 +139,15 @@ def test_the_same_of_nine_brokers_is_one_sentence_and_one_line() -> None:
         answers.broker(broker, None)
     check = checks_of(answers)["brokers tell their rack"]
     assert check.sentence == (
-        "broker 1 tells no rack, and neither does any other broker: set broker.rack "
-        "(the same of brokers 2, 3, 4, 5, 6, 7, 8, 9)"
+        "broker 1 tells no rack, and neither does any other broker: set broker.rack (the same of brokers 2 to 9)"
     )
     assert check.line == "broker.rack=<rack>"
     assert check.who == tuple("123456789")
+    selector = checks_of(an_observation(a=(1, 2, 3), b=(4, 5, 6), c=(7, 8, 10)).selector(None))
+    one = selector["reads go to the nearest replica"]
+    assert one.sentence.startswith("9 brokers (1 to 8 and 10) let consumers read from leaders only")
+    assert one.who == tuple(f"broker {number}" for number in (*range(1, 9), 10))
+    assert one.line == f"replica.selector.class={SELECTOR}"
 
 
 def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> None:
@@ -351,6 +356,27 @@ def test_who_sees_less_never_hears_better(data: st.DataObject) -> None:
         seen = glanced(less)
         assert not better(before, checks_in(seen), floor, no_tasks=what == _no_groups.__name__), what
         _no_group_gets_to_its_optimum(full, seen, what)
+
+
+FOLLOWS_FROM_LESS = {
+    FindingReason.RIGHTS_MISSING,
+    FindingReason.PART_MISSING,
+    FindingReason.STATE_UNKNOWN,
+    FindingReason.BROKER_RACK_MISSING,  # of a broker that holds replicas and did not answer
+    FindingReason.RACK_AWARENESS_OFF,  # of a group that may have something to gain after all
+}
+"""What may be found because something was not seen; of all else a gap makes no finding."""
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_what_is_not_seen_makes_no_other_finding(data: st.DataObject) -> None:
+    answers = data.draw(worlds())
+    known = {finding.id for finding in glanced(answers).detection.findings}
+    for what, less in refused(data.draw, answers):
+        new = [one for one in glanced(less).detection.findings if one.id not in known]
+        event(f"new: {sorted({one.reason.name for one in new})}")
+        assert {one.reason for one in new} <= FOLLOWS_FROM_LESS, f"{what}: {[one.sentence for one in new]}"
 
 
 def _no_group_gets_to_its_optimum(full: Seen, less: Seen, what: str) -> None:

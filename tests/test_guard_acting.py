@@ -64,7 +64,7 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
         pytest.param(NOBODY, {"cluster_id": "other"}, "only other may be acted upon", id="not the one that is set"),
         pytest.param(
             journal(leader_write(LEADER._replace(cluster="other")), at_ms=NOW_MS), {},
-            "the journal is that of other", id="not the one of the journal",
+            "the journal is of cluster other", id="not the one of the journal",
         ),
     ],
 )  # fmt: skip
@@ -164,7 +164,7 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
             id="an excluded group",
         ),
         pytest.param(
-            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "(execute.include_groups)",
+            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "patterns of execute.include_groups",
             id="no included group",
         ),
         pytest.param(
@@ -226,7 +226,7 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
             id="the day's bytes are used up",
         ),
         pytest.param(
-            shared(), [batch(1, size=None)], {"move_budget_bytes_per_day": 600}, "is not known", None,
+            shared(), [batch(1, size=None)], {"move_budget_bytes_per_day": 600}, "is unknown", None,
             id="how many bytes were copied is unknown",
         ),
     ],

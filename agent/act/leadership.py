@@ -29,7 +29,7 @@ from agent.act.journal_topic import JournalTopic, read_journal_topic
 from agent.act.kafka_journal import KafkaJournal, fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, told_epoch
-from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import ConfigError, Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.observation import Observation
@@ -336,8 +336,14 @@ class Leadership:
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """What the journal says by now, for people: without a lease, without writing.
 
-    Raises JournalUnavailable; ConfigError when there is no such topic; BadInput for a damaged file.
+    Raises JournalUnavailable; ConfigError when there is no such topic or file; BadInput for a damaged file.
     """
     if plan.file is not None:
+        if not plan.file.exists():
+            raise ConfigError(
+                f"There is no journal {plan.file}",
+                why="no agent in mode execute has made it yet",
+                todo="Start one, or look whether execute.journal_file is the one of your agents.",
+            )
         return read_file(plan.file).view
     return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms)

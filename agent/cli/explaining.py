@@ -18,7 +18,8 @@ from agent.cli.output import Format, chosen, emit, say
 if TYPE_CHECKING:
     from agent.journal.entry import View
     from agent.memory import Memory
-    from agent.observation import Observation
+    from agent.model.snapshot import Snapshot
+    from agent.observation import Gap, Observation
     from agent.plan.explained import Explained
     from agent.propose.proposal import Proposal
     from agent.record.running_agent import RunningAgent
@@ -207,20 +208,25 @@ def _check(subject: str, judged: _Judged) -> str | None:
     """
     from agent.errors import BadInput
     from agent.plan.subjects import FORMS, meant, subjects, why_unknown
-    from agent.seen import is_partial
 
     known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
     why = why_unknown(subject, judged.seen.snapshot, known)
     if why is None or (ended := _ended(subject, judged)) is not None:
         return None if why is None else ended
-    if is_partial(judged.seen.snapshot):
-        return f"{subject}: unknown, as the look is partial ({why})"
     near = meant(subject, known)
-    raise BadInput(
-        f"{subject} is unknown",
-        why=why,
-        todo=(f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}.",
-    )
+    asked = f"Did you mean {near}? " if near else ""
+    if (gap := _unlisted(subject, judged.seen.snapshot)) is not None:
+        return f"{subject} was not seen, and not all {gap.part.value} were ({gap.cause.value}). {asked}".rstrip()
+    raise BadInput(f"{subject} is unknown", why=why, todo=f"{asked}A subject is {FORMS}.")
+
+
+def _unlisted(subject: str, snapshot: Snapshot) -> Gap | None:
+    """The gap in which there may be a subject of this kind; None when all of them were seen."""
+    from agent.observation import Part
+    from agent.seen import is_missed
+
+    part = {"topic": Part.TOPICS, "group": Part.GROUPS, "broker": Part.BROKERS}.get(subject.partition("/")[0])
+    return next((gap for gap in snapshot.gaps if gap.part is part and is_missed(gap)), None)
 
 
 def _ended(subject: str, judged: _Judged) -> str | None:

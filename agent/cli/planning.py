@@ -10,7 +10,7 @@ import typer
 
 from agent.cli import options, placing, session
 from agent.cli.files import write_text
-from agent.cli.output import Format, chosen, emit
+from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
     from agent.propose.proposal import Proposal
@@ -37,6 +37,9 @@ def plan(
     rollback_json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there what brings the present placement back.")
     ] = None,
+    keep_leaders: Annotated[
+        bool, typer.Option("--keep-leaders", help="Change no preferred leader, as plan.keep_leaders: true does.")
+    ] = False,
     groups: Annotated[
         bool, typer.Option("--groups", help="Every group instead: now, by its own assignor, and at the optimum.")
     ] = False,
@@ -69,13 +72,18 @@ def plan(
 ) -> None:
     """What rackwise would propose now, or where new partitions would go. Nothing is published."""
     from agent.propose import reassignment_json as written
+    from agent.seen import keeping_leaders
 
     wanted = placing.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
         look = placing.Source(config, properties, assign, bootstrap, replay)
         choice = placing.Choice(placement, placer, seed, reassignment_json, rollback_json)
         placing.place(wanted, look, choice, output, every=every)
+    if keep_leaders:
+        assign = [*(assign or ()), "plan.keep_leaders=true"]
     seen = session.look_or_replay(config, properties, assign, bootstrap, replay)
+    if keep_leaders and replay is not None:  # a recorded look brings its own settings
+        seen = keeping_leaders(seen)
     found = seen.proposals
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")
@@ -109,6 +117,7 @@ def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
 
 def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every: bool) -> None:
     """One row per proposal."""
+    from agent.propose.basis import figures_rest_on
     from agent.propose.codec import proposal_to_json
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
@@ -116,3 +125,6 @@ def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every:
     if form in {Format.TABLE, Format.CSV}:
         rows = [{**row, "subject": str(proposal.subject)} for row, proposal in zip(rows, found, strict=True)]
     emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="nothing worth doing", every=every)
+    figures = figures_rest_on(found)
+    if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence
+        say(figures)

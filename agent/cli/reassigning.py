@@ -217,10 +217,9 @@ def _reassignments(observation: Observation, told: _Told, named: Plan | None) ->
 
 
 def _unseen(observation: Observation) -> set[str]:
-    from agent.observation import GapCause
+    from agent.seen import is_missed
 
-    fine = (GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED)
-    return {gap.part.value for gap in observation.gaps if gap.cause not in fine}
+    return {gap.part.value for gap in observation.gaps if is_missed(gap)}
 
 
 def _none_moves(observation: Observation) -> str:

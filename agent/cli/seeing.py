@@ -39,7 +39,7 @@ def status(
     findings = views.findings(look)
     emit_line()
     columns = ("severity", "finding", "subject", "sentence")
-    emit(findings, columns, output, empty="no findings", every=every, most=FINDINGS_SHOWN)
+    emit(findings, columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
     leave(look)
 
 
@@ -143,7 +143,7 @@ def doctor(
         emit(kept, ("state", "check", "who", "sentence", "line"), output, absent={"line": Mark.NONE})
         leave(look)
     for row in rows:
-        emit_line(f"{row['state']:>8}  {row['check']}")
+        emit_text(f"{row['state']:>8}  {row['check']}")
         told = row["state"] != "ok" or row["tells"]
         _emit_parts(str(row["sentence"]) if told else "", lambda part: emit_text(part, indent=10), every=every)
         _emit_parts(str(row["line"] or ""), lambda line: emit_line(f"          > {line}"), every=every)

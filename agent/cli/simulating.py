@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_line, emit_one
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one, say
 from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
@@ -82,6 +82,7 @@ def simulate(
     Every option of a change may be given several times, and all go together. Nothing is changed or published.
     """
     from agent.plan.changes import RemoveBroker, RemoveRack
+    from agent.propose.basis import figures_rest_on
     from agent.simulate import simulate as simulated
     from agent.simulation_json import simulation_to_json
 
@@ -93,8 +94,11 @@ def simulate(
         seen = session.replayed(replay)
     else:
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
-    document = simulation_to_json(simulated(seen.snapshot, seen.before, seen.limits, tuple(changes)))
-    _show(document, output, every=every)
+    simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
+    _show(simulation_to_json(simulation), output, every=every)
+    figures = figures_rest_on(simulation.proposals)
+    if figures is not None:
+        say(figures)
     if replay is None:
         session.leave(seen)
     raise typer.Exit(0)

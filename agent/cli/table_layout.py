@@ -1,8 +1,9 @@
 """Which columns give way when a table is wider than its room? Lines of a table, of records, of a paragraph. Pure.
 
 Order, until it fits: heads fold; columns with one value in all rows fold at blanks; so do sentences, the widest first;
-what is the same in all rows is told once, above; all but ids fold within words; each row becomes a block of its own.
-An id is folded only where it is longer than the whole width. Nothing is cut here: text comes in short and harmless.
+what is the same in all rows is told once, above; all but ids fold within words; ids that are longer than most in their
+column break their row instead; each row becomes a block of its own. An id is folded only where it is longer than the
+whole width. Nothing is cut here: text comes in short and harmless.
 """
 
 from __future__ import annotations
@@ -69,10 +70,9 @@ def lay_out(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequen
         widths = _fitting(varying, width, within_words=last == len(same))
         if varying and widths is not None:
             return Laid(tuple(_same(sorted(same[:last]), rows, width)), *_table(varying, rows, widths))
-    widths = None if same else _fitting(found, width, within_words=True)
-    if widths is not None:
+    if not same and (widths := _fitting(found, width, within_words=True)) is not None:
         return Laid((), *_table(found, rows, widths))
-    return Laid((), (), tuple(_blocks(found, rows, width)))
+    return _with_long_ids(found, rows, width) or Laid((), (), tuple(_blocks(found, rows, width)))
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -128,16 +128,12 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
     room = width - len(_GAP) * (len(columns) - 1)
     widths = [max(column.cells, text_width(_head(column.name))) for column in columns]
     heads = [max(column.cells, *map(text_width, _head(column.name).split(" "))) for column in columns]
-    # An id that is longer than everything folds anyway: it shall not spoil the table for the others.
-    heads = [
-        min(head, max(_SENTENCE, room // 2)) if column.is_id and head > width else head
-        for column, head in zip(columns, heads, strict=True)
-    ]
     both = list(zip(columns, heads, strict=True))
     steps = [
         heads,
         [min(head, column.words) if column.is_constant and not column.is_id else head for column, head in both],
         [_least(column, head) for column, head in both],
+        [head if column.is_id else min(head, column.words) for column, head in both],
     ]
     if within_words:
         steps.append([head if column.is_id or column.is_right else min(head, _FOLDED) for column, head in both])
@@ -175,6 +171,43 @@ def _table(
     heads = _lines(columns, [_head(column.name) for column in columns], widths)
     body = (line for row in rows for line in _lines(columns, [row[column.place] for column in columns], widths))
     return tuple(heads), tuple(body)
+
+
+def _with_long_ids(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> Laid | None:
+    """A table for most ids; the row of a longer one breaks after it. None where most ids are too long."""
+    usual = [_usual(column, rows) for column in columns]
+    same = [column for column in usual if column.is_constant]
+    for shown in (usual, [column for column in usual if not column.is_constant]):
+        widths = _fitting(shown, width, within_words=True) if shown else None
+        if widths is not None:
+            heads = tuple(_lines(shown, [_head(column.name) for column in shown], widths))
+            body = (line for row in rows for line in _broken(shown, row, widths, width))
+            return Laid(() if shown is usual else tuple(_same(same, rows, width)), heads, tuple(body))
+    return None
+
+
+def _usual(column: _Column, rows: Sequence[Sequence[str]]) -> _Column:
+    """The column without the widest quarter of its ids."""
+    if not column.is_id:
+        return column
+    sizes = sorted(text_width(row[column.place]) for row in rows)
+    widest = sizes[(len(sizes) - 1) * 3 // 4]
+    return column._replace(cells=widest, words=min(column.words, widest))
+
+
+def _broken(columns: Sequence[_Column], row: Sequence[str], widths: Sequence[int], width: int) -> Iterator[str]:
+    """The lines of a row: a new one begins after each id that has no room in its column."""
+    cells = [row[column.place] for column in columns]
+    begun = [""] * len(cells)
+    for place, (column, cell) in enumerate(zip(columns, cells, strict=True)):
+        if not column.is_id or text_width(cell) <= widths[place]:
+            begun[place] = cell
+            continue
+        yield from (line for line in _lines(columns, begun, widths) if line)
+        begun = [""] * len(cells)
+        indent = min(sum(widths[:place]) + len(_GAP) * place, max(0, width - text_width(cell)))
+        yield from (f"{' ' * indent}{line}" for line in wrap(cell, width - indent))
+    yield from (line for line in _lines(columns, begun, widths) if line)
 
 
 def _lines(columns: Sequence[_Column], cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:

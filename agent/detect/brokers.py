@@ -12,7 +12,7 @@ from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.located import broker_disagreement, known_by
 from agent.detect.meant import fold
-from agent.detect.words import count, first, listed
+from agent.detect.words import count, first, listed, numbered
 from agent.memory.sightings import Steadiness, steadiness
 from agent.memory.values import RackSighting
 from agent.model.racks import RACK_AWARE_SELECTOR, SELECTOR_CONFIG
@@ -148,7 +148,7 @@ def _selector(view: View) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.SELECTOR_NOT_RACK_AWARE,
         subject=Subject("cluster", view.snapshot.cluster_id),
-        sentence=f"{count(len(lacking), 'broker')} ({listed(lacking)}) let consumers read from leaders only, "
+        sentence=f"{count(len(lacking), 'broker')} ({numbered(lacking)}) let consumers read from leaders only, "
         f"whatever their racks: set {SELECTOR_CONFIG}={RACK_AWARE_SELECTOR}",
         evidence=(("brokers", first(lacking)), ("count", len(lacking))),
         severity=Severity.WARNING,

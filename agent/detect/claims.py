@@ -20,11 +20,11 @@ from assignors.problem import TopicPartition
 _Group = ConsumerGroup | StreamsGroup
 
 
-def claim_findings(group: _Group, reading: Reading, view: View) -> list[Finding]:
-    """What of a group's assignments contradicts itself or the topics that are there."""
+def claim_findings(group: _Group, reading: Reading, gone: frozenset[str], view: View) -> list[Finding]:
+    """What of a group's assignments contradicts itself or the topics that are there; ``gone`` went away just now."""
     if group.state != STABLE or group.hidden:
         return []
-    return [*_twice(group, view), *_not_there(group, reading, view)]
+    return [*_twice(group, view), *_not_there(group, reading, gone, view)]
 
 
 def _twice(group: _Group, view: View) -> Iterable[Finding]:
@@ -50,14 +50,14 @@ def _twice(group: _Group, view: View) -> Iterable[Finding]:
     )
 
 
-def _not_there(group: _Group, reading: Reading, view: View) -> Iterable[Finding]:
+def _not_there(group: _Group, reading: Reading, gone: frozenset[str], view: View) -> Iterable[Finding]:
     sizes = {name: facts.size for name, facts in zip(reading.topics, reading.facts, strict=True) if facts is not None}
     whole = view.ground.topics_whole
     strays: dict[TopicPartition, Member] = {}
     for member in group.members:
         for partition in member.assigned or ():
             size = sizes.get(partition.topic, 0 if whole else None)
-            if size is not None and not 0 <= partition.partition < size:
+            if size is not None and not 0 <= partition.partition < size and partition.topic not in gone:
                 strays.setdefault(partition, member)
     if not strays:
         return

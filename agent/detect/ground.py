@@ -36,7 +36,12 @@ class Ground(NamedTuple):
     complete: bool
     """False when brokers did not answer: then nobody is absent for certain."""
     topics_whole: bool = False
-    """True when every topic is shown for certain: what is not among them does not exist."""
+    """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
+
+    @property
+    def rack_lost(self) -> bool:
+        """True where a broker is absent and its rack not known: a rack may be there that none of the others has."""
+        return any(not broker.alive and broker.rack.name is None for broker in self.brokers)
 
     @property
     def racks_matter(self) -> bool:
@@ -71,9 +76,9 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
 
 
 def _topics_whole(snapshot: Snapshot) -> bool:
-    """A topic that may not be described is left out without a word, and one that is just gone may still be read."""
+    """A topic that may not be described is left out without a word."""
     rights = snapshot.rights
-    hidden = rights.cluster_describe is not True or bool(rights.topics_hidden) or bool(snapshot.vanished_topics)
+    hidden = rights.cluster_describe is not True or bool(rights.topics_hidden)
     return not hidden and not any(gap.part in (Part.TOPICS, Part.RIGHTS) for gap in snapshot.gaps)
 
 

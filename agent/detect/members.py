@@ -92,7 +92,7 @@ def _in_no_brokers_rack(group: _Group, view: View) -> Iterable[Finding]:
     """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
     ground = view.ground
     away = [member for member in group.members if is_away(member, ground.racks)]
-    if not away or not ground.racks or not ground.complete:
+    if not away or not ground.racks or not ground.complete or ground.rack_lost:
         return
     told = sorted({str(member.rack.told or member.rack.name) for member in away})
     meant = {rack: meant_rack(rack, ground.racks) for rack in told[:SHOWN]}
@@ -118,7 +118,7 @@ def _in_no_brokers_rack(group: _Group, view: View) -> Iterable[Finding]:
     )
 
 
-def is_away(member: Member, racks: Collection[str]) -> bool:
+def is_away(member: Member, racks: Collection[str | None]) -> bool:
     """True for a member whose rack is known and is none of the brokers' racks."""
     return member.rack.state is RackState.KNOWN and member.rack.name not in racks
 
@@ -143,7 +143,11 @@ def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
         sentence += "so rack-aware assignment may be off until the roll ends"
     elif len(subscriptions) > 1 and subscriptions[0] < FIRST_WITH_RACK:
         sentence = f"group {group.id} runs mixed versions (its members' subscriptions have versions "
-        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack until the roll ends"
+        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack"
+        libraries = libraries_of(
+            [member for member in group.members if is_too_old(member)], view.limits.group(group.id).client_software_name
+        )
+        sentence += f", and no version of {listed(libraries)} can" if libraries else " until the roll ends"
     else:
         return
     yield Finding(

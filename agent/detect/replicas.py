@@ -34,6 +34,8 @@ class Leaders(NamedTuple):
 
     leaders: tuple[int, ...]
     replicas: tuple[int, ...]
+    blurred: bool
+    """True when the rack of some replica is not known: then shares cannot be compared."""
 
 
 class TopicFindings(NamedTuple):
@@ -116,6 +118,7 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
     steady: list[tuple[TopicPartition, Crowding]] = []
     wavering: list[tuple[TopicPartition, Crowding]] = []
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
+    blurred = False
     for state in topic.partitions:
         after = target_replicas(state, running.get(state.id)) if running else state.replicas
         crowded, unsure, leader, racks = places[after]
@@ -123,13 +126,14 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
             steady.append((state.id, crowded))
         elif unsure is not None:
             wavering.append((state.id, unsure))
+        blurred = blurred or len(racks) < len(after)
         if leader is not None:
             leaders[leader] += 1
         for rack in racks:
             replicas[rack] += 1
     findings += _shared(topic, steady, view, held=False)
     findings += _shared(topic, wavering, view, held=True)
-    spread = places.shared(Leaders(tuple(leaders), tuple(replicas)))
+    spread = places.shared(Leaders(tuple(leaders), tuple(replicas), blurred))
     findings += _topic_skew(topic, spread, view)
     return TopicFindings(tuple(findings), spread)
 
@@ -225,13 +229,13 @@ def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
             leaders[rack] += times * spread.leaders[rack]
             replicas[rack] += times * spread.replicas[rack]
     subject = Subject("cluster", view.snapshot.cluster_id)
-    total = Leaders(tuple(leaders), tuple(replicas))
+    total = Leaders(tuple(leaders), tuple(replicas), any(spread.blurred for spread in spreads))
     return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady)))
 
 
 def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:
     led, held_replicas = sum(spread.leaders), sum(spread.replicas)
-    if not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
+    if spread.blurred or not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
         return
     over, rack, share, even = max(
         [

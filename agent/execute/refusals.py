@@ -47,10 +47,10 @@ class RefusalReason(StrEnum):
     STATIC = "it has static members, which are not to be rebalanced"
     ROLLING = "its members are being restarted one after the other"
     MIXED_GENERATIONS = "its members come from different generations"
-    LONG_POLL = "its members may take long to come back to a poll"
+    LONG_POLL = "its members may take long between two polls"
     TRANSACTIONAL = "its members may be writing in transactions"
     OWN_REBALANCE = "it is about to rebalance by itself"
-    UNJUDGED = "what the last trigger brought has not been seen yet"
+    UNJUDGED = "the effect of its last trigger is not known yet"
     COOLING_DOWN = "the last trigger is too recent"
 
 
@@ -160,7 +160,7 @@ def _by_history(seen: Seen, allowed: TriggerLimits) -> Why | None:
         return Why(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
     if len(seen.generations) > 1:
         told = ", ".join(map(str, sorted(seen.generations)))
-        sentence = f"its members came into the last rebalance from the generations {told}"
+        sentence = f"its members joined the last rebalance from generations {told}"
         return Why(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
     return None
 
@@ -200,13 +200,13 @@ def _rolling(now: _Now) -> Why | None:
     until = since + now.allowed.rolling_window_ms
     if since > now.snapshot.taken_ms or now.snapshot.taken_ms >= until:
         return None
-    what = "members went and others came" if came is not None and went is not None else _came_or_went(came)
+    what = "members left and others joined" if came is not None and went is not None else _came_or_went(came)
     sentence = f"{what} within the last {(now.snapshot.taken_ms - since) / 1000:.0f} s"
     return Why(RefusalReason.ROLLING, sentence, "learned from the last looks", until)
 
 
 def _came_or_went(came: int | None) -> str:
-    return "members went" if came is None else "members came"
+    return "members left" if came is None else "members joined"
 
 
 def _long_poll(now: _Now) -> Why | None:

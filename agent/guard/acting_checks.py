@@ -21,7 +21,9 @@ from agent.windows import closed
 def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
     leader = leader_in(ground.records.view)
     if not ground.leads:
-        return Hold(proposal.id, HoldReason.NOT_LEADING, "held: this agent does not lead, so it only watches")
+        return Hold(
+            proposal.id, HoldReason.NOT_LEADING, "held: another agent leads, or none does; this one only observes"
+        )
     if (why := ground.records.unreadable) is not None:
         sentence = f"held: the plans cannot be read from the journal ({why})"
         return Hold(proposal.id, HoldReason.UNKNOWN, sentence, lasting=True)
@@ -35,7 +37,7 @@ def _cluster(proposal: Proposal, ground: Ground) -> Hold | Fine:
         sentence = f"held: this is cluster {here}, and only {wanted} may be acted upon (cluster.id)"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     if leader is not None and leader.cluster and leader.cluster != here:
-        sentence = f"held: this is cluster {here}, and the journal is that of {leader.cluster}"
+        sentence = f"held: this is cluster {here}, and the journal is of cluster {leader.cluster}"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     return Fine(f"this is cluster {here}")
 
@@ -63,7 +65,7 @@ def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
     found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
     if found is None:
-        return Fine(f"nothing is known against asking group {proposal.subject.name}")
+        return Fine(f"nothing known is against a trigger of group {proposal.subject.name}")
     sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
     lasting = found.reason in LASTING or found.known_by.startswith("set by")
     return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
@@ -95,12 +97,10 @@ def _left_out(proposal: Proposal, ground: Ground) -> Hold | Fine:
     include = execute.include_groups if kind == "groups" else execute.include_topics
     exclude = execute.exclude_groups if kind == "groups" else execute.exclude_topics
     if any_of(exclude).fullmatch(name):
-        sentence = f"held: {name} is not to be acted upon (execute.exclude_{kind})"
+        sentence = f"held: {name} is excluded (execute.exclude_{kind})"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     if include and not any_of(include).fullmatch(name):
-        sentence = (
-            f"held: {name} is none of the {len(include)} patterns that may be acted upon (execute.include_{kind})"
-        )
+        sentence = f"held: {name} matches none of the {len(include)} patterns of execute.include_{kind}"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     return Fine(f"{name} may be acted upon: {len(include)} patterns include, {len(exclude)} exclude")
 

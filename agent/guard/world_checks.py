@@ -35,7 +35,7 @@ def _unknown(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
             return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} could not be seen ({gap.cause.value})")
     for state in _partitions(proposal, ground.fresh):
         if ground.fresh.topics[state.id.topic].min_isr is None:
-            sentence = f"held: the min ISR of {state.id.topic} is not known"
+            sentence = f"held: the min ISR of {state.id.topic} is unknown"
             return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
     return None
 
@@ -128,7 +128,7 @@ def _mode(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     mode = ground.limits.mode
     if mode is Mode.EXECUTE:
         return None
-    return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run, so nothing is touched")
+    return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run: nothing is changed")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -51,7 +51,7 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
         Explained(
             about,
             f"local by the {now.measure.value} measure",
-            yes_or_no(now.local >= best.local),
+            _as_far_as_known(now.local >= best.local, now.unknown),
             f"{now.local:g} of {now.total:g} {now.unit} now, {best.local:g} at best, {now.unknown:g} unknown",
         )
         for now, best in zip(assessment.current, assessment.optimal, strict=True)
@@ -79,6 +79,11 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
     return [*rows, Explained(about, "at its optimum", answer, sentence)]
 
 
+def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
+    """Yes only where nothing is unknown: what cannot be told may be better or worse."""
+    return Answer.UNKNOWN if best and unknown else yes_or_no(best)
+
+
 def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
     """Now, its own assignor, the optimum; what is assumed for it; whether it is worth it."""
     prediction = scene.predictions.get(group.id)
@@ -86,7 +91,8 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
     if shown.now is None or shown.optimum is None:
         return []
     what = "tasks" if isinstance(group, StreamsGroup) else "partitions"
-    rows = [Explained(about, "column: now", yes_or_no(shown.now.crossing <= shown.optimum.crossing), _cost(shown.now))]
+    best = _as_far_as_known(shown.now.crossing <= shown.optimum.crossing, shown.now.unknown)
+    rows = [Explained(about, "column: now", best, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
         rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in prediction.notes]

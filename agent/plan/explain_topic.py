@@ -6,7 +6,7 @@ from collections import Counter
 
 from agent.model.snapshot import BrokerState, PartitionState, RackState, TopicState
 from agent.model.spread import RackRoom, crowding, rack_room
-from agent.model.target import Replicas, target_replicas
+from agent.model.target import Replicas, original_replicas, target_replicas
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.placements import left_out
@@ -99,12 +99,12 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     """One broker as a home of one partition, rule by rule."""
     about = f"{state.id} on broker {broker.id}"
     rack = room.rack_of.get(broker.id)
-    holds, keeps = broker.id in state.replicas, broker.id in target
+    before = original_replicas(state, scene.snapshot.reassignments.get(state.id))
     source = f" by {broker.rack.source}" if broker.rack.source else ""
     told = (broker.rack.name or broker.rack.state.value) + source
     there = "registered" if broker.alive else "absent from the cluster"
     rows = [
-        Explained(about, "holds it", yes_or_no(holds), _held(holds=holds, keeps=keeps)),
+        Explained(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
         Explained(about, "alive", yes_or_no(broker.alive), there),
         Explained(about, "rack known", yes_or_no(rack is not None), f"rack {told}"),
     ]
@@ -120,11 +120,13 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     return rows
 
 
-def _held(*, holds: bool, keeps: bool) -> str:
-    told = "it has a replica now" if holds else "it has no replica now"
-    if holds == keeps:
-        return told
-    return f"{told}, and the reassignment that runs {'removes it' if holds else 'adds one'}"
+def _held(broker: int, target: Replicas, before: Replicas) -> str:
+    """By the replicas from before the reassignment that runs, and from after it."""
+    if (broker in before) == (broker in target):
+        return "it has a replica now" if broker in before else "it has no replica now"
+    if broker in target:
+        return "the reassignment that runs adds a replica"
+    return "it has a replica now, and the reassignment that runs removes it"
 
 
 def _room(state: PartitionState, target: Replicas, broker: BrokerState, rack: str, room: RackRoom) -> Explained:

@@ -25,7 +25,7 @@ from agent.model.snapshot import (
     Snapshot,
     StreamsGroup,
 )
-from agent.plan.readers import ReaderGroup, groups_by_topic, readers_of
+from agent.plan.reading import ReaderGroup, groups_by_topic, readers_of
 from agent.plan.worth import judged_ground
 from agent.propose.proposal import ProposalReason, Row
 

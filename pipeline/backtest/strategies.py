@@ -115,7 +115,7 @@ BUILT_IN: tuple[Strategy, ...] = (
 
 
 def chosen(
-    names: str, *, changes: Iterable[str] = (), described: str | None = None, source: str = "The description"
+    names: str, *, changes: Iterable[str] = (), described: str | None = None, source: str = "the description"
 ) -> tuple[Strategy, ...]:
     """The strategies of a comma-separated list, in its order.
 
@@ -168,13 +168,14 @@ def _described(text: str, known: Mapping[str, Strategy], source: str) -> dict[st
     except BadInput:
         raise
     except (yaml.YAMLError, TypeError, KeyError, AttributeError) as error:
-        raise _undescribed(source, f"{type(error).__name__}: {reason(error)}") from error
+        why = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
+        raise _undescribed(source, why) from error
     return found
 
 
 def _undescribed(source: str, why: str) -> BadInput:
     return BadInput(
-        f"{source} describes no strategies",
+        f"The strategies of {source} cannot be read",
         why=why,
         todo="Give YAML with a list named strategies, whose rows have name, about, base and set.",
     )

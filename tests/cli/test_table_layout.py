@@ -79,12 +79,31 @@ def test_an_id_is_whole_in_a_block_of_its_own_where_ids_leave_no_room_for_column
 
 
 def test_an_id_that_is_longer_than_the_room_folds_and_leaves_the_others_their_table() -> None:
-    rows = [["x" * 200, "Stable", "ok"], ["orders", "Empty", "a sentence of some words that has to fold somewhere"]]
+    rows = [[f"orders-{number}", "Empty", "a sentence of some words that has to fold somewhere"] for number in range(4)]
+    rows[2] = ["x" * 200, "Stable", "ok"]
     laid = lay_out(("group", "state", "sentence"), rows, (False,) * 3, 80)
-    assert laid.heads != ()
-    assert max(map(text_width, lines(laid))) <= 80
-    assert sum(line.count("x") for line in laid.body) == 200
-    assert sum(line.startswith("orders ") for line in laid.body) == 1
+    assert laid.body == (
+        "orders-0  Empty   a sentence of some words that has to fold somewhere",
+        "orders-1  Empty   a sentence of some words that has to fold somewhere",
+        "x" * 80,
+        "x" * 80,
+        "x" * 40,
+        "          Stable  ok",
+        "orders-3  Empty   a sentence of some words that has to fold somewhere",
+    )
+
+
+def test_an_id_that_has_no_room_in_its_column_breaks_its_row_and_stays_whole() -> None:
+    rows = [["abcab"[number], f"m-{number}", f"a sentence of some words, and number {number}"] for number in range(5)]
+    rows[1][1] = MEMBER
+    laid = lay_out(("rack", "member", "sentence"), rows, (False,) * 3, 64)
+    assert laid.same == ()
+    assert laid.body[:4] == (
+        "a     m-0     a sentence of some words, and number 0",
+        "b",
+        f"      {MEMBER}",
+        "              a sentence of some words, and number 1",
+    )
 
 
 def test_numbers_stand_at_the_right_and_wide_letters_count_twice() -> None:

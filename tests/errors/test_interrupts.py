@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -17,50 +18,69 @@ import pytest
 from tests.command import RACKWISE, ROOT, Done, environment
 
 MAIN = """
-import os, signal, sys
+import atexit, os, signal, sys
 left = int(sys.argv.pop(1))
+looked_for = 0
+class Raises:
+    def __del__(self):
+        raise KeyboardInterrupt
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
+        global looked_for
+        looked_for += 1
+        if looked_for == left:
+            {act}
 import agent.__main__
 sys.meta_path.insert(0, Interrupt())
 {more}
 agent.__main__.main()
 """
-AT_THE_END = "import atexit; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+KILL = "os.kill(os.getpid(), signal.SIGINT)"
+IN_A_CALLBACK = "Raises()"
+AT_THE_END = f"atexit.register(lambda: {KILL})"
+COUNT = "atexit.register(lambda: print('looked for', looked_for))"
 NOWHERE = "127.0.0.1:1"
+LOOK = ("status", "--bootstrap-servers", NOWHERE)
 
 
-def interrupted(at: int, *arguments: str, more: str = "") -> subprocess.Popen[str]:
+def interrupted(at: int, *arguments: str, act: str = KILL, more: str = "") -> Done:
     """A command that is interrupted while it looks for that module, counted from its own first statement on."""
-    return subprocess.Popen(
-        [sys.executable, "-c", MAIN.format(more=more), str(at), *arguments],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN.format(act=act, more=more), str(at), *arguments],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=90, cwd=ROOT,
         env=environment(),
     )  # fmt: skip
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-def ended(process: subprocess.Popen[str]) -> Done:
-    out, err = process.communicate(timeout=90)
-    return Done(process.returncode, out, err)
+@cache
+def looked_for(*arguments: str) -> int:
+    """How many modules a command looks for when it is let through."""
+    return int(interrupted(0, *arguments, more=COUNT).stdout.rpartition("looked for ")[2])
 
 
-@pytest.mark.parametrize("at", [1, 2, 5, 20, 60, 120, 200, 300, 400, 500])
-def test_an_interrupt_while_modules_are_loaded_ends_a_command_without_a_word(at: int) -> None:
-    """From about the 200th on a second thread loads modules as well, while the first one asks brokers."""
-    assert ended(interrupted(at, "status", "--bootstrap-servers", NOWHERE)) == Done(130, "", "")
+def at(share: float, *arguments: str) -> int:
+    return 1 + round(share * looked_for(*arguments))
 
 
-@pytest.mark.parametrize("at", [1, 40, 100])
-def test_so_does_one_while_the_help_is_made(at: int) -> None:
-    assert ended(interrupted(at, "--help")) == Done(130, "", "")
+@pytest.mark.parametrize("share", [0, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9])
+def test_an_interrupt_while_modules_are_loaded_ends_a_command_without_a_word(share: float) -> None:
+    """In the last third a second thread loads modules as well, while the first one asks brokers."""
+    assert interrupted(at(share, *LOOK), *LOOK) == Done(130, "", "")
+
+
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_so_does_one_while_the_help_is_made(share: float) -> None:
+    assert interrupted(at(share, "--help"), "--help") == Done(130, "", "")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_one_within_a_callback_that_python_would_only_print_ends_it_too(share: float) -> None:
+    assert interrupted(at(share, *LOOK), *LOOK, act=IN_A_CALLBACK) == Done(130, "", "")
 
 
 def test_an_interrupt_after_the_answer_takes_no_word_of_it_back_and_adds_none() -> None:
-    done = ended(interrupted(0, "--version", more=AT_THE_END))
+    done = interrupted(0, "--version", more=AT_THE_END)
     assert (done.exit_code, done.stderr) == (130, "")
     assert done.stdout.startswith("rackwise ")
 
@@ -105,13 +125,14 @@ def test_an_interrupt_while_a_broker_is_waited_for_ends_a_command_without_a_word
     with connection:
         assert connection.recv(4), "it has asked"
         process.send_signal(signal.SIGINT)
-        assert ended(process) == Done(130, "", "")
+        out, err = process.communicate(timeout=90)
+    assert Done(process.returncode, out, err) == Done(130, "", "")
 
 
 def test_below_nohup_an_interrupt_is_not_for_it() -> None:
     """As shells start what runs in the background: with interrupts ignored."""
     more = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
-    done = ended(interrupted(20, "--version", more=more))
+    done = interrupted(20, "--version", more=more)
     assert (done.exit_code, done.stderr) == (0, "")
 
 

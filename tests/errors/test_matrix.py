@@ -132,6 +132,15 @@ def test_a_reassignment_file_that_cannot_be_used_is_no_plan(
     assert_told(run("reassign", "verify", str(path), "--bootstrap-servers", closed_port), 2)
 
 
+@pytest.mark.parametrize("made", [binary, broken_gzip, missing, of_another_shape], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("command", [one for one in ASKING if one[0] in {"pause", "reassign"}], ids=row_id)
+def test_a_file_that_is_no_journal_is_not_read_as_an_empty_one(
+    run: Run, command: Command, made: Callable[[Path], Path], tmp_path: Path, closed_port: str
+) -> None:
+    journal = ("--set", "execute.journal=file", "--set", f"execute.journal_file={made(tmp_path / 'journal')}")
+    assert_told(run(*command, *ROWS[command].given, "-b", closed_port, *journal), 2)
+
+
 @pytest.mark.parametrize("command", [("optimize",), ("assign",)], ids=row_id)
 @pytest.mark.parametrize("given", [BINARY, b"", b"{", b"[" * 100_000, b'{"racks": 7}'], ids=lambda one: repr(one[:8]))
 def test_standard_input_that_is_no_problem_is_told(
@@ -191,6 +200,22 @@ def test_without_java_and_maven_a_command_that_starts_brokers_says_what_to_insta
     assert len(last) == 1
     assert "java" in done.stderr
     assert "apt install" in done.stderr
+
+
+def test_without_java_spark_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    done = run("spark", "report", "--out", str(tmp_path / "report"))
+    assert_told(done, 2)
+    assert done.stderr.startswith("rackwise: Spark needs Java\n")
+
+
+def test_a_port_that_is_taken_is_told(run: Run) -> None:
+    with FakeBroker({}) as broker:
+        taken = str(broker.port)
+        done = run("run", "--bootstrap-servers", f"127.0.0.1:{taken}", "--set", f"http.port={taken}")
+    assert_told(done, 2)
+    assert f"cannot listen on 127.0.0.1:{taken}" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from agent.observation import GapCause
 from tests.command import Done
 from tests.errors.conftest import Run
 from tests.errors.ended import assert_clean, assert_told
@@ -100,4 +101,13 @@ def test_without_a_right_a_look_is_partial_and_names_what_is_not_seen(
     done = asked(command, secured.bootstrap_servers, login(secured))
     assert done.exit_code == 5
     assert_clean(done)
-    assert "AUTHORIZATION_FAILED" in done.stderr, done
+    assert GapCause.NOT_ALLOWED.value in done.stderr, done
+
+
+@pytest.mark.parametrize("command", [("proposals",), ("proposals", "approve"), ("proposals", "history")], ids=row_id)
+def test_a_topic_that_no_agent_has_made_is_named_and_is_not_an_empty_answer(
+    secured: EmbeddedCluster, asked: Asked, command: Command
+) -> None:
+    done = asked(command, secured.bootstrap_servers, secured.client_properties("admin"))
+    assert_told(done, 2)
+    assert "rackwise: There is no topic rackwise." in done.stderr

@@ -120,7 +120,7 @@ def test_a_move_is_throttled_sent_cleared_and_told():
     assert live.cluster.settings == ()
     assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
     assert live.state.idle
-    assert "batch 1: 1 partitions, 1000 bytes; broker 3 takes most of them, 1000; at 10 B/s this takes 100 s" in [
+    assert "batch 1: 1 partition, 1.0 kB to copy; most to broker 3: 1.0 kB; 100 s at 10 B/s" in [
         say.sentence for say in live.said
     ]
 
@@ -163,14 +163,14 @@ def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
     live.wait(50)
     assert "Cancel" not in live.kinds()
     live.wait(20)
-    assert "t-0: a broker that is to get a copy is down; its move is cancelled" in live.alarms()
+    assert "t-0: a broker that gets a copy is down; its move is cancelled" in live.alarms()
     assert live.cluster.parts[0].replicas == (1, 2)
     # Its own throttle is taken away when it is back, and not before.
     assert [(it[0].name, it[1]) for it in live.cluster.settings] == [("3", FOLLOWER_RATE)]
     assert [debt.resource.name for debt in live.journal.debts] == ["3"]
     live.wait(60)
-    assert "1 throttles of ours stay until they can be taken away" in live.sentences()
-    assert f"{FOLLOWER_RATE} of broker 3 first: it cannot be reached now" in live.sentences()
+    assert "1 throttle of rackwise stays set until it can be removed" in live.sentences()
+    assert f"{FOLLOWER_RATE} of broker 3 cannot be reached now" in live.sentences()
     live.cluster = live.cluster._replace(up=frozenset({1, 2, 3}))
     live.wait(40)
     assert live.cluster.settings == ()
@@ -213,7 +213,7 @@ def test_what_others_move_is_named_and_waited_for():
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(foreign,)))
     live.wait(10)
     assert live.acts == []
-    assert "no new batch: 1 partitions are moved by someone else, u-7 first" in live.sentences()
+    assert "no new batch: 1 partition moved by another tool, u-7 first" in live.sentences()
 
 
 @pytest.mark.parametrize(
@@ -226,14 +226,14 @@ def test_what_others_move_is_named_and_waited_for():
         ),
         pytest.param(
             {"partitions": ()},
-            "no new batch: what is left, such as t-0, cannot be seen, has replicas of before and after without moving, "
-            "or needs a broker that is down",
+            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
+            "reassignment, or needs a broker that is down",
             id="a topic that cannot be seen",
         ),
         pytest.param(
             {"brokers": frozenset({1, 2})},
-            "no new batch: what is left, such as t-0, cannot be seen, has replicas of before and after without moving, "
-            "or needs a broker that is down",
+            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
+            "reassignment, or needs a broker that is down",
             id="a target that is down",
         ),
     ],
@@ -278,7 +278,7 @@ def test_a_throttle_that_cannot_be_set_ends_the_plan_before_anything_moves():
 def test_a_rate_for_the_whole_cluster_stays_and_is_told():
     default = SeenThrottle(Resource("broker", "1"), LEADER_RATE, None, "500")
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(throttles=(default,)))
-    assert f"{LEADER_RATE} of broker 1 is 500 and stays so" in live.sentences()
+    assert f"{LEADER_RATE} of broker 1 stays 500, which rackwise did not set" in live.sentences()
 
 
 def test_a_plan_is_accepted_once():

@@ -103,7 +103,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def test_an_agent_leads_and_holds_a_reassignment_until_somebody_approves_it(story: Story) -> None:
     agent = story.start()
     wait_for(lambda: agent.events("leading"))
-    wait_for(lambda: "nobody has approved it" in agent.events("cycle")[-1]["sentence"])
+    wait_for(lambda: "it is not approved" in agent.events("cycle")[-1]["sentence"])
     (found,) = [one for one in story.command("proposals").json if one["kind"] == "reassign"]
     story.proposal = found["id"]
     assert found["subject"]["name"] == TOPIC

@@ -9,7 +9,12 @@ from confluent_kafka.admin import AdminClient
 
 from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster
+from agent.doctor import CheckState, diagnose
+from agent.limits import Limits
+from agent.memory import Memory
 from agent.observe import Recall, Scope, observe
+from agent.plan import Plan
+from agent.seen import see
 from assignors.problem import TopicPartition
 from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, produce, topics
@@ -59,5 +64,9 @@ def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedClu
     assert seen.committed_offsets["old-committed"] == {TopicPartition("old-orders", 0): 0}
     assert seen.rights.cluster_describe is True
     assert gaps(seen) == [], "what such a broker cannot have is not missing"
+    looked = see(seen, Memory(), Limits())
+    checks = diagnose(looked.snapshot, looked.detection, looked.plan or Plan(), looked.limits)
+    unknown = {check.key: check.sentence for check in checks if check.state is CheckState.UNKNOWN}
+    assert set(unknown) == {"racks are known"}, "the raw member sends no rack; all else an old broker tells"
     assert later.vanished_groups == ("old-committed",), "an old coordinator says Dead, and that is the witness"
     assert gaps(later) == []
