@@ -135,7 +135,7 @@ def test_one_that_stands_still_is_named_with_what_it_did_last(tmp_path: Path) ->
     assert failed.value.what == "The demo waited in vain for the end of rackwise spark report"
     assert failed.value.why == (
         "no progress for 100 s of the 160 s that it was waited for; at last progress: "
-        "0 files, 1 s of CPU time, and it said: reading gold/ledger"
+        "0 files, 1 s of CPU time, and its last line is: reading gold/ledger"
     )
     assert failed.value.todo == f"Its log is {played.report / 'report.log'}."
     assert (played.report / "report.log").read_text() == "reading gold/ledger\n"
@@ -151,7 +151,7 @@ def test_one_that_dies_is_named_with_its_exit_code_and_its_last_line(tmp_path: P
         Played(tmp_path, happens).finished()
     assert (failed.value.what, failed.value.why) == (
         "rackwise spark report ended with exit code 1",
-        "it said last: no space left",
+        "its last line is: no space left",
     )
 
 
@@ -163,7 +163,7 @@ def test_what_dies_before_it_gave_what_is_wanted_is_named_with_that(tmp_path: Pa
     with pytest.raises(Failed) as failed:
         played.side._wait("ingest", played.process, "the first gold tables", played.side._has_gold)  # type: ignore[arg-type]
     assert failed.value.what == "rackwise spark ingest ended with exit code 5 before the first gold tables"
-    assert failed.value.why == "it said nothing"
+    assert failed.value.why == "it wrote no line"
 
 
 def test_weights_that_the_agent_never_plans_by_are_named(tmp_path: Path) -> None:

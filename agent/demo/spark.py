@@ -250,7 +250,7 @@ class SparkSide:
         said = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
         cpu_s = self._cpu_s(process.pid)
         last = self._last_line(name)
-        told = f"{files} files, {cpu_s:.0f} s of CPU time" + (f", and it said: {last}" if last else "")
+        told = f"{files} files, {cpu_s:.0f} s of CPU time" + (f", and its last line is: {last}" if last else "")
         return Sign((files, said, int(cpu_s / _CPU_STEP_S)), told)
 
     def _way_of_weights(self) -> Sign:
@@ -275,7 +275,7 @@ class SparkSide:
         last = self._last_line(name)
         return Failed(
             what,
-            why=why or (f"it said last: {last}" if last else "it said nothing"),
+            why=why or (f"its last line is: {last}" if last else "it wrote no line"),
             todo=f"Its log is {self._keep_log(name)}.",
         )
 

@@ -123,7 +123,7 @@ def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | Non
             return _Found(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None
     owners = _owners(group)
     if tuple(sorted(owners)) != entry.expected.readers:
-        sentence = "members joined or left since, so its effect cannot be told apart from theirs"
+        sentence = "members joined or left since, so its effect cannot be separated from theirs"
         return _Found(TriggerVerdict.OVERTAKEN, sentence, rebalances)
     if not entry.expected.holds:
         sentence = f"{_rounds(rebalances)}; {entry.expected.items} items are too many to compare"

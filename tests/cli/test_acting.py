@@ -16,7 +16,7 @@ from agent.act.commands_spool import SpoolInbox
 from agent.act.file_journal import FileJournal, read_file
 from agent.act.leadership import LeadershipPlan
 from agent.cli import asking, following
-from agent.cli.records import head_row, plan_rows, throttle_line
+from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.clock import system_clock
 from agent.errors import JournalUnavailable
 from agent.execute.obey import obey
@@ -375,21 +375,18 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
     view = read_file(path).view
     (row,) = plan_rows(view)
     assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
-    assert head_row(view) == {
-        "leader": "rw-1 on here",
-        "paused": None,
-        "throttles": [
-            {
-                "resource": "broker 1", "key": LEADER_RATE, "bytes_per_s": 50_000_000, "replicas": None,
-                "set_by": "rackwise", "plan": MOVE.id,
-            },
-            {
-                "resource": "topic t", "key": LEADER_REPLICAS, "bytes_per_s": None, "replicas": ["0:1", "0:4"],
-                "set_by": "rackwise", "plan": MOVE.id,
-            },
-        ],
-    }  # fmt: skip
-    assert [throttle_line(row) for row in head_row(view)["throttles"]] == [
+    assert head_row(view) == {"leader": "rw-1 on here", "paused": None}
+    assert throttle_rows(view) == [
+        {
+            "resource_kind": "broker", "resource": "1", "key": LEADER_RATE, "rate_bytes_per_s": 50_000_000,
+            "replicas": None, "plan": MOVE.id,
+        },
+        {
+            "resource_kind": "topic", "resource": "t", "key": LEADER_REPLICAS, "rate_bytes_per_s": None,
+            "replicas": ["0:1", "0:4"], "plan": MOVE.id,
+        },
+    ]  # fmt: skip
+    assert [throttle_line(row) for row in throttle_rows(view)] == [
         "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)",
         "topic t: leader.replication.throttled.replicas for 2 replicas (rackwise)",
     ]
