@@ -12,10 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from assignors.optimal.network import Ints, Network
-
 _STEPS = 8
 """So many leaders beyond the room weigh more one by one, those after them as much as the last."""
 _MANY = 1 << 40
@@ -48,6 +44,10 @@ def optimal_leaders(candidates: Sequence[Sequence[Candidate]], room: Room) -> li
     """
     if not candidates:
         return []
+    import numpy as np
+
+    from assignors.optimal.network import Network
+
     rows = [(number, each) for number, of in enumerate(candidates) for each in of]
     brokers = sorted({each.broker for _, each in rows})
     racks = sorted({room.rack_of[broker] for broker in brokers})
@@ -73,5 +73,5 @@ def optimal_leaders(candidates: Sequence[Sequence[Candidate]], room: Room) -> li
             network.arcs(rack_node[rack], sink, _MANY, 0, 0, 1)
     network.supply(np.arange(count), 1)
     network.supply(sink, -count)
-    units: Ints = network.solve().units[chosen]
-    return [each.broker for (_, each), carried in zip(rows, units.tolist(), strict=True) if carried]
+    units = network.solve().units[chosen].tolist()
+    return [each.broker for (_, each), carried in zip(rows, units, strict=True) if carried]
