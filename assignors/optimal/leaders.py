@@ -9,45 +9,25 @@ is in that order; equal input gives an equal answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+
+import numpy as np
+
+from assignors.optimal.network import Network
+from assignors.problem import LeaderCandidate, LeaderRoom
 
 _STEPS = 8
 """So many leaders beyond the room weigh more one by one, those after them as much as the last."""
 _MANY = 1 << 40
 
 
-class Candidate(NamedTuple):
-    """A broker that may lead a partition."""
-
-    broker: int
-    first: int
-    """What it costs before anything else."""
-    last: int
-    """What it costs among equals."""
-
-
-class Room(NamedTuple):
-    """How many more leaders each may have; what is not named has no room."""
-
-    brokers: Mapping[int, int]
-    racks: Mapping[str, int]
-    rack_of: Mapping[int, str]
-    hard: bool
-    """True: no rack ever leads more. The racks must then have room for all partitions."""
-
-
-def optimal_leaders(candidates: Sequence[Sequence[Candidate]], room: Room) -> list[int]:
+def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderRoom) -> list[int]:
     """The broker that leads each partition; every partition has a candidate, and each candidate a rack.
 
     Raises ``NoFlow`` where hard racks have no room for all.
     """
     if not candidates:
         return []
-    import numpy as np
-
-    from assignors.optimal.network import Network
-
     rows = [(number, each) for number, of in enumerate(candidates) for each in of]
     brokers = sorted({each.broker for _, each in rows})
     racks = sorted({room.rack_of[broker] for broker in brokers})
