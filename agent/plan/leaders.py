@@ -22,8 +22,8 @@ from agent.plan.readers import follow_readers
 from agent.plan.reading import Readers, known_readers
 from agent.plan.seats import Seats, led_by
 from agent.propose.proposal import PlacementChange, ProposalReason
-from assignors.optimal.leaders import Candidate, optimal_leaders
-from assignors.problem import TopicPartition
+from assignors.optimal import optimal_leaders
+from assignors.problem import LeaderCandidate, TopicPartition
 
 ByPartition = Mapping[TopicPartition, Readers]
 """Partition -> its readers."""
@@ -103,7 +103,7 @@ def _even(
     now = {state.id: leaders.get(state.id, state.replicas[0]) for state in open_ones}
     candidates = [
         [
-            Candidate(
+            LeaderCandidate(
                 broker,
                 int(broker != now[state.id]),
                 seats.fetched_across(state.replicas, broker, readers.get(state.id)),

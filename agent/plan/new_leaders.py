@@ -17,8 +17,8 @@ from agent.model.snapshot import PartitionState
 from agent.plan.found import Scene
 from agent.plan.reading import Readers
 from agent.plan.seats import Seats
-from assignors.optimal.leaders import Candidate, Room, optimal_leaders
-from assignors.problem import Broker, TopicPartition
+from assignors.optimal import optimal_leaders
+from assignors.problem import Broker, LeaderCandidate, LeaderRoom, TopicPartition
 
 List = tuple[int, ...]
 _Ways = dict[int, List]
@@ -75,7 +75,7 @@ def _choose(
     ways: Mapping[TopicPartition, _Ways],
     states: Mapping[TopicPartition, PartitionState],
     seats: Seats,
-    room: Room,
+    room: LeaderRoom,
     readers: Mapping[TopicPartition, Readers],
 ) -> dict[TopicPartition, int]:
     candidates = []
@@ -83,7 +83,7 @@ def _choose(
         size = len(of)
         candidates.append(
             [
-                Candidate(
+                LeaderCandidate(
                     leader,
                     0,
                     2 * size * seats.fetched_across(replicas, leader, readers.get(name))
@@ -96,7 +96,7 @@ def _choose(
     return dict(zip(ways, optimal_leaders(candidates, room), strict=True))
 
 
-def _exceeds(leaders: Iterable[int], room: Room) -> bool:
+def _exceeds(leaders: Iterable[int], room: LeaderRoom) -> bool:
     of_broker = Counter(leaders)
     of_rack: Counter[str] = Counter()
     for broker, count in of_broker.items():

@@ -14,7 +14,7 @@ from agent.limits import Limits
 from agent.model.snapshot import PartitionState, RackState, Snapshot
 from agent.plan.reading import Readers
 from agent.propose.proposal import PlacementChange
-from assignors.optimal.leaders import Room
+from assignors.problem import LeaderRoom
 
 
 class Seats:
@@ -57,11 +57,11 @@ class Seats:
             {rack: max(self._led_before_in[rack], -(-led * count // brokers)) for rack, count in racks.items()},
         )
 
-    def room(self, open_ones: Counter[int], *, hard: bool) -> Room:
+    def room(self, open_ones: Counter[int], *, hard: bool) -> LeaderRoom:
         """How many leaders more each may get when those are to be chosen anew; ``open_ones`` are led by whom now."""
         of_broker, of_rack = self.most_even()
         open_racks = self._by_rack(open_ones)
-        return Room(
+        return LeaderRoom(
             {broker: most - self.of_broker[broker] + open_ones[broker] for broker, most in of_broker.items()},
             {rack: most - self.of_rack[rack] + open_racks[rack] for rack, most in of_rack.items()},
             self.rack_of,

@@ -6,11 +6,14 @@ optimum by a bound that needs neither. The functions here have the contracts of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assignors.problem import (
     ConsumerProblem,
     ConsumerResult,
+    LeaderCandidate,
+    LeaderRoom,
     ReplicaProblem,
     ReplicaResult,
     TaskProblem,
@@ -20,7 +23,7 @@ from assignors.problem import (
 if TYPE_CHECKING:
     from assignors.optimal.tasks import TaskMapping
 
-__all__ = ["optimal_consumer", "optimal_mapping", "optimal_replicas", "optimal_tasks"]
+__all__ = ["optimal_consumer", "optimal_leaders", "optimal_mapping", "optimal_replicas", "optimal_tasks"]
 
 
 def optimal_consumer(problem: ConsumerProblem, *, may_stay: bool = True) -> ConsumerResult:
@@ -28,6 +31,13 @@ def optimal_consumer(problem: ConsumerProblem, *, may_stay: bool = True) -> Cons
     from assignors.optimal.consumer import optimal_consumer as solve
 
     return solve(problem, may_stay=may_stay)
+
+
+def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderRoom) -> list[int]:
+    """Return the broker that leads each partition; see `assignors.optimal.leaders`."""
+    from assignors.optimal.leaders import optimal_leaders as solve
+
+    return solve(candidates, room)
 
 
 def optimal_replicas(problem: ReplicaProblem) -> ReplicaResult:

@@ -9,39 +9,19 @@ is in that order; equal input gives an equal answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
-from assignors.optimal.network import Ints, Network
+from assignors.optimal.network import Network
+from assignors.problem import LeaderCandidate, LeaderRoom
 
 _STEPS = 8
 """So many leaders beyond the room weigh more one by one, those after them as much as the last."""
 _MANY = 1 << 40
 
 
-class Candidate(NamedTuple):
-    """A broker that may lead a partition."""
-
-    broker: int
-    first: int
-    """What it costs before anything else."""
-    last: int
-    """What it costs among equals."""
-
-
-class Room(NamedTuple):
-    """How many more leaders each may have; what is not named has no room."""
-
-    brokers: Mapping[int, int]
-    racks: Mapping[str, int]
-    rack_of: Mapping[int, str]
-    hard: bool
-    """True: no rack ever leads more. The racks must then have room for all partitions."""
-
-
-def optimal_leaders(candidates: Sequence[Sequence[Candidate]], room: Room) -> list[int]:
+def optimal_leaders(candidates: Sequence[Sequence[LeaderCandidate]], room: LeaderRoom) -> list[int]:
     """The broker that leads each partition; every partition has a candidate, and each candidate a rack.
 
     Raises ``NoFlow`` where hard racks have no room for all.
@@ -73,5 +53,5 @@ def optimal_leaders(candidates: Sequence[Sequence[Candidate]], room: Room) -> li
             network.arcs(rack_node[rack], sink, _MANY, 0, 0, 1)
     network.supply(np.arange(count), 1)
     network.supply(sink, -count)
-    units: Ints = network.solve().units[chosen]
-    return [each.broker for (_, each), carried in zip(rows, units.tolist(), strict=True) if carried]
+    units = network.solve().units[chosen].tolist()
+    return [each.broker for (_, each), carried in zip(rows, units, strict=True) if carried]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.limits import Limits
+from agent.weights.kept import Told
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Record, Run
 
@@ -69,3 +70,12 @@ def test_simulate_says_the_same_of_a_move(here: Run, record: Record) -> None:
     done = here("simulate", "--replay", str(path), "-o", "json", "--add-broker", "9=a")
     assert done.exit_code == 0, done.stderr
     assert [one["sentence"] for one in json.loads(done.stdout)["proposals"] if one["kind"] == "reassign"] == [sentence]
+
+
+def test_a_table_says_once_what_its_figures_rest_on(here: Run, record: Record) -> None:
+    answers = uneven_and_crowded()
+    answers.extra["weights"] = Told("rackwise.weights", missing="there is no such topic")
+    done = here("plan", "--replay", str(record(answers)), "-o", "table")
+    told = "figures: partitions are counted (no weights: there is no such topic)"
+    assert done.stderr.splitlines().count(told) == 1
+    assert "no weights" not in done.stdout
