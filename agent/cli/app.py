@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating
+from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating, top
 from agent.cli.output import emit_line
 from agent.cluster.commands import cluster_app
 from pipeline.cli import spark_app
@@ -26,6 +26,8 @@ app.command()(running.run)
 app.command()(seeing.status)
 app.command()(seeing.racks)
 app.command()(seeing.groups)
+app.command()(seeing.topics)
+app.command()(top.top)
 app.command()(seeing.doctor)
 app.command()(planning.plan)
 app.command()(planning.explain)

@@ -27,10 +27,19 @@ Replay = Annotated[
     Path | None,
     typer.Option("--replay", help="Read the last look of a telemetry file instead of asking a cluster."),
 ]
+For = Annotated[
+    str | None,
+    typer.Option("--for", metavar="DURATION", help="Look twice, this far apart (10s), to measure bytes/s and $/day."),
+]
+All = Annotated[bool, typer.Option("--all", help="Every row: also empty groups, and the end of a long table.")]
 Output = Annotated[
     Format | None,
     typer.Option("--output", "-o", help="Form of the answer; a table on a terminal, JSON elsewhere."),
 ]
+
+
+Source = tuple[list[Path] | None, list[Path] | None, list[str] | None, str | None]
+"""What `settings` takes: files, imported properties, single settings, brokers."""
 
 
 def settings(

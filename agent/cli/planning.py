@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from config.load import Loaded
 
 CHANGES_PROPOSED = 3
-_COLUMNS = ("id", "kind", "subject", "sentence")
+_COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
 
 
 def plan(
@@ -30,6 +30,7 @@ def plan(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    duration: options.For = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 3 when something is proposed.")
     ] = False,
@@ -68,7 +69,7 @@ def plan(
     if wanted is not None:
         look = placing.Source(config, properties, assign, bootstrap, replay)
         placing.place(wanted, look, placing.Choice(placement, placer, seed, reassignment_json, rollback_json), output)
-    seen = session.look_or_replay(config, properties, assign, bootstrap, replay)
+    seen = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     found = seen.proposals
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")
@@ -78,6 +79,10 @@ def plan(
         emit_proposals(found, output)
     if groups or chosen(output) is Format.TABLE:
         _emit_groups(seen, output)
+    if chosen(output) is Format.TABLE:
+        from agent.cli import tables
+
+        tables.basis(seen)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
     if replay is None:
         session.leave(seen, exit_code)
@@ -157,5 +162,16 @@ def emit_proposals(found: tuple[Proposal, ...], output: Format | None) -> None:
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
     form = chosen(output)
     if form in {Format.TABLE, Format.CSV}:
-        rows = [{**row, "subject": str(proposal.subject)} for row, proposal in zip(rows, found, strict=True)]
+        rows = [
+            {**row, "subject": str(proposal.subject), "saves $/day": _saves(proposal)}
+            for row, proposal in zip(rows, found, strict=True)
+        ]
     emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="nothing worth doing")
+
+
+def _saves(proposal: Proposal) -> str | None:
+    """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
+    before, after = proposal.predicted.usd_per_day_before, proposal.predicted.usd_per_day_after
+    if before is None or after is None:
+        return None if proposal.predicted.before else ""
+    return f"{before - after:,.2f}"
