@@ -8,7 +8,7 @@ from agent.cli.views import members_of, rack_name
 from agent.detect.assessment import Assessment, Locality, Measure
 from agent.detect.located import whence
 from agent.model.snapshot import Member, OtherGroup, Rack, Range, StreamsGroup, TaskCopy
-from agent.money import Costs, Lag, lag_of
+from agent.money import Costs, lag_of
 from agent.money.lags import worst_task_lag
 from agent.money.words import worst_first
 
@@ -77,17 +77,12 @@ def group_row(name: str, costs: Costs, look: Seen) -> GroupDocument:
         "cross_rack_bytes_per_s": None if traffic is None else traffic.bytes_per_s,
         "usd_per_day": None if traffic is None else traffic.usd_per_day(look.limits),
         "rates": look.rates.measured.value,
-        "lag_records": _records(lag),
+        "lag_records": None if lag is None else lag.known,
         "lag_unknown_partitions": None if lag is None else lag.unknown,
         "lag_worst_partition": None if lag is None or lag.worst is None else str(lag.worst),
         "lag_worst_records": None if lag is None else lag.worst_records,
         "max_task_lag_records": worst_task_lag(look.snapshot, name),
     }
-
-
-def _records(lag: Lag | None) -> int | None:
-    """The lag; None also where all that is known is that some partitions have none."""
-    return None if lag is None or (lag.unknown and not lag.records) else lag.records
 
 
 def _now(assessment: Assessment | None, measure: Measure) -> Locality | None:

@@ -24,6 +24,11 @@ class Lag(NamedTuple):
     unknown: int
     """Partitions of which it cannot be told."""
 
+    @property
+    def known(self) -> int | None:
+        """Records behind, at least; None also where all that is known is that some partitions have none to go."""
+        return None if self.unknown and not self.records else self.records
+
 
 def lag_of(snapshot: Snapshot, group_id: str) -> Lag | None:
     """The lag of a group that commits offsets; None for another, and where its commits did not answer.
