@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
 
-AGENT_MS = 800
+AGENT_MS = 2_000
 LEAST_FOR_MS = 5_000
 """Rates over less time say little (`agent.model.rates`)."""
 MOST_FOR_MS = 3_600_000

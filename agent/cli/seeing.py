@@ -112,16 +112,17 @@ def groups(
         else:
             emit_one(document, output)
         leave(look)
-    rows = views_groups.groups(costs, look, every=every)
-    if chosen(output) is Format.TABLE:
-        empty = "no groups" if every or not look.snapshot.groups else "no group has members"
-        emit(tables.groups(rows), tables.GROUPS, output, empty=empty, every=every)
-        tables.basis(look)
-    else:
+    rows = views_groups.groups(costs, look)
+    if chosen(output) is not Format.TABLE:
         emit(rows, tuple(name for name in rows[0] if name != "racks") if rows else (), output)
-    hidden = len(look.snapshot.groups) - len(rows)
-    if hidden:
-        say(f"{hidden} {'group' if hidden == 1 else 'groups'} without members left out: --all")
+        leave(look)
+    shown = rows if every else [row for row in rows if not views_groups.is_empty(look, row["group"])]
+    empty = "no groups" if not rows else "no group has members"
+    emit(tables.groups(shown), tables.GROUPS, output, empty=empty, every=every)
+    tables.basis(look)
+    if len(shown) < len(rows):
+        left_out = len(rows) - len(shown)
+        emit_text(f"{left_out} {'group' if left_out == 1 else 'groups'} without members not shown: --all")
     leave(look)
 
 
@@ -136,9 +137,9 @@ def topics(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """Topics, the dearest first: where they are led, what is written, who reads from where, and what it costs a day.
+    """Topics, the dearest first: what is written, what crosses racks and costs a day, and which groups read.
 
-    Where producers stand is not visible to rackwise, so what they send across racks is in no figure.
+    With the name of a topic: its leaders, its readers by rack, and its partitions. Where producers stand is not visible to rackwise, so what they send across racks is in no figure.
     """
     from agent.errors import BadInput
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent.seen import Seen
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
-TOPICS = ("topic", "leaders", "written", "copied across", "read across", "$/day", "readers")
+TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 RACKS = (
     "rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day", "known_from",
 )  # fmt: skip

@@ -71,7 +71,7 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
             return f"rates: measured over {rates.seconds:.0f} s by this command{also}"
         case RatesFrom.AGENT:
             age = f"look {rates.look}, {(rates.look_age_ms or 0) / 1000:.0f} s old"
-            return f"rates: from the agent's telemetry ({age}), measured over {rates.seconds:.0f} s{also}"
+            return f"rates: from the agent's telemetry ({age}), over {rates.seconds:.0f} s{also}"
         case RatesFrom.FILE:
             return f"rates: as the agent that wrote the file measured them{also}"
         case RatesFrom.WEIGHTS:

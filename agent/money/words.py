@@ -6,6 +6,8 @@ from agent.limits import Limits
 from agent.money.traffic import Traffic
 
 _UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
+_WHOLE = 99.95
+"""From here on a figure has three digits without its tenths."""
 _LEAST_USD = 0.01
 
 
@@ -15,7 +17,8 @@ def bytes_words(rate: float | None, *, at_least: bool = False) -> str | None:
         return None
     for size, unit in _UNITS:
         if rate >= size:
-            return f"{'≥ ' if at_least else ''}{rate / size:,.1f} {unit}"
+            figure = rate / size
+            return f"{'≥ ' if at_least else ''}{figure:,.{0 if figure >= _WHOLE else 1}f} {unit}"
     return f"{'≥ ' if at_least else ''}{rate:,.0f} B/s"
 
 

@@ -12,10 +12,10 @@ from agent.detect.finding import FindingReason as Reason
 from agent.doctor import CheckState, diagnose
 from agent.limits import Limits, LocatorKind, RackLocator
 from agent.observation import GapCause, Part
-from agent.seen import Seen
 from agent.plan import Plan, make_plan
 from agent.plan.explain import explain
 from agent.propose import propose
+from agent.seen import Seen
 from tests.builders import SELECTOR, TABLE, WIRE, Answers, Run, an_observation, consumer, instance, located, reader
 
 ALIAS = RackLocator(name="alias", kind=LocatorKind.ALIAS, aliases=(("az1", "a"), ("az2", "b"), ("az3", "c")))

@@ -258,6 +258,8 @@ class TestOrder:
         (bytes_words(0.0), "0 B/s"),
         (bytes_words(999.4), "999 B/s"),
         (bytes_words(1_250_000.0), "1.2 MB/s"),
+        (bytes_words(99_940.0), "99.9 kB/s"),
+        (bytes_words(120_900.0), "121 kB/s"),
         (bytes_words(3.1e9, at_least=True), "≥ 3.1 GB/s"),
         (usd_words(0.0), "$0.00"),
         (usd_words(0.0004), "$0.0004"),

@@ -103,7 +103,7 @@ class TestTheAgent:
         seen = see(grown(a_topic(), 1_000).at(0), memory, LIMITS)
         assert seen.snapshot.bytes_per_s == {tp("orders-0"): 1_000 * 500 / 50}
         assert sentence(judged(rates, seen.snapshot), seen.snapshot) == (
-            "rates: from the agent's telemetry (look f00d-3, 8 s old), measured over 50 s"
+            "rates: from the agent's telemetry (look f00d-3, 8 s old), over 50 s"
         )
 
     def test_what_it_saw_long_ago_is_no_base_and_its_age_is_said(self) -> None:
