@@ -139,7 +139,8 @@ def topics(
 ) -> None:
     """Topics, the dearest first: what is written, what crosses racks and costs a day, and which groups read.
 
-    With the name of a topic: its leaders, its readers by rack, and its partitions. Where producers stand is not visible to rackwise, so what they send across racks is in no figure.
+    With the name of a topic: its leaders, its readers by rack, and its partitions. Where
+    producers stand is not visible, so what they send across racks is in no figure.
     """
     from agent.errors import BadInput
 

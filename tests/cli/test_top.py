@@ -153,6 +153,8 @@ def on_terminal(
                 else:
                     process.send_signal(signal.SIGINT)
         code = process.wait(10)
+        while select.select([ours], [], [], 0)[0]:  # what it wrote last
+            told += os.read(ours, 65_536)
         return code, told, before, termios.tcgetattr(theirs)
     finally:
         process.kill()
