@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _HIDE_CURSOR, _SHOW_CURSOR, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?25l", "\x1b[?25h", "\x1b[H", "\x1b[K", "\x1b[J"
 _LEAST_EVERY_MS = 1_000
+_SLICE_S = 0.2
+"""A Ctrl-C that comes just before a call that waits is heard when the call returns."""
 _AROUND = 9
 """Lines of a page that are no rows of a table."""
 
@@ -185,7 +187,7 @@ def _unbuffered(terminal: int) -> Iterator[Wait]:
 
     def wait(until: float) -> bool:
         while (left := until - time.monotonic()) > 0:
-            if select.select([terminal], [], [], left)[0] and os.read(terminal, 64) in _LEAVING:
+            if select.select([terminal], [], [], min(left, _SLICE_S))[0] and os.read(terminal, 64) in _LEAVING:
                 return True
         return False
 
@@ -201,5 +203,6 @@ _LEAVING = (b"q", b"Q", b"")
 
 
 def _sleep(until: float) -> bool:
-    time.sleep(max(0.0, until - time.monotonic()))
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, _SLICE_S))
     return False
