@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import structlog
+from confluent_kafka import KafkaException
 
 from agent.act.acting import Acting
 from agent.act.leadership import Leadership
@@ -19,10 +20,14 @@ from agent.cut import to_limits, to_scope
 from agent.cut_leadership import to_leadership_plan
 from agent.cycle import Cycle
 from agent.daemon import Agent, Pace
+from agent.errors import BadInput, PartialAnswer, reason
+from agent.librdkafka import refusal
 from agent.limits import Limits, Mode
 from agent.look_with_weights import weights_beside
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
+from agent.observe.knock import knock
+from agent.propose.codec import BadProposalDocument
 from agent.propose.proposal import Proposal
 from agent.propose.published import Life
 from agent.record.own_topics import OwnTopic
@@ -30,6 +35,7 @@ from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
 from agent.seen import PARTIAL_EXIT, is_partial
+from agent.typed_json import UnreadableError
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
@@ -87,7 +93,7 @@ def _acting(settings: Settings, limits: Limits) -> Acting:
     kafka = settings.executor_kafka
     return Acting(
         leadership=Leadership(to_leadership_plan(settings, kafka, _agent_name(settings))),
-        arguments={"client_id": "rackwise", **kafka.kafka_python()},
+        arguments=kafka.kafka_python(),
         limits=limits,
         clock=system_clock,
     )
@@ -110,16 +116,29 @@ def record_plan(settings: Settings) -> RecordPlan:
 
 
 def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
-    """What stands in the proposals topic, read with a plain consumer."""
+    """What stands in the proposals topic, read with a plain consumer.
+
+    Raises what `knock` and `refusal` say, PartialAnswer when it was not read to its end, BadInput for foreign records.
+    """
     settings = loaded.settings
-    with open_reader(
-        settings.kafka.confluent(), settings.proposals_topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
-    ) as reader:
-        return proposals_in(reader.read(reader.spans()))
+    topic, kafka = settings.proposals_topic, settings.kafka
+    knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    try:
+        with open_reader(kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
+            found = proposals_in(reader.read(reader.spans()))
+            if not reader.in_time:
+                raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
+            return found
+    except KafkaException as failed:
+        raise refusal(failed, f"topic {topic}", servers=str(kafka.root["bootstrap.servers"])) from failed
+    except (UnreadableError, BadProposalDocument) as error:
+        raise BadInput(
+            f"A record of {topic} is no proposal", why=reason(error), todo="Look what else may write this topic."
+        ) from error
 
 
 def _agent_name(settings: Settings) -> str:
-    return str(settings.kafka.confluent().get("client.id") or socket.gethostname())
+    return str(settings.kafka.root.get("client.id") or socket.gethostname())
 
 
 def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: int, cleanup: str) -> OwnTopic | None:

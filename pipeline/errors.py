@@ -16,6 +16,7 @@ from agent.errors import (
     ClusterUnreachable,
     ConfigError,
     Fatal,
+    NotAllowed,
     RackwiseError,
     TlsFailed,
 )
@@ -24,7 +25,8 @@ _CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): (
 _MOST = 20_000
 _ADVICE = {
     ClusterUnreachable: "Check bootstrap.servers and that the brokers run; what was read so far is kept.",
-    AuthenticationFailed: "Check kafka.sasl.* and the user's rights: Describe and Read on the topics.",
+    AuthenticationFailed: "Check kafka.sasl.*.",
+    NotAllowed: "Give the user Describe and Read on the topics.",
     TlsFailed: "Check kafka.ssl.*.",
     ConfigError: "Start the agent first, or check topics.prefix and the topics' names.",
 }
@@ -70,7 +72,7 @@ _SILENCE = "|".join(  # noqa: FLY002 a column of expressions is easier to read a
 )
 _MEANINGS: tuple[tuple[str, type[RackwiseError], str], ...] = (
     (r"SaslAuthenticationException", AuthenticationFailed, "The brokers refused the login"),
-    (r"AuthorizationException", AuthenticationFailed, "The brokers do not let this user read {topic}"),
+    (r"AuthorizationException", NotAllowed, "The brokers do not let this user read {topic}"),
     (r"SslAuthenticationException|SSLHandshakeException", TlsFailed, "The TLS handshake failed"),
     (r"UnknownTopicOrPartition|UnknownTopicId", ConfigError, "There is no topic {topic} any more"),
     (_SILENCE, ClusterUnreachable, "The brokers do not answer any more, so {topic} cannot be read"),

@@ -25,20 +25,25 @@ if TYPE_CHECKING:
     from pipeline.tables import Tables
 
 Master = Annotated[
-    str | None, typer.Option("--master", help="Where Spark runs, such as local[2]; all cores here when not given.")
+    str | None,
+    typer.Option(
+        "--master", metavar="MASTER", help="Where Spark runs, such as local[2]; all cores here when not given."
+    ),
 ]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A setting of Spark as NAME=VALUE; repeatable.")]
-Root = Annotated[str | None, typer.Option("--tables", help="Folder or URI below which the tables are.")]
-TableFormat = Annotated[str | None, typer.Option("--format", help="delta or parquet.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")]
+Root = Annotated[str | None, typer.Option("--tables", metavar="PATH", help="Folder or URI below which the tables are.")]
+TableFormat = Annotated[str | None, typer.Option("--format", metavar="FORMAT", help="delta or parquet.")]
 Config = Annotated[
-    list[Path] | None, typer.Option("--config", "-c", help="YAML file with settings; repeatable, later files win.")
+    list[Path] | None,
+    typer.Option("--config", "-c", metavar="FILE", help="YAML file with settings; repeatable, later files win."),
 ]
 Properties = Annotated[
-    list[Path] | None, typer.Option("--properties", help="Properties file of a Kafka client to import; repeatable.")
+    list[Path] | None,
+    typer.Option("--properties", metavar="FILE", help="Properties file of a Kafka client to import; repeatable."),
 ]
-Assign = Annotated[list[str] | None, typer.Option("--set", help="One setting as NAME=VALUE; repeatable.")]
+Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; repeatable.")]
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with, as host:port,host:port.")
+    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Brokers to begin with.")
 ]
 
 

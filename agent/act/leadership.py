@@ -101,7 +101,7 @@ class Leadership:
     def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[Fatal], None] = lambda _: None) -> None:
         self._plan = plan
         self._on_fatal = on_fatal
-        self._topics = OwnTopics({"client.id": "rackwise", **plan.config, "log_level": 0}, plan.topics(), _ENSURE_MS)
+        self._topics = OwnTopics(plan.config, plan.topics(), _ENSURE_MS)
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._lock = threading.Lock()
@@ -287,11 +287,7 @@ class Leadership:
         """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
             until = time.monotonic() + _PATIENCE * self._plan.deadline_ms / 1_000
-            topic = JournalTopic(
-                {"client.id": "rackwise", **self._plan.config, "log_level": 0},
-                self._plan.journal_topic,
-                self._plan.prefix,
-            )
+            topic = JournalTopic(self._plan.config, self._plan.journal_topic, self._plan.prefix)
             try:
                 newest = topic.read(topic.bounds(until).end, until).newest_epoch
             finally:

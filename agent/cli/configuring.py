@@ -10,6 +10,7 @@ from agent.cli import options
 from agent.cli.output import emit, emit_document, emit_json, emit_one, say
 
 if TYPE_CHECKING:
+    from agent.documents.configuring import CheckedSettings, LocatorRow
     from config.load import Loaded
 
 config_app = typer.Typer(help="Settings: check, show, schema.", no_args_is_help=True)
@@ -21,14 +22,18 @@ def check(
     properties: options.Properties = None,
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
 ) -> None:
     """Read all settings and say whether they can be used (exit code 2: no). Rack locators are asked, no broker is."""
     loaded = options.settings(config, properties, assign, bootstrap)
-    _ask_locators(loaded)
+    locators = _ask_locators(loaded)
     say(f"the settings can be used: mode {loaded.settings.mode}")
+    if output is not None:
+        document: CheckedSettings = {"mode": loaded.settings.mode, "locators": locators}
+        emit_one(document, output)
 
 
-def _ask_locators(loaded: Loaded) -> None:
+def _ask_locators(loaded: Loaded) -> list[LocatorRow]:
     """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
     from agent.cut import to_scope
     from agent.errors import ConfigError
@@ -38,12 +43,14 @@ def _ask_locators(loaded: Loaded) -> None:
 
     scope = to_scope(loaded.settings)
     failed: list[str] = []
+    answered: list[LocatorRow] = []
     for question in scope.rack_locators:
         try:
             rows = ask_locator(question, Recall(), scope.call_timeout_ms)
         except CallFailed as failure:
             failed.append(f"{question.name}: {failure.detail}")
         else:
+            answered.append({"locator": question.name, "names": len(rows)})
             say(f"rack locator {question.name} knows {len(rows)} {'name' if len(rows) == 1 else 'names'}")
     if failed:
         what = f"rack locator {failed[0]}" if len(failed) == 1 else f"{len(failed)} rack locators cannot be used"
@@ -52,6 +59,7 @@ def _ask_locators(loaded: Loaded) -> None:
             why="" if len(failed) == 1 else "; ".join(failed),
             todo="Correct rack.locator.properties, or what it names.",
         )
+    return answered
 
 
 @config_app.command()
@@ -69,7 +77,7 @@ def show(
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
-    emit([{name: row[name] for name in columns} for row in rows], columns, output)
+    emit([{name: row[name] for name in columns} for row in rows], columns, output, every=True)
 
 
 @config_app.command()

@@ -8,16 +8,14 @@ this package writes to a stream.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, StrEnum
-from typing import Any, TextIO, cast
+from types import MappingProxyType
+from typing import Any
 
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
 
@@ -38,7 +36,11 @@ class Format(StrEnum):
 
 
 class Mark(Enum):
-    """What a cell holds that holds no value. In JSON and YAML both are null, as is None, which means unknown."""
+    """What stands in a table where there is no value. In JSON and YAML all of them are null.
+
+    None is unknown, and a field that a row does not have is not applicable; else ``emit(..., absent=...)`` says what
+    None means in a column, or the row itself holds a mark.
+    """
 
     NONE = "-"
     """It is known that there is none: no leader, no throttle, no defect."""
@@ -63,16 +65,18 @@ def emit(
     *,
     title: str | None = None,
     empty: str = "nothing to show",
+    absent: Mapping[str, Mark] = MappingProxyType({}),
     every: bool = False,
     most: int = MOST_ROWS,
 ) -> None:
     """Print rows; ``columns`` names and orders what a table and CSV show, the other forms carry every field.
 
-    A table has at most ``most`` rows and names what is left out, unless ``every`` is asked for.
+    A table has at most ``most`` rows, and short texts and lists in them; it names what is left out. With ``every`` it
+    is whole.
     """
     match chosen(asked):
         case Format.TABLE:
-            _table(rows, columns, title, empty, None if every else most)
+            _table(rows, columns, absent, title, empty, None if every else most)
         case Format.JSON:
             _write(json_text(list(rows), 2, _plain))
         case Format.JSONL:
@@ -83,15 +87,23 @@ def emit(
         case Format.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow([csv_text(column) for column in columns])
-            writer.writerows([_csv_cell(row.get(column)) for column in columns] for row in rows)
+            writer.writerows([_csv_cell(_value(row, column, absent)) for column in columns] for row in rows)
 
 
-def emit_one(document: Row, asked: Format | None, columns: Sequence[str] = (), *, every: bool = False) -> None:
+def emit_one(
+    document: Row,
+    asked: Format | None,
+    columns: Sequence[str] = (),
+    *,
+    absent: Mapping[str, Mark] = MappingProxyType({}),
+    every: bool = False,
+) -> None:
     """Print one document; as a table it is a list of its fields."""
     form = chosen(asked)
     if form in {Format.TABLE, Format.CSV}:
         names = columns or tuple(document)
-        emit([{"field": name, "value": document.get(name)} for name in names], ("field", "value"), form, every=every)
+        fields = [{"field": name, "value": _value(document, name, absent)} for name in names]
+        emit(fields, ("field", "value"), form, every=every)
     elif form is Format.YAML:
         _write(_yaml(document))
     else:
@@ -127,52 +139,18 @@ def say(text: str) -> None:
     print(shortened(text), file=sys.stderr, flush=True)
 
 
-def cell(value: object, most: int | None = MOST_ITEMS) -> str:
-    """One value as a table shows it, harmless and short; of a list the first ``most`` items, or all."""
-    return _shown(value, shortened, most)
-
-
-@contextmanager
-def harmless_streams() -> Iterator[None]:
-    """Within it nothing on stderr steers a terminal, and no character ends a command.
-
-    What typer says of a wrong argument repeats the argument; a terminal that is not UTF-8 has no character for a name.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    before = sys.stderr
-    sys.stderr = cast("TextIO", _Harmless(before))
-    try:
-        yield
-    finally:
-        sys.stderr = before
-
-
-class _Harmless:
-    """A stream that escapes what is unsafe, but for line feeds, and for the colours of a log on a terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._kept = re.compile(r"(\n|\x1b\[[0-9;]*m)" if stream.isatty() else r"(\n)")
-
-    def write(self, text: str) -> int:
-        """Write it harmless; the number of characters that were given."""
-        parts = self._kept.split(text)
-        self._stream.write("".join(part if place % 2 else harmless(part) for place, part in enumerate(parts)))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        """Write them one by one."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+def cell(value: object) -> str:
+    """One value as a table shows it, harmless and short: of a list the first items."""
+    return _shown(value, shortened, MOST_ITEMS)
 
 
 def _write(line: str) -> None:
     print(line)
+
+
+def _value(row: Row, column: str, absent: Mapping[str, Mark]) -> object:
+    value = row.get(column, Mark.NOT_APPLICABLE)
+    return absent.get(column) if value is None else value
 
 
 def _plain(value: object) -> str | None:
@@ -208,19 +186,22 @@ def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
     return listed(items, most) or Mark.NONE.value
 
 
-def _table(rows: Sequence[Row], columns: Sequence[str], title: str | None, empty: str, most: int | None) -> None:
+def _table(
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    absent: Mapping[str, Mark],
+    title: str | None,
+    empty: str,
+    most: int | None,
+) -> None:
     from agent.cli.table_layout import lay_out
 
     if not rows:
         say(empty)
         return
-    shown = rows[:most]
-    right = [
-        all(isinstance(row.get(column), int | float | Mark | None) for row in shown)
-        and any(isinstance(row.get(column), int | float) for row in shown)
-        for column in columns
-    ]
-    cells = [[_table_cell(row.get(column), whole=most is None) for column in columns] for row in shown]
+    values = [[_value(row, column, absent) for column in columns] for row in rows[:most]]
+    cells = [[_table_cell(value, whole=most is None) for value in row] for row in values]
+    right = [_is_numeric(column) for column in zip(*values, strict=True)]
     laid = lay_out([harmless(column) for column in columns], cells, right, _width())
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     if title:
@@ -231,12 +212,18 @@ def _table(rows: Sequence[Row], columns: Sequence[str], title: str | None, empty
         _write(f"\x1b[1m{line}\x1b[0m" if bold else line)
     for line in laid.body:
         _write(line)
-    if len(shown) < len(rows):
-        say(f"… {len(rows) - len(shown):,} more: --all or -o json")
+    if len(values) < len(rows):
+        say(f"… {len(rows) - len(values):,} more: --all or -o json")
+
+
+def _is_numeric(column: Sequence[object]) -> bool:
+    """Whether it stands at the right: it has numbers and nothing else."""
+    told = [value for value in column if not isinstance(value, Mark | None)]
+    return bool(told) and all(isinstance(value, int | float) for value in told)
 
 
 def _table_cell(value: object, *, whole: bool) -> str:
-    return cell(value, None) if whole else shortened(cell(value))
+    return _shown(value, harmless, None) if whole else shortened(cell(value))
 
 
 def _width() -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_line, emit_one, emit_text, say
+from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FINDINGS_SHOWN = 20
 _INDENT = 10
+PARTS_SHOWN = 20
 
 
 def status(
@@ -27,6 +29,7 @@ def status(
     output: options.Output = None,
     replay: options.Replay = None,
     duration: options.For = None,
+    every: options.All = False,
 ) -> None:
     """The cluster in a few lines: what is there, what crosses racks and what it costs a day, and every finding."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
@@ -37,16 +40,14 @@ def status(
         emit_one(document, output)
         leave(look)
     summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
-    emit_one(summary, output, tuple(summary))
+    emit_one(summary, output, tuple(summary), every=every)
     tables.basis(look)
     if document["worst_groups"]:
         emit_line()
         emit(tables.worst(document["worst_groups"]), tables.WORST, output)
     emit_line()
-    findings = document["findings"]
-    emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
-    if len(findings) > FINDINGS_SHOWN:
-        say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
+    columns = ("severity", "finding", "subject", "sentence")
+    emit(document["findings"], columns, output, empty="no findings", every=every, most=FINDINGS_SHOWN)
     leave(look)
 
 
@@ -58,6 +59,7 @@ def racks(
     output: options.Output = None,
     replay: options.Replay = None,
     duration: options.For = None,
+    every: options.All = False,
 ) -> None:
     """Racks with what is in them, what crosses their borders and costs a day, and what losing each of them costs."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
@@ -65,7 +67,7 @@ def racks(
 
     rows = views.racks(look)
     if chosen(output) is Format.TABLE:
-        emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered")
+        emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
         tables.basis(look)
         emit_text("$/day is the price of what comes in from other racks.")
         emit_line()
@@ -75,12 +77,14 @@ def racks(
         "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks",
         "cross_rack_in_bytes_per_s", "cross_rack_out_bytes_per_s", "usd_per_day", "losing_it",
     )  # fmt: skip
-    emit(rows, columns, output)
+    emit(rows, columns, output, absent={"losing_it": Mark.NOT_APPLICABLE})
     leave(look)
 
 
 def groups(
-    group: Annotated[str | None, typer.Argument(help="One group to show with its members; all groups without.")] = None,
+    group: Annotated[
+        str | None, typer.Argument(metavar="GROUP", help="One group to show with its members; all groups without.")
+    ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
@@ -127,7 +131,9 @@ def groups(
 
 
 def topics(
-    topic: Annotated[str | None, typer.Argument(help="One topic to show with its partitions; all without.")] = None,
+    topic: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="One topic to show with its partitions; all without.")
+    ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
@@ -179,6 +185,7 @@ def doctor(
     output: options.Output = None,
     replay: options.Replay = None,
     duration: options.For = None,
+    every: options.All = False,
 ) -> None:
     """What keeps this cluster from being rack-local, what that costs a day, the line to change, and the risks."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
@@ -186,28 +193,39 @@ def doctor(
     from agent.doctor import diagnose, risks
     from agent.plan import Plan
 
-    checks = (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
+    checks = (
+        *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+        *risks(look.snapshot),
+    )
     rows = tables.checks(checks, look)
     if chosen(output) is not Format.TABLE:
         columns = ("state", "check", "who", "sentence", "line", "cross_rack_bytes_per_s", "usd_per_day")
-        emit(rows, columns, output)
+        emit(rows, columns, output, absent={"line": Mark.NONE})
         leave(look)
-    _show_checks(rows, {check.name for check in checks if check.tells})
+    _show_checks(rows, {check.name for check in checks if check.tells}, every=every)
     tables.basis(look)
     leave(look)
 
 
-def _show_checks(rows: list[CheckDocument], telling: Collection[str]) -> None:
+def _show_checks(rows: list[CheckDocument], telling: Collection[str], *, every: bool) -> None:
     """Each check in lines that fit the terminal; ``telling``: those worth reading also when nothing is wrong."""
     from agent.cli.tables import fault_words
 
     for row in rows:
         emit_line(f"{row['state']:>8}  {row['check']}")
-        for part in row["sentence"].split("; ") if row["state"] != "ok" or row["check"] in telling else ():
-            emit_text(part, indent=_INDENT)
+        told = row["state"] != "ok" or row["check"] in telling
+        _emit_parts(row["sentence"] if told else "", lambda part: emit_text(part, indent=_INDENT), every=every)
         costs = fault_words(row)
         if costs:
             emit_text(costs, indent=_INDENT)
-        for line in (row["line"] or "").split("; "):
-            if line:
-                emit_line(f"{' ' * _INDENT}> {line}")  # one line, to be copied
+        # A line to change stays one line, to be copied.
+        _emit_parts(row["line"] or "", lambda line: emit_line(f"{' ' * _INDENT}> {line}"), every=every)
+
+
+def _emit_parts(text: str, write: Callable[[str], None], *, every: bool) -> None:
+    """Each part of a sentence on a line of its own."""
+    parts = [part for part in text.split("; ") if part]
+    for part in parts if every else parts[:PARTS_SHOWN]:
+        write(part)
+    if len(parts) > PARTS_SHOWN and not every:
+        emit_text(f"and {len(parts) - PARTS_SHOWN:,} more: --all or -o json", indent=_INDENT)

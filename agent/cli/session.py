@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agent.telemetry.looks import Recorded
     from config.load import Loaded
 
+GAPS_SHOWN = 20
+
 
 def look_or_replay(
     config: list[Path] | None,
@@ -99,7 +101,7 @@ def recorded(path: Path) -> Iterator[Seen]:
 
 
 def _whole_looks(path: Path) -> list[Recorded]:
-    from agent.errors import BadInput
+    from agent.errors import BadInput, reason
     from agent.record.files import read_events
     from agent.replay import recorded_looks
 
@@ -107,7 +109,7 @@ def _whole_looks(path: Path) -> list[Recorded]:
     try:
         looks = list(recorded_looks(read_events(path)))
     except OSError as error:
-        raise BadInput(f"{path} cannot be read", why=str(error), todo=todo) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo=todo) from error
     if not looks:
         raise BadInput(f"{path} holds no whole look", why="no look's events are complete", todo=todo)
     return looks
@@ -125,6 +127,8 @@ def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
     from agent.seen import PARTIAL_EXIT, is_partial
 
-    for gap in seen.snapshot.gaps:
+    for gap in seen.snapshot.gaps[:GAPS_SHOWN]:
         say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+    if len(seen.snapshot.gaps) > GAPS_SHOWN:
+        say(f"not seen: {len(seen.snapshot.gaps) - GAPS_SHOWN:,} more: rackwise status -o json")
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

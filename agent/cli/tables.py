@@ -29,8 +29,10 @@ RACKS = (
     "rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day", "known_from",
 )  # fmt: skip
 WORST = ("group", "across racks", "$/day")
-_MARKS: dict[CheckState, Literal["ok", "FAULT", "risk", "unknown"]] = {
+_MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
     CheckState.OK: "ok",
+    CheckState.NOTHING: "nothing",
+    CheckState.SEEN_ONCE: "once",
     CheckState.FAULT: "FAULT",
     CheckState.RISK: "risk",
     CheckState.UNKNOWN: "unknown",

@@ -50,7 +50,7 @@ def top(
     output: options.Output = None,
     replay: options.Replay = None,
     every: Annotated[str, typer.Option("--every", metavar="DURATION", help="Time between two looks.")] = "5s",
-    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after so many looks.")] = None,
 ) -> None:
     """Live: what crosses racks and costs a day, by group and by topic, the dearest first. q or Ctrl-C ends it."""
     on_terminal = sys.stdout.isatty() if output is None else output is Format.TABLE

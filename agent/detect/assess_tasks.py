@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, NotAssessed
-from agent.detect.locality import Ground, TopicMasks
+from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
 from agent.limits import GroupLimits
 from agent.model.snapshot import Statefulness, StreamsGroup, TaskState, Topology
@@ -50,6 +50,7 @@ def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> 
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
+        away=readers.count(NOWHERE),
         ground=ground,
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.located import broker_disagreement, known_by
+from agent.detect.meant import fold
 from agent.detect.words import count, first, listed
 from agent.memory.sightings import Steadiness, steadiness
 from agent.memory.values import RackSighting
@@ -112,9 +113,9 @@ def _spellings(view: View, client_racks: Iterable[tuple[str, str]]) -> Iterable[
     for broker in view.ground.brokers:
         told = broker.rack.told
         if told is not None:
-            users.setdefault(_folded(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
+            users.setdefault(fold(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
     for meant, told in client_racks:
-        users.setdefault(_folded(meant), {}).setdefault(told, set()).add("clients")
+        users.setdefault(fold(meant), {}).setdefault(told, set()).add("clients")
     for spellings in users.values():
         if len(spellings) > 1:
             yield _spelling(spellings, view)
@@ -132,10 +133,6 @@ def _spelling(spellings: Mapping[str, set[str]], view: View) -> Finding:
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
-
-
-def _folded(rack: str) -> str:
-    return "".join(character for character in rack.casefold() if character.isalnum())
 
 
 def _selector(view: View) -> Iterable[Finding]:

@@ -35,6 +35,8 @@ class Ground(NamedTuple):
     """Whether reads go to the nearest replica; None when that cannot be told."""
     complete: bool
     """False when brokers did not answer: then nobody is absent for certain."""
+    topics_whole: bool = False
+    """True when every topic is shown for certain: what is not among them does not exist."""
 
     @property
     def racks_matter(self) -> bool:
@@ -62,13 +64,20 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
     complete = Part.BROKERS not in missing
     ground = memo.of(
         ("ground",),
-        (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete),
-        lambda: _ground(snapshot, wavering, complete=complete),
+        (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete, whole := _topics_whole(snapshot)),
+        lambda: _ground(snapshot, wavering, complete=complete, topics_whole=whole),
     )
     return View(snapshot, memory, limits, ground, seen, missing)
 
 
-def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool) -> Ground:
+def _topics_whole(snapshot: Snapshot) -> bool:
+    """A topic that may not be described is left out without a word, and one that is just gone may still be read."""
+    rights = snapshot.rights
+    hidden = rights.cluster_describe is not True or bool(rights.topics_hidden) or bool(snapshot.vanished_topics)
+    return not hidden and not any(gap.part in (Part.TOPICS, Part.RIGHTS) for gap in snapshot.gaps)
+
+
+def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool, topics_whole: bool) -> Ground:
     room = rack_room(snapshot.brokers)
     known = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
     alive = {broker.id for broker in snapshot.brokers if broker.alive or not complete}
@@ -81,4 +90,5 @@ def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool) -> 
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,
         complete,
+        topics_whole,
     )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, Weighing
 from agent.detect.awareness import awareness_findings, is_rack_blind
+from agent.detect.claims import claim_findings
 from agent.detect.facts import Reading, readings
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
@@ -51,6 +52,7 @@ def _of_one(
         return (), frozenset()
     racks = _different_racks(group)
     findings = member_findings(group, racks, view)
+    findings += claim_findings(group, reading, view)
     awareness = awareness_findings(group, racks, reading, assessment, view)
     findings += awareness
     if assessment.improvable:

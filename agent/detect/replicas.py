@@ -17,8 +17,9 @@ from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.words import first, listed, of_all, placed
 from agent.memo import Memo
-from agent.model.snapshot import Reassignment, TopicState
-from agent.model.spread import Crowding, Replicas, crowding, settled
+from agent.model.snapshot import PartitionState, Reassignment, TopicState
+from agent.model.spread import Crowding, Replicas, crowding
+from agent.model.target import original_replicas, target_replicas
 from agent.reuse import each
 from assignors.problem import TopicPartition
 
@@ -110,13 +111,14 @@ class _Places(dict[Replicas, _Place]):
 def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Places) -> TopicFindings:
     running = {move.id: move for move in moves}
     if view.limits.excludes_topic(topic.name):
-        return TopicFindings(tuple(_isr(topic, view)) if topic.own else (), None)
-    findings = list(_isr(topic, view))
+        return TopicFindings(tuple(_isr(topic, running, view)) if topic.own else (), None)
+    findings = list(_isr(topic, running, view))
     steady: list[tuple[TopicPartition, Crowding]] = []
     wavering: list[tuple[TopicPartition, Crowding]] = []
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
     for state in topic.partitions:
-        crowded, unsure, leader, racks = places[settled(state, running.get(state.id)) if running else state.replicas]
+        after = target_replicas(state, running.get(state.id)) if running else state.replicas
+        crowded, unsure, leader, racks = places[after]
         if crowded is not None:
             steady.append((state.id, crowded))
         elif unsure is not None:
@@ -139,7 +141,8 @@ def _shared(
         return
     partition, example = crowded[0]
     names = [str(name) for name, _ in crowded]
-    replicas = next(state.replicas for state in topic.partitions if state.id == partition)
+    state = next(state for state in topic.partitions if state.id == partition)
+    replicas = target_replicas(state, view.snapshot.reassignments.get(partition))
     wait = "; a rack changed lately, so nothing is planned from this yet" if held else ""
     yield Finding(
         reason=FindingReason.REPLICAS_SHARE_RACK,
@@ -161,7 +164,8 @@ def _shared(
     )
 
 
-def _isr(topic: TopicState, view: View) -> Iterable[Finding]:
+def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: View) -> Iterable[Finding]:
+    """Min ISR as the leader counts it: of all replicas, those of a running reassignment included (KIP-455)."""
     if topic.min_isr is None:
         return
     under: list[str] = []
@@ -175,13 +179,18 @@ def _isr(topic: TopicState, view: View) -> Iterable[Finding]:
         if in_sync < least or state.leader is None:
             under.append(str(state.id))
             leaderless += state.leader is None
-        elif in_sync == least < len(state.replicas):  # with all replicas in sync nothing was lost
+        elif in_sync == least and _lost(state, running.get(state.id)):
             at.append(str(state.id))
     if under:
         without = f" ({leaderless} without a leader)" if leaderless else ""
         yield _isr_finding(FindingReason.UNDER_MIN_ISR, topic, under, f"under min ISR{without}", view)
     if at:
         yield _isr_finding(FindingReason.AT_MIN_ISR, topic, at, "at min ISR: one replica less and writes stop", view)
+
+
+def _lost(state: PartitionState, moving: Reassignment | None) -> bool:
+    """Whether a replica fell out of the ISR; one that a reassignment is adding was never in it."""
+    return any(replica not in state.isr or replica in state.offline for replica in original_replicas(state, moving))
 
 
 def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str], what: str, view: View) -> Finding:

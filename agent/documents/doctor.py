@@ -8,7 +8,8 @@ from typing import Literal, TypedDict
 class CheckDocument(TypedDict):
     """One question with its answer."""
 
-    state: Literal["ok", "FAULT", "risk", "unknown"]
+    state: Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]
+    """``nothing``: there is nothing to check; ``once``: a fault if it lasts, which one look cannot tell."""
     check: str
     """What is asked."""
     sentence: str

@@ -47,7 +47,7 @@ def work_on_plan(view: View) -> Decision | None:
     if not view.state.calm:
         return Decision(wait_for="waiting until no request can be on its way")
     if plan.state is PlanState.CANCELLING:
-        return _finish(plan, PlanState.CANCELLED, _ends(view, plan, back=False))
+        return _finish(plan, PlanState.CANCELLED, _ended(plan, _ends(view, plan, back=False)))
     pending = _pending(view, plan)
     return (
         _close_at_once(view, plan, pending)
@@ -163,10 +163,11 @@ def _end(view: View, plan: Plan) -> Decision:
     if late and plan.elections < view.policy.max_elections:
         state = plan.state if back else PlanState.ELECTING
         return Decision(Append((plan._replace(state=state, elections=plan.elections + 1),), Elect(late)))
-    led = f"{len(late)} are not led by their preferred leader" if late else ""
+    led = f"{_partitions(len(late))} not led by the preferred leader" if late else ""
     well = all(end in (End.DONE, End.GONE) for end in ends.values())
     state = PlanState.ROLLED_BACK if back else PlanState.DONE
-    return _finish(plan, state if well else PlanState.FAILED, ends, led)
+    sentences = _ended(plan, ends, done="moved back" if back else End.DONE.value)
+    return _finish(plan, state if well else PlanState.FAILED, [*sentences, led])
 
 
 def _led_by_another(view: View, target: Target) -> bool:
@@ -177,11 +178,18 @@ def _led_by_another(view: View, target: Target) -> bool:
     return now.leader != preferred and preferred in now.isr and preferred in view.seen.brokers
 
 
-def _finish(plan: Plan, state: PlanState, ends: dict[object, End], more: str = "") -> Decision:
+def _ended(plan: Plan, ends: dict[object, End], *, done: str = End.DONE.value) -> list[str]:
+    """How many partitions ended how, in words."""
     counts = Counter(ends.values())
-    parts = [f"{counts[end]}: {end.value}" for end in End if counts[end]]
+    found = [f"{_partitions(counts[end])} {done if end is End.DONE else end.value}" for end in End if counts[end]]
     begun = len(plan.targets) - len(ends)
-    if state is PlanState.CANCELLED and begun:
-        parts.append(f"{begun} were not begun")
-    sentence = "; ".join([part for part in (plan.sentence, *parts, more) if part])
+    return [*found, f"{_partitions(begun)} not begun"] if plan.state is PlanState.CANCELLING and begun else found
+
+
+def _finish(plan: Plan, state: PlanState, parts: list[str]) -> Decision:
+    sentence = "; ".join(part for part in (plan.sentence, *parts) if part)
     return Decision(Append((plan._replace(state=state, sentence=sentence),)))
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'' if count == 1 else 's'}"

@@ -47,7 +47,7 @@ def _stale(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
-    sentence = f"refused: what it rests on about {proposal.subject} has changed since it was made"
+    sentence = f"refused: what it rests on about {proposal.subject} has changed since it was proposed"
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
 
@@ -75,7 +75,7 @@ def _reassignment_running(proposal: Proposal, ground: Ground) -> Hold | Refuse |
             return None
     if not ours:
         return None
-    whose = "rackwise's own" if running[ours[0]].own else "somebody else's"
+    whose = "rackwise's own" if running[ours[0]].own else "another tool's"
     sentence = f"held: {len(ours)} reassignments are already in progress, {ours[0]} is {whose}"
     return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
 

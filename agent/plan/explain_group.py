@@ -14,6 +14,7 @@ from agent.plan.plan import Plan
 from agent.plan.triggers import COOPERATIVE, own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
 from agent.predict.prediction import Prediction
+from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -27,7 +28,10 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
         return []
     about = f"group/{name}"
     if not isinstance(group, ConsumerGroup | StreamsGroup):
-        return [Explained(about, "assessed", Answer.NO, "the group assigns no partitions to readers")]
+        why = "the group assigns no partitions to readers"
+        if group.kind is GroupKind.SHARE:
+            why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
+        return [Explained(about, "assessed", Answer.NO, why)]
     rows = _locality(about, assessment)
     rows += _columns(about, group, assessment, scene)
     rows += _rebalance_rules(about, group, assessment, scene)
@@ -64,7 +68,14 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
             f"{weighing.crossing:,.0f} bytes/s cross now, {weighing.optimal_crossing:,.0f} at the optimum ({proven}), "
             f"by weights of the pipeline, which moves {assessment.moved}"
         )
-    return [*rows, Explained(about, "at its optimum", yes_or_no(not assessment.improvable), sentence)]
+    answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
+    if answer is Answer.UNKNOWN:
+        sentence += (
+            f"; as far as is known: of {assessment.unknown:g} reads it cannot be told, or a replica's rack is unknown"
+        )
+    if assessment.away:
+        sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
+    return [*rows, Explained(about, "at its optimum", answer, sentence)]
 
 
 def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from agent.librdkafka import client_settings
 from agent.observation import Observation, Part
 from agent.record.placement import place_replicas
 
@@ -40,7 +41,7 @@ class OwnTopics:
     """Creates what is missing, and remembers what is there."""
 
     def __init__(self, config: Mapping[str, str | int], topics: Sequence[OwnTopic], deadline_ms: int) -> None:
-        self._config: dict[str, str | int | float | bool] = dict(config)
+        self._config = config
         self._admin: AdminClient | None = None
         self._topics = {topic.name: topic for topic in topics}
         self._timeout_s = deadline_ms / 1_000
@@ -87,7 +88,7 @@ class OwnTopics:
 
     def _create(self, missing: Sequence[OwnTopic], observation: Observation) -> None:
         if self._admin is None:  # kept: a dropped client fails the calls in flight
-            self._admin = AdminClient(self._config)
+            self._admin = AdminClient(client_settings(self._config))
         answers = self._admin.create_topics(
             [_new_topic(topic, observation) for topic in missing],
             operation_timeout=self._timeout_s,

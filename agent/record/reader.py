@@ -18,6 +18,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from agent.librdkafka import client_settings
 from agent.reader_config import reader_config
 
 _POLL_S = 0.5
@@ -63,7 +64,7 @@ class TopicReader:
 
     def spans(self, only: AbstractSet[int] | None = None) -> tuple[Span, ...]:
         """The partitions, or ``only`` those, with what they hold; none without such a topic. Raises KafkaException."""
-        partitions = partitions_of(AdminClient(dict(self._config)), self._topic, self._left())
+        partitions = partitions_of(AdminClient(client_settings(self._config)), self._topic, self._left())
         return tuple(self._span(partition) for partition in partitions if only is None or partition in only)
 
     def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
@@ -96,7 +97,7 @@ class TopicReader:
 
     @property
     def _consumer(self) -> Consumer:
-        self._opened = self._opened or Consumer(reader_config(self._config, f"{self._prefix}-reader"))
+        self._opened = self._opened or Consumer(client_settings(self._config, reader_config(f"{self._prefix}-reader")))
         return self._opened
 
     def _span(self, partition: int) -> Span:

@@ -6,6 +6,7 @@ answers with sentences; it holds the loop no longer than its deadline.
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from agent.cycle import Cycle
 from agent.memory import Memory
 from agent.observation import Observation
 from agent.propose.codec import BadProposalDocument
-from agent.record.derived import derived_events
+from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import Published, standing_in, update
@@ -72,8 +73,6 @@ class Recorder:
 
     def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
         self._plan = plan
-        # The library's own log lines would stand between ours on stderr; causes come through its error callback.
-        config = {"client.id": "rackwise", **config, "log_level": 0}
         self._config = config
         topics = [topic for topic in (plan.telemetry, plan.proposals) if topic is not None]
         self._topics = OwnTopics(config, topics, plan.deadline_ms)
@@ -97,7 +96,7 @@ class Recorder:
     def record(self, cycle: Cycle) -> Recording:
         """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
         full = self._is_full(cycle)
-        lines = _lines(cycle, full=full)
+        lines = _lines(cycle, Teller(self._plan.agent, socket.gethostname()), full=full)
         if self._publisher is None:
             self._write_file(lines)
             return Recording(full, self.counts(), 0, self._problems())
@@ -182,14 +181,14 @@ class Recorder:
         return (*self._topics.problems(), *published, *([filed] if filed else []))
 
 
-def _lines(cycle: Cycle, *, full: bool) -> Iterator[_Line]:
+def _lines(cycle: Cycle, teller: Teller, *, full: bool) -> Iterator[_Line]:
     """What rebuilds the look, when it is written in full, then what was made of it; one event in memory at a time."""
     number = 0
     if full:
         for event in observation_to_events(cycle.observation, cycle.before, cycle.limits, look=cycle.look):
             number += 1
             yield from _written(event)
-    for event in derived_events(cycle, number, full=full):
+    for event in derived_events(cycle, number, full=full, teller=teller):
         yield from _written(event)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
 from config.foreign_text import json_text
 from pipeline import options
 from pipeline.options import say
@@ -34,23 +34,39 @@ def command(app: typer.Typer) -> None:
 
 def backtest(
     strategies: Annotated[
-        str, typer.Option(help="Names, comma-separated; --list shows them.", show_default=True)
+        str, typer.Option(metavar="NAME,...", help="Names, comma-separated; --list shows them.", show_default=True)
     ] = _STRATEGIES,
-    from_: Annotated[str | None, typer.Option("--from", help="First moment, such as 2026-11-02T14:00.")] = None,
-    to: Annotated[str | None, typer.Option("--to", help="First moment that is left out.")] = None,
-    by: Annotated[
-        str, typer.Option(help="looks: exactly as the agent; groups: apart, for large clusters and long stretches.")
-    ] = "looks",
-    groups: Annotated[str | None, typer.Option(help="Groups whose names match this pattern; with --by groups.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
-    change: Annotated[
-        list[str] | None, typer.Option(help="NAME:LIMIT=VALUE changes a strategy or makes one; repeatable.")
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="First moment, such as 2026-11-02T14:00.")
     ] = None,
-    described: Annotated[Path | None, typer.Option(help="YAML file with more strategies.")] = None,
-    stretch_hours: Annotated[float, typer.Option(help="Length of the pieces of history.", min=0.1)] = 24.0,
-    longest_gap_s: Annotated[float, typer.Option(help="Looks further apart leave a gap.", min=1)] = 900.0,
-    out: Annotated[Path | None, typer.Option(help="Folder for ranking.md, ranking.json and ranking.svg.")] = None,
-    output: Annotated[_Output, typer.Option(help="How the ranking is printed.")] = _Output.TABLE,
+    to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="First moment that is left out.")] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="looks|groups",
+            help="looks: exactly as the agent; groups: apart, for large clusters and long stretches.",
+        ),
+    ] = "looks",
+    groups: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Groups whose names match this pattern; with --by groups.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:LIMIT=VALUE", help="Change a strategy or make one; repeatable.")
+    ] = None,
+    described: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with more strategies.")] = None,
+    stretch_hours: Annotated[
+        float, typer.Option(metavar="HOURS", help="Length of the pieces of history.", min=0.1)
+    ] = 24.0,
+    longest_gap_s: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Looks further apart leave a gap.", min=1)
+    ] = 900.0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for ranking.md, ranking.json and ranking.svg.")
+    ] = None,
+    output: Annotated[
+        _Output, typer.Option("--output", "-o", help="Form of the ranking on standard output.")
+    ] = _Output.TABLE,
     listing: Annotated[bool, typer.Option("--list", help="Say which strategies there are, and end.")] = False,
     master: options.Master = None,
     conf: options.Conf = None,
@@ -65,7 +81,7 @@ def backtest(
     if listing:
         options.answer("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
         return
-    wanted = chosen(strategies, changes=change or (), described=_text(described))
+    wanted = chosen(strategies, changes=change or (), described=_text(described), source=str(described))
     from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
     loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
     with options.job("backtest", loaded) as job:
@@ -140,4 +156,4 @@ def _text(path: Path | None) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read", why=str(error)) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo="Name a YAML file with strategies.") from error

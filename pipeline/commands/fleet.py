@@ -23,17 +23,21 @@ def command(app: typer.Typer) -> None:
 
 def fleet(
     problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; looks are not read.")] = False,
-    cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option(help="Root of other clusters' tables, of the same format, to read looks from; repeatable."),
+        typer.Option(
+            metavar="PATH", help="Root of other clusters' tables, of the same format, to read looks from; repeatable."
+        ),
     ] = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Write the proposals to the topic of the cluster that is connected.")
     ] = False,
     publish_to: Annotated[
         list[str] | None,
-        typer.Option(help="CLUSTER=FILE: write to the topic of that cluster, by its settings file; repeatable."),
+        typer.Option(
+            metavar="CLUSTER=FILE", help="Write to the topic of that cluster, by its settings file; repeatable."
+        ),
     ] = None,
     master: options.Master = None,
     conf: options.Conf = None,

@@ -18,7 +18,7 @@ def command(app: typer.Typer) -> None:
 def refresh(
     day: Annotated[
         list[str] | None,
-        typer.Option("--day", help="UTC day of looks to read again, as yyyy-mm-dd; repeatable, else all."),
+        typer.Option("--day", metavar="YYYY-MM-DD", help="UTC day of looks to read again; repeatable, else all."),
     ] = None,
     master: options.Master = None,
     conf: options.Conf = None,

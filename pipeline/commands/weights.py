@@ -18,7 +18,10 @@ def command(app: typer.Typer) -> None:
 
 def weights(
     window: Annotated[
-        str | None, typer.Option("--window", help="How far back rates are averaged, such as 24h (weights.window).")
+        str | None,
+        typer.Option(
+            "--window", metavar="DURATION", help="How far back rates are averaged, such as 24h (weights.window)."
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Write records that have not changed as well.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,

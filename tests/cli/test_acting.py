@@ -286,7 +286,7 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
         ("approval", MOVE.id, "approved"),
         ("approve", MOVE.id, "done"),
         ("plan", MOVE.id, "done"),
-        ("pause", "everything", "done"),
+        ("pause", None, "done"),
     }
     assert {row["who"] for row in rows} == {asking.who(), "ann@desk"}
 

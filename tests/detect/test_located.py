@@ -325,7 +325,7 @@ def test_doctor_says_from_where_racks_are_known() -> None:
     unknown = looked(members("a", None, "c").gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE)
     blind = diagnose(unknown.snapshot, unknown.detection, Plan())[1]
     assert blind.state is CheckState.UNKNOWN
-    assert blind.sentence.endswith("members: 2 by client.rack, 1 by nobody; file never answered")
+    assert blind.sentence.endswith("members: 2 by client.rack, 1 not known; file never answered")
 
 
 @pytest.mark.parametrize(

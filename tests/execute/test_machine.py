@@ -118,7 +118,7 @@ def test_a_move_is_throttled_sent_cleared_and_told():
     live.wait(3)
     assert live.kinds() == ["Configure", "Alter", "Configure"]
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.DONE, "1: it has the planned replicas")]
+    assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
     assert live.state.idle
     assert "batch 1: 1 partitions, 1000 bytes; broker 3 takes most of them, 1000; at 10 B/s this takes 100 s" in [
         say.sentence for say in live.said
@@ -154,7 +154,7 @@ def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
     assert live.kinds().count("Cancel") == 1
     assert live.cluster.parts[0].replicas == (1, 2)
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.FAILED, "1: it has its former replicas")]
+    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition back on the former replicas")]
 
 
 def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
@@ -284,7 +284,7 @@ def test_a_rate_for_the_whole_cluster_stays_and_is_told():
 def test_a_plan_is_accepted_once():
     live = Live()
     live.tell(Accepted(Plan("p", (MOVE,))))
-    assert "p was accepted before" in live.sentences()
+    assert "p is not accepted: it was accepted before" in live.sentences()
     assert len(live.journal.plans) == 1
 
 
@@ -355,7 +355,9 @@ def test_a_batch_whose_partitions_have_all_ended_before_it_was_sent_asks_for_not
     live.wait(15)
     assert live.kinds() == ["Configure"]
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.FAILED, "1: its topic was deleted and made anew")]
+    assert live.finished == [
+        Finish("p", PlanState.FAILED, "1 partition not moved: the topic was deleted and created again")
+    ]
 
 
 def test_two_plans_are_carried_out_one_after_the_other():
@@ -398,4 +400,6 @@ def test_what_the_controller_takes_no_notice_of_is_not_said_to_be_refused():
     live = Live(answer_as=busy)
     live.wait(60)
     assert live.kinds().count("Alter") == POLICY.max_sendings
-    assert live.finished == [Finish("p", PlanState.FAILED, "1: it was asked for again and again, and did not begin")]
+    assert live.finished == [
+        Finish("p", PlanState.FAILED, "1 partition not moved: the move was requested repeatedly and did not begin")
+    ]
