@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
-RACKS = (
-    "rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day", "known_from",
-)  # fmt: skip
+RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day")
 WORST = ("group", "across racks", "$/day")
 _MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
     CheckState.OK: "ok",
@@ -187,8 +185,10 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
 
 
 def losses(rows: Iterable[RackDocument]) -> None:
-    """What losing each rack costs, a paragraph each."""
+    """From where each rack is known, and what losing it costs, a paragraph each."""
     for row in rows:
+        if row["known_from"]:
+            emit_text(f"{row['rack']} is known from: {shown(row['known_from'])}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
 
