@@ -72,12 +72,14 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
     """An agent with its clients, not yet running."""
     scope, recall, limits = to_scope(settings), Recall(), to_limits(settings)
     acting = _acting(settings, limits) if limits.mode is Mode.EXECUTE else None
+    recorded = record_plan(settings)
     with Clients.open(settings.kafka) as clients, weights_beside(settings) as beside:
         yield Agent(
             look=lambda: beside(lambda: observe(clients, system_clock, scope, recall)),
             line=Line(limits, acting),
             acting=acting,
-            recorder=Recorder(record_plan(settings), settings.kafka.confluent()),
+            recorder=Recorder(recorded, settings.kafka.confluent()),
+            own_topics=(*recorded.topics, *_leadership_topics(settings)),
             pace=Pace(
                 poll_ms=settings.poll.interval_ms,
                 plan_ms=settings.plan_interval_ms,
@@ -86,6 +88,13 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
                 memory_ceiling_bytes=settings.process.memory_ceiling_bytes,
             ),
         )
+
+
+def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:
+    """What leadership creates where it is missing: nothing but in mode execute."""
+    if settings.mode != "execute":
+        return ()
+    return to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings)).topics()
 
 
 def _acting(settings: Settings, limits: Limits) -> Acting:

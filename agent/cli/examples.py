@@ -92,8 +92,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "spark report": ("rackwise spark report --tables /data/rackwise --out report --from 2026-11-01 --to 2026-12-01",),
     "spark backtest": (
         "rackwise spark backtest --tables /data/rackwise --strategies as-recorded,no-action,execute",
-        "rackwise spark backtest --tables /data/rackwise --strategies execute,bold "
-        "--change bold:min_gain_share=0.01 -o json",
+        "rackwise spark backtest --tables /data/rackwise --change bold:min_gain_share=0.01 --strategies execute,bold",
     ),
     "spark fleet": (
         "rackwise spark fleet --tables /data/rackwise",

@@ -41,7 +41,10 @@ class _Judged(NamedTuple):
 
 
 def explain(
-    subject: Annotated[str, typer.Argument(help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id.")],
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="SUBJECT", help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id."),
+    ],
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,

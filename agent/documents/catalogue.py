@@ -29,7 +29,7 @@ class Document(NamedTuple):
     kind: Any
     """A TypedDict: the document, or one of its rows."""
     commands: tuple[str, ...]
-    """As they are typed after ``rackwise``, with the option that makes them print this."""
+    """As they are typed after ``rackwise``, with the option or the ARGUMENT that makes them print this."""
     about: str
     rows: bool = True
     """A list of rows, of which jsonl prints one a line; else one object."""
@@ -97,8 +97,9 @@ SCHEMA_OF_SETTINGS = "config schema"
 
 def documents_of(command: str) -> tuple[Document, ...]:
     """The documents of a command, by its name without options."""
-    return tuple(
-        document
-        for document in DOCUMENTS
-        if any(typed == command or typed.startswith(f"{command} --") for typed in document.commands)
-    )
+    return tuple(document for document in DOCUMENTS if command in map(command_name, document.commands))
+
+
+def command_name(typed: str) -> str:
+    """The words of the command itself, as in ``proposals history``; without ``--options`` and ARGUMENTS."""
+    return " ".join(word for word in typed.split() if not word.startswith("--") and not word.isupper())

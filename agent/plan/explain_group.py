@@ -71,7 +71,8 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
     answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
     if answer is Answer.UNKNOWN:
         sentence += (
-            f"; as far as is known: of {assessment.unknown:g} reads it cannot be told, or a replica's rack is unknown"
+            f"; as far as is known: whether {assessment.unknown:g} reads cross racks is unknown, "
+            "or a replica's rack is unknown"
         )
     if assessment.away:
         sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"

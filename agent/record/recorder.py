@@ -50,6 +50,11 @@ class RecordPlan:
     agent: str = "rackwise"
     """Name of this agent among those of the cluster."""
 
+    @property
+    def topics(self) -> tuple[OwnTopic, ...]:
+        """The topics that are created where they are missing."""
+        return tuple(topic for topic in (self.telemetry, self.proposals) if topic is not None)
+
 
 class Recording(NamedTuple):
     """What became of one cycle's records."""
@@ -74,10 +79,9 @@ class Recorder:
     def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
         self._plan = plan
         self._config = config
-        topics = [topic for topic in (plan.telemetry, plan.proposals) if topic is not None]
-        self._topics = OwnTopics(config, topics, plan.deadline_ms)
+        self._topics = OwnTopics(config, plan.topics, plan.deadline_ms)
         self._publisher = (
-            Publisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget) if topics else None
+            Publisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget) if plan.topics else None
         )
         self._file = TelemetryFile(plan.file, plan.file_max_bytes) if plan.file else None
         self._standing: Mapping[str, Published] | None = None
@@ -117,6 +121,10 @@ class Recorder:
         if self._file is None:
             return topic
         return Counts(topic.written + self._file.written, topic.failed, topic.dropped + self._file.dropped)
+
+    def missing_topics(self) -> tuple[str, ...]:
+        """A sentence for each topic that could not be created so far."""
+        return self._topics.problems()
 
     def close(self, deadline_ms: int) -> int:
         """Write what is waiting; how many records were lost."""

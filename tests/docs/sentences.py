@@ -22,10 +22,9 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "sentences.txt"
 TO_REWRITE = ROOT / "tests" / "golden" / "sentences_to_rewrite.txt"
 PACKAGES = ("agent", "assignors", "config", "pipeline")
-# Texts of schemas are kept in docs/schemas and docs/tables.md; the demo's workload and its Java talk to the demo alone.
+# Texts of schemas are kept in docs/schemas and docs/tables.md.
 NOT_READ = (
     "agent.documents",
-    "agent.demo.workload",
     "agent.journal.schema",
     "agent.telemetry.schema",
     "agent.weights.schema",
@@ -248,7 +247,7 @@ class _Reader(ast.NodeVisitor):
 
     def _settings(self, node: ast.ClassDef) -> None:
         """The sentence below a setting is shown by `config show` and stands in docs/operations.md."""
-        if any("Section" in ast.unparse(base) or "BaseModel" in ast.unparse(base) for base in node.bases):
+        if any(ast.unparse(base).endswith(("BaseModel", "Settings")) for base in node.bases):
             for field, below in pairwise(node.body):
                 match field, below:
                     case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 
 import pytest
 
+from agent.detect.finding import FindingReason
+from agent.propose.proposal import ProposalReason
+from agent.web.metrics import METRICS
+from config.catalogue import catalogue
+from tests.cli.documents import commands
 from tests.docs import sentences as listing
-from tests.docs.sentences import GOLDEN, TO_REWRITE, forbidden_words, kept, offending, sentences
+from tests.docs.sentences import GOLDEN, PLACEHOLDER, TO_REWRITE, forbidden_words, kept, offending, sentences
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +84,15 @@ def test_a_forbidden_word_is_found_in_the_text_and_not_in_the_name_of_the_module
     assert offending(["agent.who: the plan ends", "agent.web: Nobody has approved it", "agent.a: whole of it"]) == [
         "agent.web: Nobody has approved it"
     ]
+
+
+def test_what_is_told_of_settings_options_metrics_and_findings_is_in_the_list(now: list[str]) -> None:
+    texts = {line.partition(": ")[2] for line in now}
+    told = [entry.sentence for entry in catalogue()]
+    told += [option.help for _, command in commands() for option in command.params if getattr(option, "help", None)]
+    told += [metric.sentence for metric in METRICS]
+    told += [reason.value for reason in (*FindingReason, *ProposalReason)]
+    flat = {" ".join(text.split()) for text in told} - texts
+    made = [re.escape(text).replace(r"\{\}", ".*") for text in texts if text.count(PLACEHOLDER) == 1 and len(text) > 30]
+    assert len(told) > 300
+    assert [text for text in sorted(flat) if not any(re.fullmatch(one, text) for one in made)] == []
