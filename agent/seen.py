@@ -15,6 +15,7 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model import take_snapshot
 from agent.model.snapshot import Snapshot
+from agent.money.rates import UNKNOWN_RATES, Rates
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.plan import make_plan
 from agent.plan.plan import Plan
@@ -38,6 +39,8 @@ class Seen(NamedTuple):
     proposals: tuple[Proposal, ...]
     took_ms: int = 0
     """The look and all stages; 0 for a recorded look."""
+    rates: Rates = UNKNOWN_RATES
+    """Where its bytes per second come from."""
 
 
 def see(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import acting, assigning, configuring, explaining, planning, reassigning, running, seeing, simulating
+from agent.cli import (
+    acting,
+    assigning,
+    configuring,
+    explaining,
+    planning,
+    reassigning,
+    running,
+    seeing,
+    simulating,
+    top,
+)
 from agent.cli.examples import add_examples
 from agent.cli.output import emit_line
 from agent.cluster.commands import cluster_app
@@ -27,6 +38,8 @@ app.command()(running.run)
 app.command()(seeing.status)
 app.command()(seeing.racks)
 app.command()(seeing.groups)
+app.command()(seeing.topics)
+app.command()(top.top)
 app.command()(seeing.doctor)
 app.command()(planning.plan)
 app.command()(explaining.explain)

@@ -18,10 +18,14 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "status": (f"rackwise status {_AT}", f"rackwise status {_AT} -o json", "rackwise status --replay telemetry.jsonl"),
     "racks": (f"rackwise racks {_AT}", f"rackwise racks {_AT} -o csv"),
-    "groups": (f"rackwise groups {_AT}", f"rackwise groups orders-app {_AT}", f"rackwise groups {_AT} -o json"),
+    "groups": (
+        f"rackwise groups {_AT}",
+        f"rackwise groups {_AT} --for 10s",
+        f"rackwise groups orders-app {_AT} -o json",
+    ),
     "doctor": (f"rackwise doctor {_AT}", "rackwise doctor --properties client.properties"),
-    "topics": (f"rackwise topics {_AT}", f"rackwise topics {_AT} -o json"),
-    "top": (f"rackwise top {_AT}",),
+    "topics": (f"rackwise topics {_AT}", f"rackwise topics orders {_AT} --for 10s"),
+    "top": (f"rackwise top {_AT}", f"rackwise top {_AT} --every 10s --count 6 -o jsonl"),
     "plan": (
         f"rackwise plan {_AT} --detailed-exitcode",
         f"rackwise plan {_AT} --groups -o csv",

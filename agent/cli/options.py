@@ -34,10 +34,18 @@ Replay = Annotated[
 All = Annotated[
     bool, typer.Option("--all", help="Show everything: long tables and lists are cut, and counted, without it.")
 ]
+For = Annotated[
+    str | None,
+    typer.Option("--for", metavar="DURATION", help="Look twice, this far apart (10s), to measure bytes/s and $/day."),
+]
 Output = Annotated[
     Format | None,
     typer.Option("--output", "-o", help="Form of the answer; a table on a terminal, JSON elsewhere."),
 ]
+
+
+Source = tuple[list[Path] | None, list[Path] | None, list[str] | None, str | None]
+"""What `settings` takes: files, imported properties, single settings, brokers."""
 
 
 def settings(

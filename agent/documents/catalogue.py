@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agent.documents import acting, assigning, backtest, cluster, configuring, planning, simulating
+from agent.documents import (
+    acting,
+    assigning,
+    backtest,
+    cluster,
+    configuring,
+    doctor,
+    groups,
+    planning,
+    racks,
+    simulating,
+    status,
+    topics,
+)
 from agent.propose.codec import ProposalDocument
 
 
@@ -30,6 +43,21 @@ _ANSWERED = (
 )  # fmt: skip
 
 DOCUMENTS: tuple[Document, ...] = (
+    Document(
+        "status", status.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
+    ),
+    Document("racks", racks.RackDocument, ("racks",), "Racks, one row each."),
+    Document("groups", groups.GroupDocument, ("groups",), "Groups, the dearest first."),
+    Document(
+        "group", groups.GroupDetailsDocument, ("groups GROUP",), "One group with its members, tasks and topics.",
+        rows=False,
+    ),
+    Document("topics", topics.TopicDocument, ("topics",), "Topics, the dearest first."),
+    Document(
+        "topic", topics.TopicDetailsDocument, ("topics TOPIC",), "One topic, its readers and partitions.", rows=False
+    ),
+    Document("top", topics.TopDocument, ("top",), "One look after the other, one line each.", rows=False),
+    Document("doctor", doctor.CheckDocument, ("doctor",), "Checks, one row each."),
     Document("plan", ProposalDocument, ("plan", "proposals", "proposals list"), "Proposals, one row each."),
     Document("plan-groups", planning.PlanGroup, ("plan --groups",), "Groups: now, by their own assignors, at best."),
     Document(
@@ -60,7 +88,7 @@ DOCUMENTS: tuple[Document, ...] = (
     ),
 )  # fmt: skip
 
-NOT_YET: tuple[str, ...] = ("status", "racks", "groups", "doctor", "topics", "top")
+NOT_YET: tuple[str, ...] = ()
 """Commands whose documents have no schema yet."""
 
 SCHEMA_OF_SETTINGS = "config schema"

@@ -22,7 +22,7 @@ from agent.typed_json import UnreadableError
 
 ONE_PER_LOOK = frozenset({Kind.LOOK, Kind.GAPS, Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
 """Kinds whose subject is the cluster: one event in every look that is written in full."""
-_FIRST_STEP = 64
+_FIRST_STEP = 32
 _GROWTH = 8
 
 

@@ -70,19 +70,23 @@ class TopicReader:
     def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
         """Records of those offsets, in order within a partition, until all are read or the time is over."""
         wanted = {span.partition: span.end for span in spans if span.end > span.first}
+        at = {span.partition: span.first for span in spans}
         self._consumer.assign([TopicPartition(self._topic, s.partition, s.first) for s in spans if s.end > s.first])
         while wanted and self._left() > 0:
-            for message in self._consumer.consume(_BATCH, timeout=min(_POLL_S, self._left())):
+            # The library waits for as many as it is asked for: no more than there are, or the last ones come late.
+            most = max(1, min(_BATCH, sum(end - at[partition] for partition, end in wanted.items())))
+            for message in self._consumer.consume(most, timeout=min(_POLL_S, self._left())):
                 error = message.error()
+                partition = _number(message.partition())
                 if error is not None:
                     if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
                         # Transaction markers and compacted tails hold offsets that no record has.
-                        wanted.pop(_number(message.partition()), None)
+                        wanted.pop(partition, None)
                         continue
                     raise KafkaException(error)
                 yield _read(message)
-                partition = _number(message.partition())
-                if _number(message.offset()) + 1 >= wanted.get(partition, 0):
+                at[partition] = _number(message.offset()) + 1
+                if at[partition] >= wanted.get(partition, 0):
                     wanted.pop(partition, None)
 
     @property

@@ -71,6 +71,14 @@ def journal_of(path: Path) -> None:
 
 NEW_TOPIC = ("--new-topic", "payments", "--partitions", "3", "--replication-factor", "2")
 LOOKS: dict[str, tuple[str, ...]] = {
+    "status": ("status",),
+    "racks": ("racks",),
+    "groups": ("groups",),
+    "groups GROUP": ("groups", "app"),
+    "topics": ("topics",),
+    "topics TOPIC": ("topics", "orders"),
+    "top": ("top",),
+    "doctor": ("doctor",),
     "plan": ("plan",),
     "plan --groups": ("plan", "--groups"),
     "plan --new-topic": ("plan", *NEW_TOPIC),

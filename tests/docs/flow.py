@@ -26,6 +26,7 @@ SECTIONS = (
     ("4. detect", "pure", ("agent/detect",)),
     ("5. plan", "pure", ("agent/plan",)),
     ("6. propose", "pure", ("agent/propose",)),
+    ("what it costs", "pure", ("agent/money",)),
     ("7. guard", "pure", ("agent/guard",)),
     ("8. act", "shell", ("agent/act",)),
     ("what acting rests on", "pure", ("agent/journal", "agent/execute", "agent/probing")),
