@@ -343,6 +343,7 @@ def better(before: dict[str, Check], after: dict[str, Check], floor: CheckState,
     ]
 
 
+@pytest.mark.timeout(1_800)  # at night it sees 5,000 worlds, each a dozen times
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_who_sees_less_never_hears_better(data: st.DataObject) -> None:
@@ -368,6 +369,7 @@ FOLLOWS_FROM_LESS = {
 """What may be found because something was not seen; of all else a gap makes no finding."""
 
 
+@pytest.mark.timeout(1_800)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_not_seen_makes_no_other_finding(data: st.DataObject) -> None:
