@@ -343,6 +343,7 @@ def better(before: dict[str, Check], after: dict[str, Check], floor: CheckState,
     ]
 
 
+@pytest.mark.timeout(1_800)  # at night it sees 5,000 worlds, each a dozen times
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_who_sees_less_never_hears_better(data: st.DataObject) -> None:
@@ -366,8 +367,11 @@ FOLLOWS_FROM_LESS = {
     FindingReason.RACK_AWARENESS_OFF,  # of a group that may have something to gain after all
 }
 """What may be found because something was not seen; of all else a gap makes no finding."""
+BY_OLD_AND_NEW = {FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW, FindingReason.AT_MIN_ISR}
+"""Judged by old and new replicas together where reassignments are hidden; the guard holds all moves then."""
 
 
+@pytest.mark.timeout(1_800)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_not_seen_makes_no_other_finding(data: st.DataObject) -> None:
@@ -376,7 +380,8 @@ def test_what_is_not_seen_makes_no_other_finding(data: st.DataObject) -> None:
     for what, less in refused(data.draw, answers):
         new = [one for one in glanced(less).detection.findings if one.id not in known]
         event(f"new: {sorted({one.reason.name for one in new})}")
-        assert {one.reason for one in new} <= FOLLOWS_FROM_LESS, f"{what}: {[one.sentence for one in new]}"
+        allowed = FOLLOWS_FROM_LESS | (BY_OLD_AND_NEW if what.startswith(Part.REASSIGNMENTS) else set())
+        assert {one.reason for one in new} <= allowed, f"{what}: {[one.sentence for one in new]}"
 
 
 def _no_group_gets_to_its_optimum(full: Seen, less: Seen, what: str) -> None:

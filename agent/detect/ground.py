@@ -66,7 +66,7 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
     seen = sightings(memory, snapshot)
     wavering = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
-    complete = Part.BROKERS not in missing
+    complete = not any(gap.part is Part.BROKERS for gap in snapshot.gaps)
     ground = memo.of(
         ("ground",),
         (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete, whole := _topics_whole(snapshot)),

@@ -20,6 +20,7 @@ from agent.memo import Memo
 from agent.model.snapshot import PartitionState, Reassignment, TopicState
 from agent.model.spread import Crowding, Replicas, crowding
 from agent.model.target import original_replicas, target_replicas
+from agent.observation import Part
 from agent.reuse import each
 from assignors.problem import TopicPartition
 
@@ -49,11 +50,12 @@ class TopicFindings(NamedTuple):
 def replica_findings(view: View, memo: Memo) -> list[Finding]:
     """Findings about each topic, and about the preferred leaders of the whole cluster."""
     snapshot = view.snapshot
-    inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits)
-    return memo.of(("replicas",), inputs, lambda: _findings(view, memo))
+    hidden = any(gap.part is Part.TOPICS for gap in snapshot.gaps)  # then nothing is said of the whole cluster
+    inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits, hidden)
+    return memo.of(("replicas",), inputs, lambda: _findings(view, memo, hidden=hidden))
 
 
-def _findings(view: View, memo: Memo) -> list[Finding]:
+def _findings(view: View, memo: Memo, *, hidden: bool) -> list[Finding]:
     moving: dict[str, list[Reassignment]] = {}
     for move in view.snapshot.reassignments.values():
         moving.setdefault(move.id.topic, []).append(move)
@@ -68,6 +70,8 @@ def _findings(view: View, memo: Memo) -> list[Finding]:
         context=(view.ground, view.limits),
     )
     findings = [finding for topic in found for finding in topic.findings]
+    if hidden:
+        return findings
     return findings + _cluster_skew(Counter([topic.spread for topic in found if topic.spread is not None]), view)
 
 

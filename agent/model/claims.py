@@ -13,11 +13,12 @@ STABLE = "Stable"
 
 def claimed_twice(members: Iterable[Member]) -> dict[TopicPartition, list[Member]]:
     """Partitions that more than one member is assigned, each with these members; in order."""
-    rows = [(member, frozenset(member.assigned)) for member in members if member.assigned]
-    if len(rows) < 2 or sum(len(held) for _, held in rows) == len(frozenset().union(*[held for _, held in rows])):
+    rows = [(member, member.assigned) for member in members if member.assigned]
+    assigned = [held for _, held in rows]
+    if sum(map(len, assigned)) == len(frozenset().union(*assigned)):  # the usual case, in C
         return {}
     readers: dict[TopicPartition, list[Member]] = {}
     for member, held in rows:
-        for partition in held:
+        for partition in frozenset(held):
             readers.setdefault(partition, []).append(member)
     return {partition: readers[partition] for partition in sorted(readers) if len(readers[partition]) > 1}
