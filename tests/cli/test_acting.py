@@ -143,7 +143,8 @@ def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the
     given(path, *plan(PlanState.DONE))
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
     monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
-    done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *options(path))
+    weightless = ("--set", "weights.enabled=false")
+    done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *weightless, *options(path))
     said = [row for row in done.json if row["rule"] in rules]
     assert [row["rule"] for row in said] == rules, done.json
     assert said[-1]["sentence"].startswith(last)
