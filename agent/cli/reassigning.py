@@ -185,8 +185,8 @@ def _told(loaded: Loaded, *, needed: bool) -> _Told:
     from agent.act.journal_topic import NoJournalError
     from agent.errors import RackwiseError
 
+    plan = asking.plan_of(loaded)  # what keeps this user out of the cluster ends the command
     try:
-        plan = asking.plan_of(loaded)
         view = asking.journal(plan)
     except NoJournalError as error:
         if needed:

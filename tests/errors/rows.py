@@ -49,7 +49,7 @@ ROWS: Mapping[Command, Row] = {
         writes=("reassignment_json", "rollback_json"),
         unknown=("--add-partitions", "no-such-topic=3"),
     ),
-    ("explain",): Row(("p-0123456789ab",), asks=True, reads=SETTINGS),
+    ("explain",): Row(("p-0123456789ab",), asks=True, reads=LOOK),
     ("proposals",): Row(asks=True, reads=SETTINGS),
     ("proposals", "list"): Row(asks=True, reads=SETTINGS),
     ("proposals", "approve"): Row(YES, asks=True, reads=SETTINGS),
