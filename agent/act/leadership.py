@@ -25,11 +25,11 @@ from agent.act.commands_topic import TopicInbox
 from agent.act.file_journal import FileJournal, read_file
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
-from agent.act.journal_topic import JournalTopic, read_journal_topic
+from agent.act.journal_topic import JournalTopic, NoJournalError, read_journal_topic
 from agent.act.kafka_journal import KafkaJournal, fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, told_epoch
-from agent.errors import ConfigError, Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.observation import Observation
@@ -340,8 +340,8 @@ def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """
     if plan.file is not None:
         if not plan.file.exists():
-            raise ConfigError(
-                f"There is no journal {plan.file}",
+            raise NoJournalError(
+                f"There is no journal file {plan.file}",
                 why="no agent in mode execute has made it yet",
                 todo="Start one, or look whether execute.journal_file is the one of your agents.",
             )

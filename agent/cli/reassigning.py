@@ -183,7 +183,7 @@ class _Told(NamedTuple):
 def _told(loaded: Loaded, *, needed: bool) -> _Told:
     """The journal, empty where there is none; raises what `asking.journal` raises where a plan of it is needed."""
     from agent.act.journal_topic import NoJournalError
-    from agent.errors import RackwiseError
+    from agent.errors import BadInput, RackwiseError
 
     plan = asking.plan_of(loaded)  # what keeps this user out of the cluster ends the command
     try:
@@ -194,13 +194,10 @@ def _told(loaded: Loaded, *, needed: bool) -> _Told:
         say(f"no journal: {error.what}; no agent in mode execute has run here")
         return _Told({}, "none")
     except RackwiseError as error:
-        if needed:
+        if needed or isinstance(error, BadInput):  # a file that is no journal is a mistake in the settings
             raise
         say(f"the journal cannot be read, so it is unknown what rackwise moves: {error.what}: {error.why}")
         return _Told({}, "not readable", known=False)
-    if plan.file is not None and not plan.file.exists():
-        say(f"no journal: there is no file {plan.file}; no agent in mode execute has run here")
-        return _Told({}, "none")
     return _Told(view, str(plan.file or plan.journal_topic))
 
 

@@ -99,8 +99,9 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
         "racks": document["racks"],
         **{name: value for name, value in groups([document])[0].items() if name not in ("group", "kind")},
         "worst lag": _worst_lag(document),
-        "not assessed": document["not_assessed"] or Mark.NONE,
     }
+    if document["not_assessed"]:
+        facts["not assessed"] = document["not_assessed"]
     emit_one(facts, Format.TABLE, tuple(facts))
     basis(look)
     topics_read = [
@@ -125,7 +126,7 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
     return [
         {
             "topic": row["topic"],
-            "leaders": row["leaders"],
+            "leaders": {one["rack"]: one["partitions"] for one in row["leaders"]},
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
             "copied across": bytes_words(row["replicate_bytes_per_s"], at_least=bool(row["replicate_unknown"])),
             "read across": bytes_words(row["read_bytes_per_s"], at_least=bool(row["read_unknown"])),

@@ -21,13 +21,20 @@ class TopicReaderDocument(TypedDict):
     unknown_reads: int
 
 
+class LedHere(TypedDict):
+    """Partitions whose leaders are in one rack."""
+
+    rack: str
+    partitions: int
+
+
 class TopicDocument(TypedDict):
     """One topic: where it is led, what is written into it, who reads it from where, and what crosses racks."""
 
     topic: str
     partitions: int
-    leaders: dict[str, int]
-    """Rack -> partitions that are led there; ``(unknown)``: no leader, or one of unknown rack."""
+    leaders: list[LedHere]
+    """By rack; ``(unknown)``: no leader, or one of unknown rack."""
     in_bytes_per_s: float | None
     """Bytes per second that producers write into it: at least, where ``in_unknown_partitions`` is above 0. Where
     producers stand is not visible, so this is in none of the figures about racks."""

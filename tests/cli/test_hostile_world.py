@@ -89,6 +89,9 @@ CASES = [
     *(Case("groups", of(name, f"{{}}-{kind}"))
       for kind in ("classic", "rebalancing", "kip848", "streams", "app", "other") for name in (ESC, LINE)),
     *(Case("groups", of(name, "{}-kip848"), ("table", "csv")) for name in POISONS),
+    Case("topics", replay()),
+    *(Case("topics", of(name, "{}.t")) for name in (ESC, LINE)),
+    Case("top", replay("--count", "1"), NO_FORMS),
     Case("doctor", replay()),
     Case("plan", replay()),
     Case("plan", replay("--groups")),
@@ -285,7 +288,7 @@ def test_no_byte_of_any_answer_does_harm(
     there = world(poisoned)
     for form in case.forms:
         done = run(here, case, there, form)
-        scan(done, form)
+        scan(done, "jsonl" if case.command == "top" else form)
         assert done.stdout or not form
         if form in {"json", "jsonl"}:
             assert rows_of(form, done.stdout) is not None
@@ -316,7 +319,7 @@ def test_an_id_of_many_characters_takes_a_few_lines(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     done = run(here, Case("groups", of(name, f"{{}}-{kind}")), world(poisoned), "table")
-    assert len(done.stdout.split("\n")) < 100
+    assert len(done.stdout.split("\n")) < 120, "four tables with four ids of four lines in each"
 
 
 @pytest.mark.parametrize("case", UNKNOWN, ids=[f"{number} {case.command}" for number, case in enumerate(UNKNOWN)])
@@ -346,7 +349,7 @@ def test_what_a_machine_reads_gives_back_every_name(here: Run, world: Callable[[
         shown = rows_of(form, run(here, Case("groups", of(name, "{}-kip848")), there, form).stdout)
         (document,) = shown if form == "jsonl" else (shown,)
         text = POISONS[name]
-        members = [(row["member"], row["client_id"], row["host"]) for row in document["members"]]
+        members = [(row["member"], row["client_id"], row["host"]) for row in document["member_list"]]
         assert members == [(f"{text}-{number}", f"{text}-c", text) for number in (1, 2)]
 
 
@@ -372,7 +375,7 @@ def test_a_group_of_many_partitions_fills_no_page_and_its_json_has_all_of_them(
     done = run(here, case, there, "table")
     assert len(done.stdout.split("\n")) + len(done.stderr.split("\n")) < 600
     if "many" in case.more(there):
-        (first, _) = run(here, case, there, "json").json["members"]
+        (first, _) = run(here, case, there, "json").json["member_list"]
         assert len(first["assigned"]) == MANY // 2
         whole = run(here, case, there, "table", "--all").stdout
         assert f"wide-{MANY - 4}," in whole

@@ -149,7 +149,8 @@ class TestTopics:
     def test_the_dearest_topic_comes_first_with_copies_and_reads(self, file: str, here: Run) -> None:
         orders, audit = rows(here, "topics", "--replay", file)
         assert (orders["topic"], audit["topic"]) == ("orders", "audit")
-        assert (orders["in_bytes_per_s"], orders["leaders"]) == (4_000_000.0, {"a": 2, "b": 2})
+        led = [{"rack": "a", "partitions": 2}, {"rack": "b", "partitions": 2}]
+        assert (orders["in_bytes_per_s"], orders["leaders"]) == (4_000_000.0, led)
         assert orders["replicate_usd_per_day"] == pytest.approx(4 * A_DAY)
         assert orders["read_usd_per_day"] == pytest.approx(4 * A_DAY)
         assert orders["usd_per_day"] == pytest.approx(8 * A_DAY)

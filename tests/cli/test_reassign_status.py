@@ -35,7 +35,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, world: Answers) -> None:
 
 
 KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY)
-NO_FILE = "no journal: there is no file "
+NO_FILE = "no journal: There is no journal file "
 NO_TOPIC = "no journal: There is no topic rackwise.journal; no agent in mode execute has run here"
 
 

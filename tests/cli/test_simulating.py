@@ -134,12 +134,16 @@ def test_a_new_rack_gives_replicas_somewhere_to_go(here: Run, file: str) -> None
         pytest.param("table", lambda text: [text.splitlines()[1].split()[0]], id="table"),
     ],
 )
-def test_every_form_shows_the_group(here: Run, file: str, form: str, read: Any) -> None:
+def test_every_form_shows_the_group(
+    here: Run, file: str, form: str, read: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     done = here("simulate", "--replay", file, "--add-member", "billing=c", "-o", form)
     assert (done.exit_code, read(done.stdout)) == (0, ["billing"])
 
 
-def test_the_table_says_it_in_words(here: Run, file: str) -> None:
+def test_the_table_says_it_in_words(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     done = here("simulate", "--replay", file, "--add-member", "billing=c", "--standbys", "app=1", "-o", "table")
     assert "0 of 4 cross" in done.stdout
     assert "1 of 4 cross, 1 move" in done.stdout

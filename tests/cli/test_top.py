@@ -118,6 +118,12 @@ main()
 """
 
 
+def _environment() -> dict[str, str]:
+    """Without a size of the terminal, which the runner of tests sets: the pseudo-terminal has its own."""
+    whole = environment(TERM="xterm", PYTHONPATH=str(ROOT))
+    return {name: value for name, value in whole.items() if name not in {"LINES", "COLUMNS"}}
+
+
 def on_terminal(
     *arguments: str,
     program: list[str] | None = None,
@@ -137,7 +143,7 @@ def on_terminal(
         program or [*RACKWISE, "top", *arguments],
         stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, start_new_session=True,
         preexec_fn=_own_terminal,  # noqa: PLW1509 Ctrl-C reaches only who has the terminal for their own
-        env=environment(TERM="xterm", PYTHONPATH=str(ROOT)),
+        env=_environment(),
     )  # fmt: skip
     told, typed, until = b"", not when, time.monotonic() + 60
     try:

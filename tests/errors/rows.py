@@ -43,6 +43,8 @@ ROWS: Mapping[Command, Row] = {
     ("racks",): Row(asks=True, reads=LOOK),
     ("groups",): Row(asks=True, reads=LOOK, unknown=("no-such-group",)),
     ("doctor",): Row(asks=True, reads=LOOK),
+    ("topics",): Row(asks=True, reads=LOOK, unknown=("no-such-topic",)),
+    ("top",): Row(("--count", "1"), asks=True, reads=LOOK),
     ("plan",): Row(
         asks=True,
         reads=LOOK,
