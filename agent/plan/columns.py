@@ -157,8 +157,10 @@ def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> d
 def _nothing_to_gain(assessment: Assessment, best: str) -> str:
     """Only what is known can be called the best; a reader in a rack without brokers is none of what can be gained."""
     if not assessment.at_optimum:
-        reads = f"whether {assessment.unknown:g} reads cross racks is unknown"
-        return f"Nothing can be gained for what is known: {reads if assessment.unknown else 'some racks are unknown'}."
+        unknown = (
+            f"{counted(round(assessment.unknown), 'read')} of unknown locality" if assessment.unknown else "some racks"
+        )
+        return f"Nothing can be gained among known reads; not judged: {unknown}."
     away = (
         f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks" if assessment.away else ""
     )

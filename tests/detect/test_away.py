@@ -103,7 +103,7 @@ def test_where_racks_are_unknown_the_optimum_is_one_of_what_is_known() -> None:
     (best,) = [row for row in rows if row.rule == "at its optimum"]
     assert best.answer is Answer.UNKNOWN
     (worth,) = [row for row in rows if row.rule == "worth a rebalance"]
-    assert worth.sentence == "Nothing can be gained for what is known: of 1 reads it cannot be told."
+    assert worth.sentence == "Nothing can be gained among known reads; not judged: 1 read of unknown locality."
 
 
 @pytest.mark.parametrize(
