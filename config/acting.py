@@ -58,7 +58,6 @@ class ExecuteSettings(BaseModel):
     model_config = _STRICT
 
     journal: Literal["kafka", "file"] = "kafka"
-    ""
     """``kafka`` is a compacted topic with one fenced writer, so agents can stand by; ``file`` is for a single host."""
     journal_file: Annotated[Text | None, NoneWord] = None
     """Path of the journal with ``journal: file``; its lock file is created beside it."""

@@ -54,7 +54,7 @@ BLIND = state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, gaps=GAPS)))
     ("seen", "status", "reasons"),
     [
         pytest.param(state(), 200, [], id="a fresh look"),
-        pytest.param(LoopState(started=Instant(0, 0)), 503, ["there was no successful look yet"], id="no look yet"),
+        pytest.param(LoopState(started=Instant(0, 0)), 503, ["no look has succeeded yet"], id="no look yet"),
         pytest.param(
             replace(state(), last_success=Instant(0, -30_000)),
             503,
