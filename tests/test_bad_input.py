@@ -105,8 +105,8 @@ def test_a_cluster_that_names_no_broker_yet_is_said_to_be_forming(command: tuple
         done = rackwise(*command, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
     assert (done.exit_code, done.stdout) == (5, "")
     assert done.stderr.splitlines() == [
-        "rackwise: The cluster names no broker that serves",
-        "  why: it is still forming",
+        "rackwise: The cluster lists no live broker",
+        "  why: it may still be starting",
         "  do:  Try again in a few seconds.",
     ]
 

@@ -28,7 +28,7 @@ cluster_app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Option("--name", "-n", help="Name of the cluster.")]
-Clear = Annotated[bool, typer.Option("--clear", help="Clear what broken-off clusters left behind, without asking.")]
+Clear = Annotated[bool, typer.Option("--clear", help="Remove what interrupted clusters left behind, without asking.")]
 Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
 
 
@@ -87,7 +87,7 @@ def up(
 def down(
     *,
     name: Name = DEFAULT_NAME,
-    everything: Annotated[bool, typer.Option("--all", help="Every cluster that no running process holds.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All clusters that no running process owns.")] = False,
     clear: Clear = False,
 ) -> None:
     """End a cluster at once and remove its data."""
@@ -96,7 +96,7 @@ def down(
     targets = tuple(free) if everything else (named,) if named else ()
     for one in targets:
         local.clear_cluster(one.directory)
-        say(f"cluster {one.name} is gone")
+        say(f"cluster {one.name} is removed")
     if not targets:
         say("there is no cluster" if everything else f"there is no cluster named {name}")
     _offer_to_clear(clear=clear)
@@ -115,7 +115,7 @@ def logs(
     name: Name = DEFAULT_NAME,
     broker: Annotated[list[int] | None, typer.Option("--broker", help="Only this broker; repeatable.")] = None,
     lines: Annotated[int, typer.Option("--lines", min=0, help="How many of the last lines of each.")] = 20,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
 ) -> None:
     """Print the brokers' own logs."""
     cluster = local.EmbeddedCluster.open(name)
@@ -133,14 +133,16 @@ def logs(
 @cluster_app.command()
 def broker(
     broker_id: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
-    action: Annotated[Action, typer.Argument(help="What to do to it.")],
+    action: Annotated[Action, typer.Argument(help="Action on the broker.")],
     *,
-    rack: Annotated[str | None, typer.Option(help="For start and restart: its new rack; '-' takes it away.")] = None,
+    rack: Annotated[
+        str | None, typer.Option(help="For start and restart: the broker's new rack; '-' removes broker.rack.")
+    ] = None,
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Stop, kill, freeze, thaw, start or restart one broker."""
     if rack is not None and action not in (Action.START, Action.RESTART):
-        raise typer.BadParameter("only start and restart put a broker into a rack", param_hint="--rack")
+        raise typer.BadParameter("only start and restart can change a broker's rack", param_hint="--rack")
     one = local.EmbeddedCluster.open(name).broker(broker_id)
     wanted = local.KEEP if rack is None else None if rack == _NO_RACK else rack
     match action:
@@ -162,9 +164,11 @@ def broker(
 @cluster_app.command()
 def fault(
     kind: Annotated[FaultName, typer.Argument(help="What happens to connections through the proxy.")],
-    broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; all when it is left out.")] = None,
+    broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; default: all.")] = None,
     *,
-    delay_ms: Annotated[int, typer.Option("--delay-ms", min=0, help="For delay: how long each request waits.")] = 500,
+    delay_ms: Annotated[
+        int, typer.Option("--delay-ms", min=0, help="For delay: milliseconds by which each request is delayed.")
+    ] = 500,
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Harm what goes through the recording proxy; `pass` lifts it."""
@@ -181,12 +185,12 @@ def _offer_to_clear(*, clear: bool) -> None:
         say(f"cluster {one.name} was left behind, with {brokers} brokers still running: {one.why}")
     if not left:
         return
-    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Clear this?", err=True)):
+    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Remove this cluster?", err=True)):
         for one in left:
             local.clear_cluster(one.directory)
-            say(f"cluster {one.name} is cleared")
+            say(f"cluster {one.name} is removed")
     else:
-        say("clear this with: rackwise cluster status --clear")
+        say("remove it with: rackwise cluster status --clear")
 
 
 def _row(found: local.Found) -> dict[str, object]:

@@ -82,7 +82,7 @@ def describe_group(connection: Connection, group: str, deadline: Deadline) -> Ra
     rows = _ask_describe(connection, [group], deadline)
     row = next((one for one in rows if one.group_id == group), None)
     if row is None or row.value is None:
-        raise CallFailed(GapCause.ERROR, "the coordinator's answer left this group out")
+        raise CallFailed(GapCause.ERROR, "the coordinator's answer does not contain this group")
     if row.error is not None:
         raise from_error_name(row.error, row.message)
     if row.value.state == _DEAD:

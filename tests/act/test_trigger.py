@@ -235,7 +235,9 @@ class SlowJournal(MemoryJournal):
 @pytest.mark.parametrize(
     ("took_ms", "sure_s", "says"),
     [
-        pytest.param(30_000, 8.0, "the intent in the journal is 30000 ms old", id="frozen while the journal was written"),
+        pytest.param(
+            30_000, 8.0, "the intent in the journal is 30000 ms old", id="frozen while the journal was written"
+        ),
         pytest.param(0, 0.0, "this agent's leadership is no longer certain", id="the lease ran out meanwhile"),
         pytest.param(3_000, 8.0, None, id="a journal that is slow is no reason"),
     ],
@@ -267,7 +269,10 @@ def test_where_nobody_tells_who_writes_in_transactions_nothing_is_asked() -> Non
     hand, limits = Deaf(), replace(LIMITS, trigger=TriggerLimits())
     outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
-    assert "ListTransactions failed, so it is unknown whether its members write in transactions (no answer in time)" in outcome.sentence
+    assert (
+        "ListTransactions failed, so it is unknown whether its members write in transactions (no answer in time)"
+        in outcome.sentence
+    )
     assert "join" not in hand.said
 
 

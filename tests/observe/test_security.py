@@ -117,7 +117,7 @@ def look(cluster: EmbeddedCluster, user: str, recall: Recall | None = None) -> O
             id="a wrong CA",
         ),
         pytest.param(
-            {"security.protocol": "SASL_PLAINTEXT"}, TlsFailed, "wants TLS. Set security.protocol to", id="no TLS"
+            {"security.protocol": "SASL_PLAINTEXT"}, TlsFailed, "requires TLS. Set security.protocol to", id="no TLS"
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_listener_that_wants_a_password_is_named(guarded: EmbeddedCluster) -> 
     }
     with Clients.open(KafkaClientConfig.of(written)) as clients, pytest.raises(ClusterUnreachable) as caught:
         observe(clients, system_clock)
-    assert "its listener may want SASL (security.protocol)" in caught.value.why
+    assert "its listener may require SASL (security.protocol)" in caught.value.why
 
 
 def test_a_ca_file_that_is_not_there_is_named_before_anything_is_connected(guarded: EmbeddedCluster) -> None:
