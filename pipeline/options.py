@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from pipeline.tables import Tables
 
 Master = Annotated[
-    str | None, typer.Option("--master", help="Where Spark runs, such as local[2]; all cores here when not given.")
+    str | None, typer.Option("--master", help="Spark master, such as local[2]; default: all cores of this machine.")
 ]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A setting of Spark as NAME=VALUE; repeatable.")]
-Root = Annotated[str | None, typer.Option("--tables", help="Folder or URI below which the tables are.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting as NAME=VALUE; repeatable.")]
+Root = Annotated[str | None, typer.Option("--tables", help="Folder or URI of the tables.")]
 TableFormat = Annotated[str | None, typer.Option("--format", help="delta or parquet.")]
 Config = Annotated[
     list[Path] | None, typer.Option("--config", "-c", help="YAML file with settings; repeatable, later files win.")
@@ -37,7 +37,7 @@ Properties = Annotated[
 ]
 Assign = Annotated[list[str] | None, typer.Option("--set", help="One setting as NAME=VALUE; repeatable.")]
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with, as host:port,host:port.")
+    str | None, typer.Option("--bootstrap-servers", "-b", help="Bootstrap brokers, as host:port,host:port.")
 ]
 
 

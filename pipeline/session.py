@@ -125,7 +125,9 @@ def spark_session(
         return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise RackwiseError(
-            "Spark did not start", why=str(error).splitlines()[0], todo="Java 17 or 21 is needed; look above."
+            "Spark did not start",
+            why=str(error).splitlines()[0],
+            todo="Java 17 or 21 is needed; see Spark's output above.",
         ) from error
 
 

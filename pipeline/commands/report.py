@@ -20,16 +20,16 @@ def command(app: typer.Typer) -> None:
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the report; it is made when it does not exist.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the report; created if missing.")],
     begin: Annotated[
-        str | None, typer.Option("--from", help="From this date or time on (ISO 8601, UTC unless it says otherwise).")
+        str | None, typer.Option("--from", help="From this date or time on (ISO 8601; UTC unless it has an offset).")
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Up to, but without, this date or time.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Up to this date or time (exclusive).")] = None,
     cluster: Annotated[
-        list[str] | None, typer.Option("--cluster", help="Id of a cluster to report on; repeatable, else all.")
+        list[str] | None, typer.Option("--cluster", help="Cluster id to report on; repeatable; default: all.")
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="What to write: any of md, html and csv, with commas.")
+        str, typer.Option("--output", "-o", help="Formats to write: md, html, csv, separated by commas.")
     ] = ",".join(_FORMATS),
     master: options.Master = None,
     conf: options.Conf = None,

@@ -74,7 +74,7 @@ def test_a_backtest_that_was_killed_goes_on_and_comes_to_the_same(
     done = run(tables, "backtest", *arguments)
     units = 2 * len({event.taken_ms // (STRETCH_MINUTES * 60_000) for event in events})
     (last,) = [line for line in done.stderr.splitlines() if "units are worked out" in line]
-    assert last == f"{units - there} of {units - there} units are worked out, {there} were there"
+    assert last == f"{units - there} of {units - there} units are computed; {there} were there"
 
     undisturbed = run_backtest(whole, Wanted(strategies=chosen(NAMES), stretch_ms=STRETCH_MINUTES * 60_000), print)
     assert undisturbed.worked_out == units
@@ -135,7 +135,7 @@ def test_what_a_fleet_job_publishes_can_be_read_by_anybody_and_is_the_same_again
     told = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
     first = run(filled, "fleet", "--publish", "-b", broker.bootstrap_servers, *told)
     published = read(broker, topics.names.proposals)
-    assert f"{len(published)} proposals are written to {topics.names.proposals}" in first.stderr
+    assert f"{len(published)} proposals published to {topics.names.proposals}" in first.stderr
     assert f"{len(published)} proposals; 0 could not be planned" in first.stdout
 
     proposals = {key: proposal_from_json(value) for key, value, _ in published}

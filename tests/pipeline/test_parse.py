@@ -93,18 +93,18 @@ def test_fields_that_are_not_known_are_kept_beside_data(spark: SparkSession) -> 
 
 BAD_EVENTS = [
     pytest.param(None, "malformed: a record of telemetry without a value", id="no value"),
-    pytest.param(b"", "malformed: the value is not a JSON object", id="an empty value"),
-    pytest.param(b"nonsense", "malformed: the value is not a JSON object", id="no JSON"),
-    pytest.param(event()[:-5], "malformed: the value is not a JSON object", id="JSON that was cut"),
-    pytest.param(b"[1,2]", "malformed: the value is not a JSON object", id="a list"),
-    pytest.param(b"null", "malformed: the value is not a JSON object", id="null"),
-    pytest.param(event() + event(), "malformed: the value is not a JSON object", id="two events in one record"),
-    pytest.param(event() + b"," + event(), "malformed: the value is not a JSON object", id="two events with a comma"),
-    pytest.param(event() + b" x", "malformed: the value is not a JSON object", id="something after the event"),
-    pytest.param(event().replace(b'"', b"'"), "malformed: the value is not a JSON object", id="single quotes"),
+    pytest.param(b"", "malformed: the value is no JSON object", id="an empty value"),
+    pytest.param(b"nonsense", "malformed: the value is no JSON object", id="no JSON"),
+    pytest.param(event()[:-5], "malformed: the value is no JSON object", id="JSON that was cut"),
+    pytest.param(b"[1,2]", "malformed: the value is no JSON object", id="a list"),
+    pytest.param(b"null", "malformed: the value is no JSON object", id="null"),
+    pytest.param(event() + event(), "malformed: the value is no JSON object", id="two events in one record"),
+    pytest.param(event() + b"," + event(), "malformed: the value is no JSON object", id="two events with a comma"),
+    pytest.param(event() + b" x", "malformed: the value is no JSON object", id="something after the event"),
+    pytest.param(event().replace(b'"', b"'"), "malformed: the value is no JSON object", id="single quotes"),
     pytest.param(event(subject="x").replace(b"x", b"\xff"), "malformed: the value is not UTF-8", id="no UTF-8"),
     pytest.param(
-        b'{"data":' + b"[" * 5_000 + b"]" * 5_000 + b"}", "malformed: the value is not a JSON object", id="a deep nest"
+        b'{"data":' + b"[" * 5_000 + b"]" * 5_000 + b"}", "malformed: the value is no JSON object", id="a deep nest"
     ),
     pytest.param(event(v=2), "version: it is of version 2, known up to 1", id="a newer version"),
     pytest.param(
@@ -120,7 +120,7 @@ BAD_EVENTS = [
         event(taken_ms=2**63 - 1), "malformed: missing or of another kind: taken_ms", id="a time beyond every calendar"
     ),
     pytest.param(event(taken_ms=-1), "malformed: missing or of another kind: taken_ms", id="a time before the epoch"),
-    pytest.param(event(data=[1]), "malformed: data is not a JSON object", id="data that is a list"),
+    pytest.param(event(data=[1]), "malformed: data is no JSON object", id="data that is a list"),
     pytest.param(event(kind="fragment", data={}), "fragment: part, parts", id="a fragment of nothing"),
     pytest.param(
         event(kind="fragment", data={"part": 2, "parts": 2, "text": "x"}), "fragment: part, parts", id="a part too many"
@@ -156,7 +156,7 @@ def test_what_is_no_event_goes_to_quarantine_whole_and_with_the_reason(spark: Sp
 def test_quarantine_has_the_written_out_columns(spark: SparkSession) -> None:
     found = parse.quarantined(parse.telemetry(records(spark, b"x", heads=None)))
     expected = [
-        ("t", 0, 0, TIME, bytearray(b"k"), bytearray(b"x"), None, "malformed: the value is not a JSON object", DAY)
+        ("t", 0, 0, TIME, bytearray(b"k"), bytearray(b"x"), None, "malformed: the value is no JSON object", DAY)
     ]
     assertDataFrameEqual(found, spark.createDataFrame(expected, QUARANTINE.schema))
 
@@ -196,7 +196,7 @@ def test_a_proposal_and_its_tombstone_become_rows(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        pytest.param({"value": b"x"}, "malformed: the value is not a JSON object", id="no JSON"),
+        pytest.param({"value": b"x"}, "malformed: the value is no JSON object", id="no JSON"),
         pytest.param({"ce_type": "rackwise.proposal.created.v2"}, "version: it is of version 2", id="a newer version"),
         pytest.param({"ce_type": "com.example.order"}, "malformed: rackwise writes no com.example.order", id="foreign"),
         pytest.param({"ce_id": "-"}, "malformed: it lacks the CloudEvents headers", id="no id"),
