@@ -132,7 +132,7 @@ class Trigger:
         def same(now: RawGroup) -> str | None:
             age_ms = self._clock().monotonic_ms - began_ms
             if age_ms > good_ms:
-                return f"the intent in the journal is {age_ms} ms old, and it is valid for {good_ms} ms"
+                return f"the intent in the journal is {age_ms} ms old, and it is valid for {good_ms:.0f} ms"
             if self._leads_for_s() <= 0:
                 return "this agent's leadership is no longer certain"
             return self._unfit(now, ready.seen)

@@ -112,7 +112,7 @@ def _about(leader: Leader) -> list[str]:
         case Leader.JAVA:
             return []
         case Leader.UNKNOWN:
-            return ["it is not known which client leads the group; Java's assignor is predicted"]
+            return ["the client that leads the group is unknown; Java's assignor is predicted"]
         case Leader.PYTHON:
             return ["a Python client leads the group; its assignor ignores racks and breaks ties in its own way"]
         case Leader.LIBRDKAFKA:

@@ -55,7 +55,7 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
             rows[row.group_id] = row
             coordinators[row.group_id] = broker
     if oldest < _TYPES_SINCE:
-        detail = f"ListGroups v{oldest} tells no group types; groups that are not classic cannot be told apart"
+        detail = f"ListGroups v{oldest} reports no group types, so the types of groups that are not classic are unknown"
         gaps.append(Gap(Part.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
     silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
     return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))

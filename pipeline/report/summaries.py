@@ -232,7 +232,7 @@ def looked(looks: DataFrame) -> DataFrame:
     Looks that the agent wrote in short on purpose are neither.
     """
     lost = ~F.col("complete") & F.coalesce(F.col("full"), ~F.col("complete"))
-    why = F.when(lost, F.coalesce("problem", F.lit("nobody told why")))
+    why = F.when(lost, F.coalesce("problem", F.lit("reason not recorded")))
     return _counted_by(looks.where(F.col("complete") | lost).select(why.alias("why")))
 
 

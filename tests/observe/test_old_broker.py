@@ -65,7 +65,7 @@ def test_an_old_broker_shows_all_that_it_has_and_the_rest_is_named(old: Embedded
     }
     assert kinds(gaps(seen)) == unsupported
     assert {gap.detail for gap in gaps(seen)} == {
-        "ListGroups v4 tells no group types; groups that are not classic cannot be told apart",
+        "ListGroups v4 reports no group types, so the types of groups that are not classic are unknown",
         "DescribeCluster below v2 (Kafka 4.0) does not list fenced brokers",
     }
     assert later.vanished_groups == ("old-committed",), "an old coordinator says Dead, and that is the witness"

@@ -246,7 +246,7 @@ def test_rights_that_are_lost_while_we_watch_hide_names_and_never_delete_them(
     assert after.rights.groups_hidden == len(before.listed_groups)
     hidden = [gap for gap in gaps(after, Part.TOPICS) if gap.subject]
     assert [(gap.cause, gap.subject) for gap in hidden] == [(GapCause.NOT_ALLOWED, f"{len(before.topics)} topics")]
-    assert "no longer allowed to be seen; grant DESCRIBE on topics" in hidden[0].detail
+    assert "no longer visible: DESCRIBE is denied; grant DESCRIBE on topics" in hidden[0].detail
     again = look(guarded, user, recall)
     assert again.rights.topics_hidden == len(before.topics), "what is hidden stays known"
     grant(admin, [acl(user, *right) for right in RIGHTS])

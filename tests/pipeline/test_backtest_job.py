@@ -156,7 +156,7 @@ def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = Tables(spark, str(tmp_path), "parquet")
-    with pytest.raises(BadInput, match="tells no look in full"):
+    with pytest.raises(BadInput, match="has no full look"):
         run_backtest(tables, wanted("no-action"))
     strategies = chosen("own", changes=("own:group.acceptable_recovery_lag=1",))
     with pytest.raises(BadInput, match="--by looks"):

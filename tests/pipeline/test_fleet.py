@@ -121,7 +121,9 @@ def test_a_problem_reads_as_it_was_written(problem: Problem) -> None:
         pytest.param("tasks", b'{"v":2}', "needs a newer rackwise", id="a newer version"),
         pytest.param("tasks", b"\xff", "not a problem of kind tasks", id="no text"),
         pytest.param("tusks", b'{"v":1}', "'tusks'", id="another kind"),
-        pytest.param("consumer", b'{"v":1,"sets":[],"topics":{"t":[3]}}', "no problem of kind", id="a set not there"),
+        pytest.param(
+            "consumer", b'{"v":1,"sets":[],"topics":{"t":[3]}}', "not a problem of kind", id="a set not there"
+        ),
     ],
 )
 def test_bytes_that_are_no_problem_are_told(kind: str, body: bytes, told: str) -> None:

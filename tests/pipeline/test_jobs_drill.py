@@ -73,7 +73,7 @@ def test_a_backtest_that_was_killed_goes_on_and_comes_to_the_same(
 
     done = run(tables, "backtest", *arguments)
     units = 2 * len({event.taken_ms // (STRETCH_MINUTES * 60_000) for event in events})
-    (last,) = [line for line in done.stderr.splitlines() if "units are worked out" in line]
+    (last,) = [line for line in done.stderr.splitlines() if "units are computed" in line]
     assert last == f"{units - there} of {units - there} units are computed; {there} were there"
 
     undisturbed = run_backtest(whole, Wanted(strategies=chosen(NAMES), stretch_ms=STRETCH_MINUTES * 60_000), print)
@@ -96,7 +96,7 @@ def _killed_between_waves(command: list[str]) -> int:
     with process:
         for line in process.stderr or ():
             said.append(line)
-            if "units are worked out" in line:
+            if "units are computed" in line:
                 os.killpg(process.pid, signal.SIGKILL)
                 finished, of = line.split()[0], line.split()[2]
                 assert 0 < int(finished) < int(of)
@@ -176,7 +176,7 @@ def test_weights_of_real_tables_are_what_the_agent_plans_by(
     assert by_bytes
     assert all("by weights of the pipeline, 0 min old" in one for one in by_bytes)
     again = run(filled, "weights", *arguments)
-    assert f"0 records written to {name}, 0 deleted, {len(stands)} as they were" in again.stderr
+    assert f"0 records written to {name}, 0 deleted, {len(stands)} unchanged" in again.stderr
     assert len(read(broker, name)) == len(stands)
 
 

@@ -200,7 +200,7 @@ def test_a_topic_that_was_never_there_does_not_end_the_patience_with_silent_brok
 
     both = [Silent([None]), Missing([False, True, True])]
     Ingest(both, expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[arg-type]
-    assert told[0] == "journal: topic j yet"
+    assert told[0] == "journal: topic j does not exist yet"
     assert all(line.startswith("journal: silent; retrying for ") for line in told[1:])
 
     with pytest.raises(ClusterUnreachable):  # nobody ever answered

@@ -83,7 +83,7 @@ def test_readyz_names_what_it_cannot_see_and_what_it_could_not_record(server: We
         {"part": "log dirs", "cause": "no answer in time", "subject": "broker 2", "detail": "no answer in 5000 ms"},
         {
             "part": "groups",
-            "cause": "not allowed to see",
+            "cause": "not authorized",
             "subject": "pay\\nments",
             "detail": "GROUP_AUTHORIZATION_FAILED",
         },
