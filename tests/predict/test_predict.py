@@ -64,7 +64,7 @@ def test_eager_groups_get_everything_at_once(assignor, first):
 @pytest.mark.parametrize(
     ("built", "limits", "certainty", "note"),
     [
-        pytest.param(swapped(), Limits(), Certainty.COST_EQUAL, "client that leads the group is unknown", id="nobody knows"),
+        pytest.param(swapped(), Limits(), Certainty.COST_EQUAL, "leads the group is unknown", id="nobody knows"),
         pytest.param(
             swapped(), Limits(groups={"g": GroupLimits(client_software_name="librdkafka")}), Certainty.COST_EQUAL,
             "librdkafka leads", id="the user says librdkafka",
