@@ -130,7 +130,7 @@ def _seen(size: World) -> str:
 def _found(cycle: Cycle) -> str:
     findings = cycle.detection.findings
     if not findings:
-        return "found nothing wrong"
+        return "no findings in what was observed" if cycle.snapshot.gaps else "no findings"
     worst = Counter(finding.severity for finding in findings)
     critical = f", {worst[Severity.CRITICAL]} critical" if worst[Severity.CRITICAL] else ""
     news = f" ({len(cycle.changes.new)} new{critical})" if cycle.changes.new or critical else ""
@@ -139,7 +139,7 @@ def _found(cycle: Cycle) -> str:
 
 def _proposed(cycle: Cycle) -> str:
     if not cycle.proposals:
-        return "nothing worth doing"
+        return "no proposals"
     kinds = Counter(proposal.kind.value for proposal in cycle.proposals)
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return f"proposed {told}: {', '.join(_acted(cycle.outcomes)) or _held(cycle.verdicts)}"
@@ -157,7 +157,7 @@ def _held(verdicts: Sequence[Verdict]) -> str:
     """Why nothing was done: the most frequent reason, and how many others there are."""
     reasons = Counter(verdict.reason.value for verdict in verdicts if not isinstance(verdict, Allow))
     if not reasons:
-        return "nothing stood against it, and nothing was done"
+        return "allowed, not executed in this cycle"
     (first, _), *others = reasons.most_common()
     return first + (f" (and {_count(len(others), 'other reason')})" if others else "")
 
@@ -166,7 +166,7 @@ def _not_seen(gaps: Sequence[Gap]) -> str:
     parts = Counter(gap.part.value for gap in gaps)
     named = ", ".join(part for part, _ in parts.most_common(_NAMED))
     more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
-    return f"not seen in full: {named}{more}"
+    return f"incomplete: {named}{more}"
 
 
 def _count(number: int, word: str) -> str:

@@ -140,7 +140,9 @@ class Agent:
         """Write what is waiting, and say what could not be written."""
         lost = self._recorder.close(deadline_ms)
         if lost:
-            self._log.warning("records_lost", records=lost, sentence=f"{lost} records could not be written in time")
+            self._log.warning(
+                "records_lost", records=lost, sentence=f"{lost} records were not written before the deadline"
+            )
         cycles = "1 cycle" if self._number == 1 else f"{self._number} cycles"
         self._log.info("stopped", cycles=self._number, sentence=f"stopped after {cycles}")
 
@@ -232,13 +234,13 @@ class Agent:
                 cycle=self._number,
                 took_ms=took_ms,
                 poll_ms=self._pace.poll_ms,
-                sentence=f"cycle {self._number} took {took_ms} ms, longer than the time between two looks",
+                sentence=f"cycle {self._number} took {took_ms} ms, longer than poll.interval ({self._pace.poll_ms} ms)",
             )
 
     def _skipped(self) -> None:
         self.watch.skipped()
         self._log.warning(
-            "look_skipped", cycle=self._number, sentence=f"skipped a look: cycle {self._number} is still running"
+            "look_skipped", cycle=self._number, sentence=f"look skipped: cycle {self._number} is still running"
         )
 
     def _wait(self) -> int:
@@ -249,7 +251,11 @@ class Agent:
             since = state.last_end or state.started
             idle_ms = now.monotonic_ms - since.monotonic_ms
             if state.running_since is None and idle_ms > _LATE_LOOKS * self._pace.poll_ms:
-                self._log.warning("clock_jumped", idle_ms=idle_ms, sentence="no look came when it was due: looking now")
+                self._log.warning(
+                    "clock_jumped",
+                    idle_ms=idle_ms,
+                    sentence=f"no look began for {idle_ms} ms, longer than poll.interval; looking now",
+                )
                 self._schedule.look_now()
                 self._stop.wait(_TICK_S)
             ceiling, resident = self._pace.memory_ceiling_bytes, process.memory_info().rss
@@ -258,7 +264,8 @@ class Agent:
                     "memory_ceiling",
                     resident_bytes=resident,
                     ceiling_bytes=ceiling,
-                    sentence=f"{resident} bytes resident, over the ceiling of {ceiling}: ending, to be started again",
+                    sentence=f"resident memory is {resident} bytes, above process.memory_ceiling ({ceiling} bytes); "
+                    "ending with exit code 7",
                 )
                 return MEMORY_CEILING_EXIT
         return 0
@@ -280,7 +287,9 @@ class Agent:
             self._busy.release()
         else:
             self._log.warning(
-                "cycle_abandoned", cycle=self._number, sentence=f"cycle {self._number} did not end in time"
+                "cycle_abandoned",
+                cycle=self._number,
+                sentence=f"cycle {self._number} did not end within the time for shutdown",
             )
 
     def _tell(self, cycle: Cycle, recording: Recording) -> None:

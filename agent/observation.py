@@ -40,14 +40,14 @@ class GapCause(StrEnum):
 
     TIMED_OUT = "no answer in time"
     UNREACHABLE = "could not be reached"
-    NOT_ALLOWED = "not allowed to see"
-    UNSUPPORTED = "the broker does not offer it"
-    ERROR = "the broker answered with an error"
+    NOT_ALLOWED = "not authorized"
+    UNSUPPORTED = "not supported"
+    ERROR = "answered with an error"
     UNUSABLE = "the answer cannot be used"
     VANISHED = "gone between two calls"
-    DOUBTED = "fewer than before without a second witness"
+    DOUBTED = "fewer than before, not confirmed"
     TOO_LARGE = "larger than the limit"
-    NOT_ASKED = "was not asked for"
+    NOT_ASKED = "not requested"
 
 
 class Gap(NamedTuple):

@@ -149,7 +149,7 @@ def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
     if state.failure is not None:
         reasons.append(state.failure.sentence)
     if state.last_success is None:
-        reasons.append("there was no successful look yet")
+        reasons.append("no look has succeeded yet")
     elif (age_ms := now.monotonic_ms - state.last_success.monotonic_ms) > fresh_ms:
         reasons.append(f"the last successful look was {age_ms // 1_000} s ago")
     return Health(well=not reasons, reasons=tuple(reasons))

@@ -66,7 +66,7 @@ def closed(windows: Windows, kind: str, now_ms: int) -> Closed | None:
         return None
     opens = next_opening(windows, kind, now)
     why = f"blackout {dark.name} is on" if dark is not None else _outside(windows, kind)
-    when = f"until {_shown(opens)}" if opens is not None else f"and opens not within {HORIZON_DAYS} days"
+    when = f"until {_shown(opens)}" if opens is not None else f"and no opening within {HORIZON_DAYS} days"
     return Closed(f"{why}, {when}", None if opens is None else round(opens.timestamp() * 1_000))
 
 
@@ -137,7 +137,7 @@ def _change(zone: ZoneInfo, begin: datetime, end: datetime) -> datetime:
 
 def _outside(windows: Windows, kind: str) -> str:
     named = ", ".join(window.name for window in _of(windows.allow, kind))
-    return f"outside of the windows that allow it ({named})"
+    return f"outside the windows that allow it ({named})"
 
 
 def _shown(instant: datetime) -> str:

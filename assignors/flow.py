@@ -74,7 +74,7 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         if self.extra_cost is None:
-            return "no allowed assignment puts the task there"
+            return "the task cannot be placed there by any allowed assignment"
         chain = ", ".join(f"{task} from {source} to {target}" for task, source, target in self.moves)
         return f"the total cost would rise by {self.extra_cost}: {chain}"
 

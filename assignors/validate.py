@@ -35,7 +35,7 @@ class DefectKind(StrEnum):
     UNKNOWN_PARTITION = "a partition that does not exist"
     ASSIGNED_TWICE = "a partition assigned twice"
     NOT_SUBSCRIBED = "a partition of a topic that its member does not subscribe to"
-    PARTITION_MISSING = "a subscribed partition that nobody got"
+    PARTITION_MISSING = "a subscribed partition that is not assigned"
     UNBALANCED = "loads that could be fairer"
     COPARTITIONS_APART = "equal partition numbers of co-partitioned topics with different members"
 
@@ -43,7 +43,7 @@ class DefectKind(StrEnum):
     PROCESS_MISSING = "a process without an entry"
     UNKNOWN_TASK = "a task that does not exist"
     ACTIVE_TWICE = "a task active on two processes"
-    TASK_LOST = "a task that nobody runs"
+    TASK_LOST = "a task that runs on no process"
     COUNT_CHANGED = "a process with another number of tasks though counts are fixed"
     OVER_CAPACITY = "a process with more tasks than its share"
     UNDER_CAPACITY = "a process with fewer tasks than its share"
@@ -95,22 +95,24 @@ def _given_partitions(problem: ConsumerProblem, result: ConsumerResult) -> Itera
     holders: defaultdict[TopicPartition, list[str]] = defaultdict(list)
     for name, partitions in result.assignment.items():
         if name not in topics:
-            yield Defect(DefectKind.UNKNOWN_MEMBER, f"{name} is no member of the group")
+            yield Defect(DefectKind.UNKNOWN_MEMBER, f"{name} is not a member of the group")
         for partition in partitions:
             holders[partition].append(name)
             if not 0 <= partition.partition < len(problem.racks.get(partition.topic, ())):
                 yield Defect(DefectKind.UNKNOWN_PARTITION, f"{partition} of {name} does not exist")
             elif partition.topic not in topics.get(name, ()):
-                yield Defect(DefectKind.NOT_SUBSCRIBED, f"{name} got {partition} but does not subscribe to its topic")
+                yield Defect(
+                    DefectKind.NOT_SUBSCRIBED, f"{name} is assigned {partition} but does not subscribe to its topic"
+                )
     for name in sorted(set(topics) - set(result.assignment)):
         yield Defect(DefectKind.MEMBER_MISSING, f"{name} has no entry, not even an empty one")
     for partition, names in sorted(holders.items()):
         if len(names) > 1:
-            yield Defect(DefectKind.ASSIGNED_TWICE, f"{partition} was given to {', '.join(sorted(names))}")
+            yield Defect(DefectKind.ASSIGNED_TWICE, f"{partition} is assigned to {', '.join(sorted(names))}")
     subscribed = set().union(*topics.values()) & set(problem.racks)
     wanted = {TopicPartition(topic, number) for topic in subscribed for number in range(len(problem.racks[topic]))}
     for partition in sorted(wanted - set(holders)):
-        yield Defect(DefectKind.PARTITION_MISSING, f"{partition} was given to nobody")
+        yield Defect(DefectKind.PARTITION_MISSING, f"{partition} is not assigned")
 
 
 def _fair_loads(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[Defect]:
@@ -136,7 +138,7 @@ def _fair_loads(problem: ConsumerProblem, result: ConsumerResult) -> Iterator[De
             if load[name] >= load[poorest] + 2:
                 yield Defect(
                     DefectKind.UNBALANCED,
-                    f"{name} has {load[name]} partitions and could hand one on to {poorest}, which has {load[poorest]}",
+                    f"{name} has {load[name]} partitions and could give one to {poorest}, which has {load[poorest]}",
                 )
                 return
             waiting += [giver for topic in topics[name] for giver in holders.pop(topic, ()) if giver in load]
@@ -165,7 +167,7 @@ def _range_balance(problem: ConsumerProblem, result: ConsumerResult) -> Iterator
             if len(names) > 1:
                 yield Defect(
                     DefectKind.COPARTITIONS_APART,
-                    f"partition {number} of {', '.join(topics)} is with {', '.join(sorted(map(str, names)))}",
+                    f"partition {number} of {', '.join(topics)} is assigned to {', '.join(sorted(map(str, names)))}",
                 )
 
 
@@ -189,7 +191,7 @@ def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
         if len(actives[task]) > 1:
             yield Defect(DefectKind.ACTIVE_TWICE, f"{task} is active on {', '.join(sorted(actives[task]))}")
         if not actives[task]:
-            yield Defect(DefectKind.TASK_LOST, f"{task} is active nowhere")
+            yield Defect(DefectKind.TASK_LOST, f"{task} is active on no process")
     size = Counter(task.id.subtopology for task in problem.tasks)
     capacity = sum(process.capacity for process in problem.processes)
     for process in problem.processes:
@@ -210,7 +212,7 @@ def _task_defects(problem: TaskProblem, result: TaskResult) -> Iterator[Defect]:
 def _strangers(problem: TaskProblem, role: str, given: Mapping[str, Iterable[TaskId]]) -> Iterator[Defect]:
     known = {process.id for process in problem.processes}
     for name in sorted(set(given) - known):
-        yield Defect(DefectKind.UNKNOWN_PROCESS, f"{name} is no process of the application ({role})")
+        yield Defect(DefectKind.UNKNOWN_PROCESS, f"{name} is not a process of the application ({role})")
     for name in sorted(known - set(given)):
         yield Defect(DefectKind.PROCESS_MISSING, f"{name} has no {role} entry, not even an empty one")
     tasks = {task for each in given.values() for task in each}
@@ -313,16 +315,16 @@ def _replica_defects(problem: ReplicaProblem, result: ReplicaResult) -> Iterator
 
 def _target_defects(name: TopicPartition, number: int, broker: Broker | None) -> Iterator[Defect]:
     if broker is None:
-        yield Defect(DefectKind.UNKNOWN_BROKER, f"{name} would go to broker {number}, which does not exist")
+        yield Defect(DefectKind.UNKNOWN_BROKER, f"{name} would move to broker {number}, which does not exist")
     elif not broker.accepts:
-        yield Defect(DefectKind.BROKER_REFUSES, f"{name} would go to broker {number}, which accepts nothing")
+        yield Defect(DefectKind.BROKER_REFUSES, f"{name} would move to broker {number}, which accepts no replicas")
     elif broker.rack is None:
-        yield Defect(DefectKind.RACK_UNKNOWN, f"{name} would go to broker {number}, whose rack is not known")
+        yield Defect(DefectKind.RACK_UNKNOWN, f"{name} would move to broker {number}, whose rack is unknown")
 
 
 def _list_defects(name: TopicPartition, old: tuple[int, ...], replicas: tuple[int, ...]) -> Iterator[Defect]:
     if len(set(replicas)) != len(replicas):
-        yield Defect(DefectKind.REPLICA_TWICE, f"{name} would have a broker twice: {replicas}")
+        yield Defect(DefectKind.REPLICA_TWICE, f"{name} would have one broker twice: {replicas}")
     if len(replicas) != len(old):
         yield Defect(
             DefectKind.REPLICATION_FACTOR_CHANGED, f"{name} would have {len(replicas)} replicas instead of {len(old)}"
@@ -339,7 +341,7 @@ def _list_defects(name: TopicPartition, old: tuple[int, ...], replicas: tuple[in
 def _figures(*figures: tuple[str, int, int]) -> Iterator[Defect]:
     for name, stated, measured in figures:
         if stated != measured:
-            yield Defect(DefectKind.WRONG_FIGURE, f"{name} is stated as {stated} but is {measured}")
+            yield Defect(DefectKind.WRONG_FIGURE, f"{name} is given as {stated} but is {measured}")
 
 
 def _bound(bound: int, value: int) -> Iterator[Defect]:

@@ -33,7 +33,7 @@ def _counted(most: int) -> AfterValidator:
 
     def check(number: int) -> int:
         if number > most:
-            raise ValueError(f"{number} is more than the journal keeps to count by; give {most} at most")
+            raise ValueError(f"{number} is above {most}, the most that the journal can count")
         return number
 
     return AfterValidator(check)
@@ -53,68 +53,70 @@ ToldWord = Annotated[Told, BeforeValidator(_told)]
 
 
 class ExecuteSettings(BaseModel):
-    """How mode execute acts: where it keeps its journal, who it is, and how fast it moves."""
+    """How mode execute acts: its journal, its connection, its limits and its throttles."""
 
     model_config = _STRICT
 
     journal: Literal["kafka", "file"] = "kafka"
-    """``kafka`` is a topic with a fenced writer, so that agents can stand by; ``file`` is for a single host."""
+    """``kafka`` is a compacted topic with one fenced writer, so agents can stand by; ``file`` is for a single host."""
     journal_file: Annotated[Text | None, NoneWord] = None
-    """File of the journal, when it is kept in one; its lock lies beside it."""
+    """Path of the journal with ``journal: file``; its lock file is created beside it."""
     commands_dir: Annotated[Text | None, NoneWord] = None
-    """Directory for operators' commands when the journal is a file; ``<journal_file>.commands`` when not given."""
+    """Directory from which operators' commands are read with ``journal: file``; default ``<journal_file>.commands``."""
     kafka: KafkaClientOverrides = Field(default_factory=lambda: KafkaClientOverrides({}))
-    """The executor's own connection, where it differs from the observer's, such as its user and password."""
+    """Settings of the executor's own connection that differ from the kafka section, such as its user and password."""
     request_timeout_ms: Annotated[Millis, at_least("1s")] = Field(default=10_000, alias="request_timeout")
-    """Hard deadline of one request that changes something."""
+    """Hard deadline of one mutating request."""
     tick_ms: Annotated[Millis, at_least("100ms")] = Field(default=1_000, alias="tick")
-    """Time between two steps while a plan is open."""
+    """Time between two steps of the executor while a plan is open."""
     include_topics: Names = ()
-    """Shell-style patterns of topics that may be acted upon; with none, all that are proposed."""
+    """Shell-style patterns of topics that may be changed; empty: every topic with a proposal."""
     exclude_topics: Names = ()
-    """Shell-style patterns of topics that are proposed for and never acted upon."""
+    """Shell-style patterns of topics that may have proposals and are never changed."""
     include_groups: Names = ()
-    """Shell-style patterns of groups that may be acted upon; with none, all that are proposed."""
+    """Shell-style patterns of groups that may be triggered; empty: every group with a proposal."""
     exclude_groups: Names = ()
-    """Shell-style patterns of groups that are proposed for and never acted upon."""
+    """Shell-style patterns of groups that may have proposals and are never triggered."""
     max_moves_per_broker: Budget = 5
-    """Partitions that a broker may receive or give away at once."""
+    """Partitions that may move to or from one broker at the same time."""
     max_moves_per_cluster: Budget = 250
-    """Partitions that move at once."""
+    """Partitions that may move in the whole cluster at the same time."""
     max_bytes_in_flight: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, NoneWord] = 100_000_000_000
-    """Bytes still to be copied at once; a single partition above it moves alone. None sets no bound."""
+    """Bytes still to be copied at the same time; a single larger partition moves alone. none: no bound."""
     batch_partitions: Budget = 50
-    """Partitions of one request."""
+    """Partitions in one reassignment request."""
     throttle: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, BeforeValidator(_auto_word)] = None
-    """Replication rate per broker, such as ``50MB/s``; none is ``auto``: worked out from headroom."""
+    """Replication throttle per broker, such as ``50MB/s``; ``auto`` (or none): computed from the broker's headroom."""
     throttle_floor: Annotated[Bytes, AfterValidator(_not_zero)] = 1_000_000
-    """Least rate that ``auto`` sets; a slower one would never end."""
+    """Lowest throttle that ``auto`` sets; a lower one could keep a move from ever finishing."""
     throttle_ceiling: Annotated[Bytes, AfterValidator(_not_zero)] = 100_000_000
-    """Highest rate that ``auto``, or a move that is stuck, is given."""
+    """Highest throttle that ``auto`` sets, and that a move without progress is raised to."""
     throttle_headroom_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Part of a broker's unused network rate that moves may take."""
+    """Part of a broker's headroom (unused network rate) that moves may use."""
     broker_bandwidth: Annotated[Bytes, AfterValidator(_not_zero)] = 125_000_000
-    """What a broker's network carries each way; headroom is what is left of it."""
+    """Network rate of a broker in each direction; headroom is the part of it that is unused."""
     min_isr_guard: bool = True
-    """Whether a plan stops, and is undone, when one of its partitions falls under its min ISR."""
+    """Whether a plan stops and is rolled back when one of its partitions falls below its min ISR."""
     stuck_after_ms: Annotated[Millis, at_least("30s")] = Field(default=300_000, alias="stuck_after")
-    """A move without progress for this long is given a higher rate once, then cancelled."""
+    """A move without progress for this long gets a higher throttle once; after as long again it is cancelled."""
     grace_after_broker_loss_ms: Millis = Field(default=60_000, alias="grace_after_broker_loss")
-    """How long a lost broker is waited for before its moves are cancelled."""
+    """Time for a lost broker to come back before moves to it are cancelled."""
     batches_per_hour: Annotated[Budget, _counted(200)] = 100
-    """Requests for reassignments within an hour."""
+    """Reassignment requests per hour."""
     batches_per_day: Annotated[Budget, _counted(200)] = 200
-    """Requests for reassignments within a day."""
+    """Reassignment requests per day."""
     bytes_per_day: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, NoneWord] = None
-    """Bytes whose copying may begin within a day; none sets no bound."""
+    """Bytes whose copying may begin per day; none: no bound."""
     payback_days: Annotated[Annotated[float, Field(gt=0)] | None, NoneWord] = 30.0
-    """Days within which what is saved must pay for what is copied; none does not ask."""
+    """Days within which the saved money must exceed the price of copying; none: not required."""
     hysteresis_share: Annotated[float, Field(ge=0)] = 0.2
-    """What was acted upon lately must gain this much more than the least gain ..."""
+    """Extra gain that a topic or group changed within hysteresis_window must bring: 0.2 is 20 % above the least
+    gain.
+    """
     hysteresis_window_ms: Millis = Field(default=86_400_000, alias="hysteresis_window")
-    """... and lately is this long."""
+    """Time after a change in which hysteresis_share applies."""
     cooldown_ms: Millis = Field(default=600_000, alias="cooldown")
-    """Least time between the end of a reassignment of a topic and the next of the same topic."""
+    """Least time between the end of a reassignment of a topic and the next one of the same topic."""
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Self:
@@ -124,52 +126,54 @@ class ExecuteSettings(BaseModel):
 
 
 class GroupTriggerSettings(BaseModel):
-    """Which groups may be asked to rebalance."""
+    """Which groups may be triggered to rebalance."""
 
     model_config = _STRICT
 
     allow_eager: bool = False
-    """Whether groups may be triggered that give up every partition in a rebalance."""
+    """Whether groups with an eager assignor (all partitions are revoked in a rebalance) may be triggered."""
     allow_static: bool = False
-    """Whether groups with static members may be triggered."""
+    """Whether groups with static members (group.instance.id) may be triggered."""
     allow_long_poll: bool = False
-    """Whether groups may be triggered that take long to come back to a poll."""
+    """Whether groups whose members take long between two polls may be triggered."""
     allow_rolling: bool = False
-    """Whether groups may be triggered whose members are being restarted."""
+    """Whether groups whose members are being restarted may be triggered."""
     allow_transactional: bool = False
-    """Whether groups may be triggered whose members write in transactions."""
+    """Whether groups whose members write in transactions may be triggered."""
     transactional: ToldWord = "unknown"
     """Whether members write in transactions; unknown counts as yes for plain consumers, as no for Streams."""
     long_poll: ToldWord = "unknown"
-    """Whether members take long to come back to a poll; unknown is learned from earlier rebalances."""
+    """Whether members take long between two polls; unknown: learned from earlier rebalances."""
     rolling: ToldWord = "unknown"
-    """Whether members are being restarted; unknown is told by those that came and went."""
+    """Whether members are being restarted; unknown: inferred from members that joined or left."""
     long_poll_ms: Annotated[Millis, at_least("1s")] = Field(default=10_000, alias="long_poll_after")
-    """A group whose last rebalances took longer than this counts as one with long polls."""
+    """A group whose recent rebalances lasted longer than this counts as a group with long polls."""
     rolling_window_ms: Millis = Field(default=300_000, alias="rolling_window")
-    """Members that came or went within this time count as a rolling restart."""
+    """Members that joined or left within this time count as a rolling restart."""
 
 
 class TriggerSettings(GroupTriggerSettings):
-    """When a rebalance is triggered; what groups differ in is said below them (groups.<application.id>.trigger)."""
+    """When a rebalance is triggered; a group's exceptions are set in groups.<application.id>.trigger."""
 
     own_rebalance_wait_ms: Millis = Field(default=300_000, alias="own_rebalance_wait")
-    """How long a group's own rebalance after a rack change is waited for: its ``metadata.max.age.ms``."""
+    """Time for a group to rebalance by itself after a rack change, before it is triggered: its
+    ``metadata.max.age.ms``.
+    """
     budget_per_group_per_hour: Budget = 6
-    """Triggers of one group within an hour; those for warm-ups have a budget of their own."""
+    """Triggers of one group per hour; triggers for warm-ups have a budget of their own."""
     budget_per_cycle: Budget = 5
-    """Triggers that may come out of one planning."""
+    """Triggers that one planning may propose to execute."""
     budget_per_hour: Annotated[Budget, _counted(1_000)] = 100
-    """Triggers of all groups within an hour."""
+    """Triggers of all groups per hour."""
     budget_per_day: Annotated[Budget, _counted(1_000)] = 500
-    """Triggers of all groups within a day."""
+    """Triggers of all groups per day."""
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Self:
         if self.budget_per_hour > self.budget_per_day:
-            raise SettingMistake("budget_per_hour", "it is larger than budget_per_day, so it would never count")
+            raise SettingMistake("budget_per_hour", "it is larger than budget_per_day, so it could never be reached")
         if self.budget_per_cycle > self.budget_per_hour:
-            raise SettingMistake("budget_per_cycle", "it is larger than budget_per_hour, so it would never count")
+            raise SettingMistake("budget_per_cycle", "it is larger than budget_per_hour, so it could never be reached")
         return self
 
 
@@ -179,21 +183,23 @@ class ProbingSettings(BaseModel):
     model_config = _STRICT
 
     enabled: bool = True
-    """Whether a trigger may be spent on warm-ups; without it, applications wait for their probing interval."""
+    """Whether a rebalance is triggered when warm-ups have caught up; if not, applications wait for their probing
+    interval.
+    """
     floor_ms: Annotated[Millis, at_least("6s")] = Field(default=10_000, alias="floor")
     """Least time between two triggers for warm-ups of one application."""
     backoff_factor: Annotated[float, Field(ge=1)] = 2.0
-    """By what that time grows each time that nothing was promoted."""
+    """Factor by which that time grows after each trigger that promoted no warm-up."""
     backoff_max_ms: Millis = Field(default=300_000, alias="backoff_max")
-    """Longest that it grows to."""
+    """Upper bound of that time."""
     near_deadline_ms: Millis = Field(default=15_000, alias="near_deadline")
-    """No trigger when the application is going to ask by itself within this time."""
+    """No trigger when the application's own probing rebalance is due within this time."""
     share_ms: Millis = Field(default=5_000, alias="share_within")
-    """Warm-ups that will be caught up within this time of each other share one trigger."""
+    """Warm-ups that will have caught up within this time of each other share one trigger."""
     budget_per_group_per_hour: Budget = 60
-    """Triggers for warm-ups of one application within an hour."""
+    """Triggers for warm-ups of one application per hour."""
     standbys: bool = False
-    """Whether a standby whose lag grows without bound may be answered by a trigger."""
+    """Whether a standby whose lag grows without bound may cause a trigger."""
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Self:
@@ -203,28 +209,28 @@ class ProbingSettings(BaseModel):
 
 
 class RuleSettings(BaseModel):
-    """One approval rule: it approves what is within every bound that it sets."""
+    """One approval rule: it approves a proposal that is within every bound that the rule sets."""
 
     model_config = _STRICT
 
     kinds: Kinds = ("trigger", "leaders", "reassign")
-    """Kinds of proposals that it may approve."""
+    """Kinds of proposals that the rule may approve."""
     reasons: Names = ()
-    """Reasons of proposals that it may approve, such as ``mend-rack-spread``; with none, any."""
+    """Reasons of proposals that the rule may approve, such as ``mend-rack-spread``; empty: any."""
     max_bytes: Annotated[Bytes | None, NoneWord] = None
-    """Most bytes that are copied or restored; what is unknown is above every bound."""
+    """Most bytes to be copied or restored; a proposal of unknown size is not approved."""
     max_moves: Annotated[Annotated[int, Field(ge=1)] | None, NoneWord] = None
-    """Most moves."""
+    """Most moves in the proposal."""
     keep_leaders: bool = False
-    """Only what changes no preferred leader."""
+    """Whether only proposals that change no preferred leader are approved."""
     min_gain_usd_per_day: Annotated[Annotated[float, Field(gt=0)] | None, NoneWord] = None
-    """Least money that it saves a day; what is unknown is below every bound."""
+    """Least saving in USD per day; a proposal of unknown saving is not approved."""
     min_gain_bytes_per_s: Annotated[Annotated[float, Field(gt=0)] | None, NoneWord] = None
-    """Least cross-rack bytes per second that it saves; what is unknown is below every bound."""
+    """Least saving in cross-rack bytes per second; a proposal of unknown saving is not approved."""
     topics: Names = ()
-    """Shell-style patterns of topics; with none, any."""
+    """Shell-style patterns of topics; empty: any."""
     groups: Names = ()
-    """Shell-style patterns of groups; with none, any."""
+    """Shell-style patterns of groups; empty: any."""
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -236,35 +242,39 @@ class RuleSettings(BaseModel):
         )  # fmt: skip
         if all(bound is None for bound in bounds):
             raise SettingMistake(
-                "", "a rule without a bound approves everything; give it one, such as max_bytes: 10GB or topics: logs-*"
+                "", "a rule without a bound approves everything; add one, such as max_bytes: 10GB or topics: logs-*"
             )
         return self
 
 
 class ApproveSettings(BaseModel):
-    """What needs a person before it is done."""
+    """Which proposals are approved by rule, and which need a person."""
 
     model_config = _STRICT
 
     triggers: bool = True
-    """Whether triggers within budget are approved by a default rule."""
+    """Whether triggers within their budget are approved by a default rule."""
     rules: dict[Text, RuleSettings] = Field(default_factory=dict)
-    """Rules by name: what is within all bounds of one is approved by it, and recorded with its name."""
+    """Rules by name: a proposal within all bounds of one rule is approved, and the journal records the rule's name."""
     valid_ms: Annotated[Millis, at_least("1m")] = Field(default=3_600_000, alias="valid_for")
-    """An approval is void when nothing was begun for this long."""
+    """An approval expires when no change has begun within this time."""
     second_person: bool = False
-    """Whether somebody else must approve than the person who asked for it."""
+    """Whether a reassignment needs two people: one to request it, another to approve it."""
 
 
 def _check_journal(execute: ExecuteSettings) -> None:
     if execute.journal == "file" and execute.journal_file is None:
-        raise SettingMistake("journal_file", "execute.journal file needs the path of its file; give it, or set kafka")
+        raise SettingMistake(
+            "journal_file", "execute.journal file needs the path of its file; set it, or set execute.journal kafka"
+        )
     if execute.journal == "kafka" and execute.journal_file is not None:
         raise SettingMistake(
             "journal_file", "it contradicts execute.journal kafka; set that to file, or leave this out"
         )
     if execute.journal == "kafka" and execute.commands_dir is not None:
-        raise SettingMistake("commands_dir", "it contradicts execute.journal kafka, where commands come by a topic")
+        raise SettingMistake(
+            "commands_dir", "it contradicts execute.journal kafka, where commands are read from a topic"
+        )
 
 
 def _check_pace(execute: ExecuteSettings) -> None:
@@ -275,8 +285,14 @@ def _check_pace(execute: ExecuteSettings) -> None:
         bounds = f"execute.throttle_floor ({format_size(floor)}) and execute.throttle_ceiling ({format_size(ceiling)})"
         raise SettingMistake("throttle", f"it is not between {bounds}")
     if execute.batch_partitions > execute.max_moves_per_cluster:
-        raise SettingMistake("batch_partitions", "it is larger than execute.max_moves_per_cluster, so never reached")
+        raise SettingMistake(
+            "batch_partitions", "it is larger than execute.max_moves_per_cluster, so it could never be reached"
+        )
     if execute.batches_per_hour > execute.batches_per_day:
-        raise SettingMistake("batches_per_hour", "it is larger than execute.batches_per_day, so it would never count")
+        raise SettingMistake(
+            "batches_per_hour", "it is larger than execute.batches_per_day, so it could never be reached"
+        )
     if execute.tick_ms > execute.request_timeout_ms:
-        raise SettingMistake("tick", "it is longer than execute.request_timeout, so an answer would wait for it")
+        raise SettingMistake(
+            "tick", "it is longer than execute.request_timeout, so answers would wait for the next step"
+        )

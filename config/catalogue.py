@@ -255,7 +255,7 @@ def _kafka_names() -> Iterator[tuple[str, str]]:
     """Name and sentence."""
     for name, key in KEYS.items():
         extra = f" ({', '.join(key.choices)})" if key.choices else ""
-        yield f"kafka.{name}", f"As in a Kafka client's properties{extra}."
+        yield f"kafka.{name}", f"As in the properties of a Kafka client{extra}."
     for name in KEYS:
         yield f"execute.kafka.{name}", f"The executor's own, where it differs from kafka.{name}."
 

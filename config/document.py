@@ -20,12 +20,12 @@ BEGIN = "<!-- settings: written by `rackwise config docs` -->"
 END = "<!-- end of settings -->"
 
 _EXAMPLE_HEAD = """\
-# Settings of rackwise. Every setting is here with its default, commented out: what you leave out keeps it.
-# Check with: rackwise config check -c THIS_FILE. Which value is in force, and why: rackwise config show --origin.
+# Settings of rackwise. Every setting is here with its default, commented out; a setting left out keeps its default.
+# Check with: rackwise config check -c THIS_FILE. Values in force and their origin: rackwise config show --origin.
 # Names may be nested or dotted (poll.interval: 10s). Durations and sizes carry their unit."""
 _KAFKA_EXAMPLE = (
     "",
-    "# The connection, in the names of a Kafka client's properties file; secrets by reference, as Kafka resolves them.",
+    "# The connection, in the names of a Kafka client's properties file; secrets through config providers.",
     "kafka:",
     "  bootstrap.servers: 127.0.0.1:9092",
     "  # security.protocol: SASL_SSL",
@@ -56,7 +56,7 @@ _MAP_EXAMPLES = {
 
 def settings_table() -> str:
     """Markdown: every setting with its default, its environment variable and its sentence."""
-    lines = ["| setting | default | environment | what it says |", "|---|---|---|---|"]
+    lines = ["| setting | default | environment | meaning |", "|---|---|---|---|"]
     for entry in catalogue():
         settable = entry.name if "<" not in entry.name else whole_mapping(entry.name)
         variable = f"`{environment_name(settable)}`" if settable else ""
@@ -85,11 +85,11 @@ def settings_schema() -> dict[str, Any]:
     for model in _models_below(Settings) | {Settings}:
         place = schema if model is Settings else schema["$defs"][model.__name__]
         _describe(model, place["properties"])
-    schema["patternProperties"] = {r"\.": {"description": "A dotted name, checked when the file is read."}}
+    schema["patternProperties"] = {r"\.": {"description": "A dotted name, checked when the file is loaded."}}
     names = (*KEYS, *ALIASES, *FOLDED)
     for client in ("KafkaClientConfig", "KafkaClientOverrides"):
         schema["$defs"][client] = {
-            "description": "The connection, in the names of a Kafka client's properties file.",
+            "description": "The connection, with the names of a Kafka client's properties file.",
             "type": "object",
             "properties": {name: _kafka_name(name) for name in names},
             "additionalProperties": False,

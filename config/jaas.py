@@ -64,7 +64,7 @@ def _options(tokens: list[str]) -> dict[str, str]:
 def _refusal(module: str) -> str:
     short = module.rsplit(".", 1)[-1]
     if short == "Krb5LoginModule":
-        return "Kerberos is not offered; use SCRAM or a TLS client certificate"
+        return "Kerberos is not supported; use SCRAM or a TLS client certificate"
     if short == "OAuthBearerLoginModule":
-        return "OAUTHBEARER is not offered; use SCRAM or a TLS client certificate"
-    return f"{short} is not known, and rackwise loads no code; use PlainLoginModule or ScramLoginModule"
+        return "OAUTHBEARER is not supported; use SCRAM or a TLS client certificate"
+    return f"{short} is not supported, and rackwise loads no code; use PlainLoginModule or ScramLoginModule"

@@ -157,7 +157,7 @@ class KafkaClientOverrides(KafkaClientConfig):
 def notes_on(values: Mapping[str, str]) -> tuple[str, ...]:
     """One sentence when keys of producers and consumers were left out, naming them."""
     left_out = sorted(key for key in values if key in IGNORED)
-    return (f"left out, as they belong to producers or consumers: {', '.join(left_out)}",) if left_out else ()
+    return (f"ignored, as they are settings of producers or consumers: {', '.join(left_out)}",) if left_out else ()
 
 
 def _folded(raw: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

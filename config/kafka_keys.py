@@ -115,7 +115,7 @@ REFUSED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"metric\.reporters|security\.providers|ssl\.providers?", "it names code to load, and rackwise loads none"),
         (r"ssl\.(key|trust)manager\.algorithm|ssl\.secure\..*", "it belongs to Java's TLS only"),
         (r"ssl\.(cipher\.suites|curves\.list|sigalgs\.list)", "the two clients name ciphers differently; leave it out"),
-        (r"sasl\.kerberos\..*", "Kerberos is not offered; use SCRAM or a TLS client certificate"),
+        (r"sasl\.kerberos\..*", "Kerberos is not supported; use SCRAM or a TLS client certificate"),
         (r"(enable\.)?sasl\.oauthbearer\..*|https\..*", "it names a URL or a file to read a token from; use SCRAM"),
         (r"sasl\.login\..*", "it belongs to Java's login modules; give sasl.username and sasl.password"),
     )

@@ -83,7 +83,7 @@ def _text(value: Any) -> Any:
 
 def _topic_name(name: str) -> str:
     if not _TOPIC.fullmatch(name) or name in {".", ".."}:
-        raise ValueError("it is no topic name: give letters, digits, dots, dashes or underscores, at most 249")
+        raise ValueError("it is not a valid topic name: use letters, digits, '.', '_' or '-', at most 249 characters")
     return name
 
 

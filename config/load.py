@@ -168,9 +168,9 @@ def _not_offered(detail: ErrorDetails) -> str:
 
 def _out_of_limits(detail: ErrorDetails) -> str:
     least, most = detail["ctx"].get("ge"), detail["ctx"].get("le")
-    limit = f"less than {least}" if least is not None else f"more than {most}"
-    taker = "Kafka takes" if str(detail["loc"][-1]) in by_name(StreamsSettings) else "rackwise takes"
-    return f"{_quoted(detail['input'])} is out of its limits; {taker} nothing {limit}"
+    limit = f"at least {least}" if least is not None else f"at most {most}"
+    taker = "Kafka" if str(detail["loc"][-1]) in by_name(StreamsSettings) else "rackwise"
+    return f"{_quoted(detail['input'])} is out of range; {taker} accepts {limit}"
 
 
 def _expected(what: str) -> Callable[[ErrorDetails], str]:

@@ -116,7 +116,7 @@ def _argv(name: str, given: Given) -> tuple[str, ...]:
     try:
         argv = tuple(shlex.split(value)) if isinstance(value, str) else value
     except ValueError as error:
-        raise SettingMistake(f"properties.{name}.argv", f"it cannot be cut into arguments ({error})") from None
+        raise SettingMistake(f"properties.{name}.argv", f"it cannot be split into arguments ({error})") from None
     if not argv or not argv[0]:
         sentence = f"{name} needs it: the program and its arguments, such as [/usr/local/bin/racks, --all]"
         raise SettingMistake(f"properties.{name}.argv", sentence)
@@ -164,7 +164,7 @@ def _patterns(name: str, given: Given) -> tuple[tuple[str, str, str], ...]:
             SchemaValidator(core_schema.str_schema(pattern=patterns[-1][1], regex_engine="rust-regex"))
         except SchemaError as error:
             why = str(error).splitlines()[-1].strip().removeprefix("error: ")
-            raise SettingMistake(f"properties.{name}.{key}", f"it is no usable pattern: {why}") from None
+            raise SettingMistake(f"properties.{name}.{key}", f"it is not a valid pattern: {why}") from None
     return _some(name, patterns, "a pattern", "client.id.PATTERN")
 
 
@@ -176,21 +176,25 @@ def _networks(name: str, given: Given) -> tuple[tuple[str, str], ...]:
         except ValueError as error:
             raise SettingMistake(f"properties.{name}.{key}", str(error)) from None
         if networks.setdefault(network, _rack(name, key, rack)) != rack:
-            raise SettingMistake(f"properties.{name}.{key}", f"it is in rack {networks[network]}, too")
+            raise SettingMistake(f"properties.{name}.{key}", f"it is also in rack {networks[network]}")
     if found := overlapping(networks):
         inner, outer = found
-        sentence = f"it is in rack {networks[inner]}, and {outer}, which holds it, in rack {networks[outer]}"
-        raise SettingMistake(f"properties.{name}.{inner}", f"{sentence}; an address can be in one only")
+        sentence = f"it is in rack {networks[inner]}, and {outer}, which contains it, in rack {networks[outer]}"
+        raise SettingMistake(f"properties.{name}.{inner}", f"{sentence}; an address can be in one rack only")
     return _some(name, list(networks.items()), "a network", "NETWORK")
 
 
 def _aliases(name: str, given: Given) -> tuple[tuple[str, str], ...]:
     aliases = {key: _rack(name, key, rack) for key, rack in given.items()}
     for other, meant in aliases.items():
+        if meant == other:
+            raise SettingMistake(f"properties.{name}.{other}", "it is an alias of itself; leave it out")
         if meant in aliases:
-            sentence = f"it stands for {meant}, which stands for {aliases[meant]} itself; name the last one in both"
+            sentence = (
+                f"it is an alias of {meant}, which is itself an alias of {aliases[meant]}; use {aliases[meant]} in both"
+            )
             raise SettingMistake(f"properties.{name}.{other}", sentence)
-    return _some(name, list(aliases.items()), "another name of a rack", "OTHER-NAME")
+    return _some(name, list(aliases.items()), "an alias of a rack", "OTHER-NAME")
 
 
 def _rack(name: str, key: str, value: str | tuple[str, ...]) -> str:
@@ -202,7 +206,7 @@ def _rack(name: str, key: str, value: str | tuple[str, ...]) -> str:
 
 def _some(name: str, found: list[Any], what: str, shape: str) -> tuple[Any, ...]:
     if not found:
-        raise SettingMistake(f"properties.{name}", f"{name} needs {what} at least, as {name}.{shape}: RACK")
+        raise SettingMistake(f"properties.{name}", f"{name} needs at least {what}, written as {name}.{shape}: RACK")
     return tuple(found)
 
 

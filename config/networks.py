@@ -17,8 +17,8 @@ def parsed_network(text: str) -> str:
     try:
         meant = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
-        raise ValueError("it is no network; write it as 10.1.0.0/16 or fd00:1::/32") from None
-    raise ValueError(f"it is an address in a network; the network is {meant}")
+        raise ValueError("it is not a network; write it as 10.1.0.0/16 or fd00:1::/32") from None
+    raise ValueError(f"it is an address inside a network; the network is {meant}")
 
 
 def overlapping(racks: Mapping[str, str]) -> tuple[str, str] | None:

@@ -137,7 +137,8 @@ def _look_up(key: str, found: re.Match[str], environ: Mapping[str, str], read: R
         case _:
             raise SettingMistake(
                 key,
-                f"${{{provider}:…}} is not known; use ${{env:NAME}}, ${{file:PATH:KEY}} or ${{directory:PATH:FILE}}",
+                f"${{{provider}:…}} is no config provider here; use ${{env:NAME}}, ${{file:PATH:KEY}} or "
+                f"${{directory:PATH:FILE}}",
             )
 
 

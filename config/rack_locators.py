@@ -39,14 +39,18 @@ Property = Annotated[
 
 
 class RackLocatorSettings(BaseModel):
-    """Where racks are known from (KIP-36's RackLocator)."""
+    """Where the racks of brokers and clients come from (KIP-36's RackLocator)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     classes: Names = Field(default=(WIRE,), alias="class")
-    """``wire``, ``file``, ``command``, ``regex``, ``cidr``, ``alias``, Python entry points: first that knows wins."""
+    """Rack locators in order, the first that knows a rack wins: ``wire`` (broker.rack and client.rack), ``file``,
+    ``command``, ``regex``, ``cidr``, ``alias`` or a Python entry point.
+    """
     properties: dict[Text, Property] = Field(default_factory=dict, repr=False)
-    """They need ``file.path``, ``command.argv``, ``regex.client.id.PATTERN``, ``cidr.NETWORK``, ``alias.NAME``."""
+    """Properties of the locators: ``file.path``, ``command.argv``, ``regex.client.id.PATTERN``, ``cidr.NETWORK``,
+    ``alias.NAME``.
+    """
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -72,12 +76,12 @@ class RackLocatorSettings(BaseModel):
         """What can be used and may not be meant."""
         found: list[str] = []
         if WIRE not in [name.partition(":")[0] for name in self.classes]:
-            sentence = "leaves out wire, so what brokers and clients tell of their racks is not believed"
+            sentence = "leaves out wire, so broker.rack and client.rack are ignored"
             found.append(f"rack.locator.class {sentence}")
         unused = [key for key in self.properties if _owner(key, self.classes) is None]
         if unused:
             kinds = ", ".join(sorted({key.partition(".")[0] for key in unused}))
-            found.append(f"rack.locator.properties has what {kinds} needs, but rack.locator.class does not list it")
+            found.append(f"rack.locator.properties has properties of {kinds}, but rack.locator.class does not list it")
         return tuple(found)
 
     def _given(self) -> dict[str, dict[str, str | tuple[str, ...]]]:
@@ -104,14 +108,14 @@ def _no_owner(key: str, names: tuple[str, ...]) -> SettingMistake:
     first = key.partition(".")[0]
     near = nearest(first, (*names, *BUILT_IN))
     hint = f"; did you mean {near}{key[len(first) :]}?" if near else ""
-    return SettingMistake(f"properties.{key}", f"it begins with no locator of rack.locator.class{hint}")
+    return SettingMistake(f"properties.{key}", f"no locator of rack.locator.class has this prefix{hint}")
 
 
 def _check_names(names: tuple[str, ...]) -> None:
     if not names:
-        raise SettingMistake("class", f"it names no locator; {WIRE} believes what brokers and clients tell")
+        raise SettingMistake("class", f"it lists no locator; {WIRE} uses broker.rack and client.rack")
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise SettingMistake("class", f"{twice} is named twice; give the second a label, such as {twice}:second")
+        raise SettingMistake("class", f"{twice} is listed twice; give the second a label, such as {twice}:second")
     for name in names:
         kind, colon, label = name.partition(":")
         if colon and not label:
@@ -124,7 +128,7 @@ def _no_locator(kind: str) -> SettingMistake:
     installed = sorted({point.name for point in entry_points(group=ENTRY_POINTS)})
     near = nearest(kind, (*BUILT_IN, *installed))
     if near:
-        return SettingMistake("class", f"{kind} is no rack locator; did you mean {near}?")
+        return SettingMistake("class", f"{kind} is not a rack locator; did you mean {near}?")
     offered = ", ".join((*BUILT_IN, *installed))
     others = f"Python entry points of group {ENTRY_POINTS}" + (" that are installed" if not installed else "")
-    return SettingMistake("class", f"{kind} is no rack locator; there are {offered}, and {others}")
+    return SettingMistake("class", f"{kind} is not a rack locator; use one of {offered}, or {others}")

@@ -16,37 +16,37 @@ _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class ClusterSettings(BaseModel):
-    """Which cluster this is meant to be."""
+    """The cluster that is expected."""
 
     model_config = _STRICT
 
     id: Annotated[Text | None, NoneWord] = None
-    """Expected cluster id; rackwise stops when the brokers tell another one."""
+    """Expected cluster id; rackwise stops when the brokers report another one."""
 
 
 class PollSettings(BaseModel):
-    """How often the cluster is looked at."""
+    """How often rackwise looks at the cluster."""
 
     model_config = _STRICT
 
     interval_ms: Annotated[Millis, at_least("1s")] = Field(default=10_000, alias="interval")
-    """Time between two looks. A look that is still running when the next is due is skipped, never stacked."""
+    """Time between two looks. When a look takes longer, the next one is skipped, not queued."""
 
 
 class PlanSettings(BaseModel):
-    """How often proposals are worked out from what was seen."""
+    """How often proposals are made."""
 
     model_config = _STRICT
 
     interval_ms: Annotated[Annotated[Millis, at_least("1s")] | None, NoneWord] = Field(default=None, alias="interval")
-    """Time between two plannings; one minute when no cron is given either."""
+    """Time between two plannings; one minute when plan.cron is not set either."""
     cron: Annotated[Text | None, NoneWord] = None
     """Five cron fields in UTC instead of an interval, such as ``*/15 * * * *``; day 0 of the week is Sunday."""
 
     predict_limit: Annotated[int, Field(ge=0)] = 200_000
-    """What a group's own assignor would give is worked out up to so many partitions (or tasks) times members."""
+    """A group's own assignor is predicted up to this size: partitions (or tasks) times members."""
     keep_leaders: bool = False
-    """No plan changes a preferred leader; what it would have to change for is left out."""
+    """No plan changes a preferred leader; changes that need another preferred leader are left out."""
 
     @field_validator("cron")
     @classmethod
@@ -57,30 +57,32 @@ class PlanSettings(BaseModel):
 
 
 class ObserveSettings(BaseModel):
-    """What is asked of the brokers, and how long they may take."""
+    """What rackwise requests from the brokers, and its deadlines."""
 
     model_config = _STRICT
 
     call_timeout_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="call_timeout")
-    """Hard deadline of one call, connection set-up included; what did not answer becomes a gap."""
+    """Hard deadline of one request, connection set-up included; a part without an answer is reported as a gap."""
     deadline_ms: Annotated[Millis, at_least("1s")] = Field(default=30_000, alias="deadline")
     """Hard deadline of a whole look."""
     include_topics: Names = ()
-    """Shell-style patterns of topics; with none, all are seen. What is left out here is not seen at all."""
+    """Shell-style patterns of topics to observe; empty: all. A topic left out here is in no finding, figure or
+    record.
+    """
     exclude_topics: Names = ()
-    """Shell-style patterns of topics that are not seen."""
+    """Shell-style patterns of topics not to observe."""
     include_groups: Names = ()
-    """Shell-style patterns of groups; with none, all are seen."""
+    """Shell-style patterns of groups to observe; empty: all."""
     exclude_groups: Names = ()
-    """Shell-style patterns of groups that are not seen."""
+    """Shell-style patterns of groups not to observe."""
     refresh_sizes_ms: Millis = Field(default=30_000, alias="refresh_sizes")
-    """How old the sizes of replicas on disk may get before they are asked again."""
+    """Longest time that sizes of replicas (DescribeLogDirs) are reused before they are requested again."""
     refresh_configs_ms: Millis = Field(default=60_000, alias="refresh_configs")
-    """How old configs of topics, brokers and groups may get before they are asked again."""
+    """Longest time that configs of topics, brokers and groups are reused before they are requested again."""
 
 
 class ScopeSettings(BaseModel):
-    """What is left out of findings and proposals; it is still seen."""
+    """What has no findings and no proposals; it is still observed."""
 
     model_config = _STRICT
 
@@ -93,16 +95,16 @@ class ScopeSettings(BaseModel):
 
 
 class RackSettings(BaseModel):
-    """When a changed rack is believed."""
+    """When a changed rack counts as changed."""
 
     model_config = _STRICT
 
     stable_for_ms: Millis = Field(default=60_000, alias="stable_for")
-    """A rack change is planned from only after the new rack held this long ..."""
+    """A rack change leads to proposals only after the new rack has been seen for this long ..."""
     stable_polls: Annotated[int, Field(ge=1)] = 3
-    """... and was seen in this many looks."""
+    """... and in this many looks."""
     flap_changes: Annotated[int, Field(ge=2)] = 3
-    """Changes within the window that make a rack count as flapping; it is then held down."""
+    """Changes within flap_window that make a rack count as flapping; then it leads to no proposals."""
     flap_window_ms: Annotated[Millis, at_least("1s")] = Field(default=1_800_000, alias="flap_window")
     """Window in which changes of a rack are counted."""
 
@@ -113,41 +115,43 @@ class DetectSettings(BaseModel):
     model_config = _STRICT
 
     stuck_rebalance_after_ms: Annotated[Millis, at_least("1s")] = Field(default=300_000, alias="stuck_rebalance_after")
-    """A group that rebalances longer than this is stuck."""
+    """A group that rebalances for longer than this is reported as stuck."""
     leader_skew_share: Annotated[float, Field(ge=0, le=1)] = 0.34
-    """How far a rack's share of preferred leaders may lie from its even share."""
+    """How far a rack's share of preferred leaders may differ from an even share."""
     throttle_grace_ms: Millis = Field(default=120_000, alias="throttle_grace")
-    """A throttle without a reassignment counts as left behind after this long."""
+    """A throttle without a running reassignment is reported as left behind after this long."""
     shrink_share: Annotated[float, Field(ge=0, le=1)] = 0.2
-    """Part of topics or groups that may vanish between two looks before the smaller world is doubted."""
+    """Part of topics or groups that may disappear between two looks; above it, the answer is doubted and reported
+    as a gap.
+    """
 
 
 class GainSettings(BaseModel):
-    """What is worth doing; anything below answers "nothing worth doing"."""
+    """The least gain that is worth a proposal."""
 
     model_config = _STRICT
 
     min_partitions: Annotated[int, Field(ge=0)] = 1
-    """Least number of partitions that a change must bring home."""
+    """Least number of partitions that a change must make rack-local."""
     min_share: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """Least part of a group's partitions that a change must bring home."""
+    """Least part of a group's partitions that a change must make rack-local."""
     min_bytes_per_s: Annotated[float, Field(ge=0)] = 0.0
     """Least cross-rack bytes per second that a change must save."""
 
 
 class PriceSettings(BaseModel):
-    """What a byte that crosses racks costs."""
+    """Price of bytes that cross racks."""
 
     model_config = _STRICT
 
     usd_per_gb: Annotated[Annotated[float, Field(ge=0)] | None, NoneWord] = 0.02
-    """Price of a gigabyte (10**9 bytes), both directions together; none shows no money."""
+    """Price in USD of a gigabyte (10**9 bytes) across racks, both directions together; none: no money is shown."""
     between: dict[Text, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """``from->to`` -> price per gigabyte where it differs, such as ``a->b: 0.01``."""
     table: Annotated[Text | None, NoneWord] = None
     """CSV file of dated prices for the pipeline: source_rack, target_rack, usd_per_gb, from_date (yyyy-mm-dd)."""
     producers: Annotated[Text | None, NoneWord] = None
-    """CSV file that tells the pipeline where producers stand: topic (* for all others), rack, share (0 to 1)."""
+    """CSV file of producers' racks for the pipeline: topic (* for all others), rack, share (0 to 1)."""
 
     @field_validator("between")
     @classmethod
@@ -155,30 +159,30 @@ class PriceSettings(BaseModel):
         for pair in prices:
             source, arrow, target = pair.partition("->")
             if not arrow or not source.strip() or not target.strip():
-                raise ValueError(f"{pair!r} names no pair of racks: write it as from->to")
+                raise ValueError(f"{pair!r} is not a pair of racks: write it as from->to")
         return prices
 
 
 class WeightsSettings(BaseModel):
-    """What the pipeline has learned of traffic and restores, as it comes back by its topic."""
+    """Traffic and restore rates measured by the pipeline and published to its topic."""
 
     model_config = _STRICT
 
     enabled: bool = True
-    """Whether the weights topic is read, where there is one; plans then go by bytes instead of partitions."""
+    """Whether the weights topic is read where it exists; plans then count bytes instead of partitions."""
     max_age_ms: Annotated[Millis, at_least("1m")] = Field(default=7_200_000, alias="max_age")
-    """Weights whose last look is older than this count for nothing."""
+    """Weights whose last look is older than this are not used."""
     window_ms: Annotated[Millis, at_least("10m")] = Field(default=86_400_000, alias="window")
-    """How far back the pipeline averages when it works weights out; a day has the whole daily rhythm in it."""
+    """Period over which the pipeline averages weights; a day covers the whole daily rhythm."""
 
 
 class ProposalSettings(BaseModel):
-    """How much is proposed at a time, and for how long it holds."""
+    """How many proposals are made at a time, and how long they are valid."""
 
     model_config = _STRICT
 
     max_per_cycle: Annotated[int, Field(ge=1)] = 1_000
-    """Most proposals of one planning; what is left out is counted."""
+    """Most proposals of one planning; the rest is counted, not published."""
     max_moves: Annotated[int, Field(ge=1)] = 1_000
     """Most moves in one proposal."""
     ttl_ms: Annotated[Millis, at_least("1m")] = Field(default=900_000, alias="ttl")
@@ -195,29 +199,29 @@ class TopicSettings(BaseModel):
     model_config = _STRICT
 
     name: Annotated[TopicName | None, NoneWord] = None
-    """Name of the topic; the prefix and the section's name when not given."""
+    """Name of the topic; default: the prefix and the section's name."""
     publish: bool = True
-    """Whether it is created and written."""
+    """Whether the topic is created and written."""
     retention_ms: Annotated[Millis, at_least("1m")] = Field(default=604_800_000, alias="retention")
     """How long records are kept."""
 
 
 class StateTopicSettings(BaseModel):
-    """One of the topics by which agents that act agree; they exist only in mode execute."""
+    """One of the topics that agents in mode execute share."""
 
     model_config = _STRICT
 
     name: Annotated[TopicName | None, NoneWord] = None
-    """Name of the topic; the prefix and the section's name when not given."""
+    """Name of the topic; default: the prefix and the section's name."""
 
 
 class WeightsTopicSettings(BaseModel):
-    """The topic by which the pipeline tells agents what it has learned."""
+    """The topic of weights, from the pipeline to the agents."""
 
     model_config = _STRICT
 
     name: Annotated[TopicName | None, NoneWord] = None
-    """Name of the topic; the prefix and the section's name when not given."""
+    """Name of the topic; default: the prefix and the section's name."""
 
 
 class TopicsSettings(BaseModel):
@@ -226,40 +230,42 @@ class TopicsSettings(BaseModel):
     model_config = _STRICT
 
     prefix: TopicName = "rackwise"
-    """With what the names of all its topics, groups and transactional ids begin: one ACL prefix."""
+    """Prefix of the names of all its topics, groups and transactional ids, so that one ACL prefix covers them."""
     replication_factor: Annotated[int, Field(ge=1, le=32_767)] = Field(default=3, alias="replication.factor")
-    """Replicas of each, spread over racks; fewer where the cluster has fewer brokers."""
+    """Replication factor of each topic, spread over racks; lower where the cluster has fewer brokers."""
     min_insync_replicas: Annotated[int, Field(ge=1)] = Field(default=2, alias="min.insync.replicas")
-    """In-sync replicas that must have a record; fewer where there are fewer replicas."""
+    """min.insync.replicas of each topic; lower where there are fewer replicas."""
     telemetry: TopicSettings = Field(default_factory=TopicSettings)
-    """What was seen, one event per subject and look."""
+    """Telemetry, one event per subject and look."""
     proposals: TopicSettings = Field(default_factory=TopicSettings)
-    """What rackwise would do, and the life of each proposal."""
+    """Proposals and each change of their state."""
     journal: StateTopicSettings = Field(default_factory=StateTopicSettings)
-    """What is being done and was done; mode execute only."""
+    """Journal of changes, begun and done; mode execute only."""
     leader: StateTopicSettings = Field(default_factory=StateTopicSettings)
-    """Whoever is assigned its one partition leads; it holds no records."""
+    """Leader election: the agent that is assigned its one partition leads; it holds no records."""
     commands: StateTopicSettings = Field(default_factory=StateTopicSettings)
-    """What operators ask of the agent that leads: whoever may write it may command."""
+    """Commands of operators to the leading agent: a principal that may write this topic may command."""
     weights: WeightsTopicSettings = Field(default_factory=WeightsTopicSettings)
-    """What the pipeline has learned; it creates and writes the topic, the agent only reads it."""
+    """Weights, created and written by the pipeline, only read by the agent."""
 
 
 class RecordSettings(BaseModel):
-    """How what was seen leaves the process."""
+    """How telemetry is written."""
 
     model_config = _STRICT
 
     full_every_ms: Millis = Field(default=60_000, alias="full_every")
-    """Least time between two looks that are recorded in full; one with a planning always is, 0s records every one."""
+    """Least time between two full records of a look; a look with a planning is always recorded in full, 0s: every
+    look.
+    """
     file: Annotated[Text | None, NoneWord] = None
-    """File to which telemetry is also appended, one JSON line per event; it can be replayed."""
+    """File to which telemetry is also appended, one JSON line per event; ``--replay`` reads it."""
     file_max_bytes: Annotated[Bytes, Field(ge=1_000_000)] = 1_073_741_824
-    """At this size the file is renamed to ``<file>.1`` and begun anew."""
+    """At this size the file is renamed to ``<file>.1`` and a new one is begun."""
     queue_events: Annotated[int, Field(ge=100)] = 200_000
-    """Events that may wait for the brokers; more are dropped and counted."""
+    """Events that may wait for the brokers; further ones are dropped and counted."""
     deadline_ms: Annotated[Millis, at_least("100ms"), at_most("4s")] = Field(default=3_000, alias="deadline")
-    """Longest time that writing may hold up the loop, and the end of the process."""
+    """Longest time that writing may delay the loop, and the end of the process."""
 
 
 class HttpSettings(BaseModel):
@@ -274,18 +280,18 @@ class HttpSettings(BaseModel):
     port: Annotated[int, Field(ge=0, le=65_535)] = 9464
     """Port to listen on; 0 takes a free one, which is logged."""
     allowed_hosts: Names = ()
-    """Host names under which it may be asked, besides localhost and any address (against DNS rebinding)."""
+    """Accepted Host headers besides localhost and IP addresses (against DNS rebinding)."""
 
 
 class MetricsSettings(BaseModel):
-    """How many series are exported."""
+    """How many series /metrics exports."""
 
     model_config = _STRICT
 
     top_groups: Annotated[int, Field(ge=0)] = 100
     """Groups with series of their own, the largest first; the others are summed up as ``other``."""
     top_tasks: Annotated[int, Field(ge=0)] = 1_000
-    """Task copies with series of their own, the ones that lag most first."""
+    """Task copies with series of their own, those with the highest lag first."""
 
 
 class LogSettings(BaseModel):
@@ -294,7 +300,7 @@ class LogSettings(BaseModel):
     model_config = _STRICT
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least level that is written."""
+    """Lowest level that is written."""
     format: Literal["auto", "console", "json"] = "auto"
     """``auto`` is console on a terminal and JSON elsewhere."""
 
@@ -307,6 +313,6 @@ class ProcessSettings(BaseModel):
     memory_ceiling_bytes: Annotated[Annotated[Bytes, Field(ge=100_000_000)] | None, NoneWord] = Field(
         default=None, alias="memory_ceiling"
     )
-    """Resident memory at which the agent ends with exit code 7, to be started again; none sets no ceiling."""
+    """Resident memory at which the agent ends with exit code 7, for its supervisor to restart it; none: no ceiling."""
     stall_after_ms: Annotated[Millis, at_least("10s")] = Field(default=120_000, alias="stall_after")
-    """Without a finished look for this long the agent is no longer live."""
+    """Without a finished look for this long, /livez fails."""

@@ -44,18 +44,20 @@ DEFAULT_PLAN_INTERVAL_MS = 60_000
 
 
 class Settings(StreamsSettings, BaseSettings):
-    """Everything an operator can set. The Streams names at the top hold for every application without its own."""
+    """All settings. The Streams settings at the top apply to every application without its own."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     mode: Literal["observe", "propose", "execute"] = "propose"
-    """``observe`` writes no topic, ``propose`` is a dry run that publishes proposals, ``execute`` acts."""
+    """``observe`` writes no topic, ``propose`` is a dry run that publishes proposals, ``execute`` changes the
+    cluster.
+    """
     dry_run: Annotated[bool | None, NoneWord] = None
-    """Another way to say it: true is mode propose; it contradicts mode execute."""
+    """Another form of mode: true is mode propose; it contradicts mode execute."""
     kafka: KafkaClientConfig = Field(default_factory=lambda: KafkaClientConfig({}))
-    """The connection, in the names of a Kafka client's properties file."""
+    """The connection, with the names of a Kafka client's properties file."""
     groups: dict[Text, GroupSettings] = Field(default_factory=dict)
-    """Application id -> what differs from the names given for all applications."""
+    """Settings by application id, where they differ from those for all applications."""
     cluster: ClusterSettings = Field(default_factory=ClusterSettings)
     poll: PollSettings = Field(default_factory=PollSettings)
     plan: PlanSettings = Field(default_factory=PlanSettings)
@@ -151,7 +153,9 @@ def _check_mode(settings: Settings) -> None:
     if settings.dry_run is True and settings.mode == "execute":
         raise SettingMistake("dry_run", "true contradicts mode execute; give one of them")
     if settings.dry_run is False and settings.mode != "execute":
-        raise SettingMistake("dry_run", f"false contradicts mode {settings.mode}, which never acts; set mode execute")
+        raise SettingMistake(
+            "dry_run", f"false contradicts mode {settings.mode}, which changes nothing; set mode execute"
+        )
     for name, topic in (("telemetry", settings.topics.telemetry), ("proposals", settings.topics.proposals)):
         if settings.mode == "observe" and "publish" in topic.model_fields_set and topic.publish:
             raise SettingMistake(f"topics.{name}.publish", "true contradicts mode observe, which writes no topic")
@@ -162,16 +166,19 @@ def _check_schedule(settings: Settings) -> None:
     if plan.interval_ms is not None and plan.cron is not None:
         raise SettingMistake("plan.cron", "it contradicts plan.interval; give one of them")
     if plan.interval_ms is not None and plan.interval_ms < settings.poll.interval_ms:
-        raise SettingMistake("plan.interval", "it is shorter than poll.interval, and nothing new is seen in between")
+        raise SettingMistake(
+            "plan.interval",
+            "it is shorter than poll.interval; proposals are made from looks, so they cannot change in between",
+        )
     if settings.observe.call_timeout_ms > settings.observe.deadline_ms:
-        raise SettingMistake("observe.call_timeout", "it is longer than observe.deadline, the limit of a whole look")
+        raise SettingMistake("observe.call_timeout", "it is longer than observe.deadline, the deadline of a whole look")
 
 
 def _check_locators(settings: Settings) -> None:
     for locator in settings.rack_locator.locators:
         key = f"{locator.name}.timeout"
         if key in settings.rack_locator.properties and locator.timeout_ms > settings.observe.call_timeout_ms:
-            raise SettingMistake(f"rack.locator.properties.{key}", "it is longer than observe.call_timeout, its limit")
+            raise SettingMistake(f"rack.locator.properties.{key}", "it is longer than observe.call_timeout")
 
 
 def _check_topics(settings: Settings) -> None:
@@ -179,7 +186,7 @@ def _check_topics(settings: Settings) -> None:
     both_given = {"min_insync_replicas", "replication_factor"} <= topics.model_fields_set
     if both_given and topics.min_insync_replicas > topics.replication_factor:
         raise SettingMistake(
-            "topics.min.insync.replicas", "it is larger than topics.replication.factor, so nothing could be written"
+            "topics.min.insync.replicas", "it is larger than topics.replication.factor, so no record could be written"
         )
     names = {
         "telemetry": settings.telemetry_topic,
@@ -192,7 +199,8 @@ def _check_topics(settings: Settings) -> None:
     for section, name in names.items():
         if not name.startswith(topics.prefix):
             raise SettingMistake(
-                f"topics.{section}.name", f"it must begin with topics.prefix ({topics.prefix}): one ACL prefix for all"
+                f"topics.{section}.name",
+                f"it must begin with topics.prefix ({topics.prefix}), so that one ACL prefix covers all names",
             )
     taken: dict[str, str] = {}
     for section, name in names.items():

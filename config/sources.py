@@ -138,7 +138,7 @@ def _unknown_variable(variable: str) -> Layer:
     close = near is not None and SequenceMatcher(None, variable.lower(), near).ratio() > _SURELY_MISSPELT
     if near is not None and (close or variable.startswith(f"{PREFIX}KAFKA_")):
         return Layer({}, (), (SettingMistake(variable, f"no such setting; did you mean {near.upper()}?"),))
-    return Layer({}, (f"the environment variable {variable} is no setting and is left alone",))
+    return Layer({}, (f"the environment variable {variable} is not a setting and is ignored",))
 
 
 def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, str]) -> Layer:
@@ -163,7 +163,7 @@ def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, st
             values["kafka", ALIASES.get(key, key)] = Value(raw, origin)
     notes = list(notes_on(pairs))
     if foreign:
-        notes.append(f"left out, as they belong to the application itself: {', '.join(sorted(foreign))}")
+        notes.append(f"ignored, as they are settings of the application itself: {', '.join(sorted(foreign))}")
     return Layer(values, tuple(f"{origin.where}: {note}" for note in notes), tuple(mistakes))
 
 

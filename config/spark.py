@@ -15,22 +15,22 @@ class SparkSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     master: Annotated[Text | None, NoneWord] = None
-    """Where Spark runs; none is what spark-submit says, else every core of this machine."""
+    """Spark master; none: as spark-submit sets it, else all cores of this machine."""
     tables: Text = "rackwise-tables"
-    """Folder or URI below which the tables are: on this machine, in HDFS or in an object store."""
+    """Folder or URI of the tables: on this machine, in HDFS or in an object store."""
     format: Literal["delta", "parquet"] = "delta"
     """How tables are written: Delta Lake, or plain Parquet."""
     checkpoints: Annotated[Text | None, NoneWord] = None
-    """Folder or URI of what ingest has read so far; none is ``_checkpoints`` below the tables."""
+    """Folder or URI of ingest's checkpoints (offsets read so far); none: ``_checkpoints`` below the tables."""
     conf: dict[Text, Text] = Field(default_factory=dict)
-    """Spark's own settings by their names, such as ``spark.driver.memory: 2g``; they win over rackwise's."""
+    """Spark's own settings by name, such as ``spark.driver.memory: 2g``; they override rackwise's."""
     interval_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="interval")
-    """Least time between the beginnings of two batches of ingest."""
+    """Least time between the starts of two batches of ingest."""
     histories_every_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="histories_every")
-    """How often ingest works out histories (warm-ups, rebalances, drift, outcomes); the rest follows each batch."""
+    """How often ingest computes histories (warm-ups, rebalances, drift, outcomes); the rest follows each batch."""
     max_records: Annotated[int, Field(ge=1)] = 200_000
-    """Most records of one topic that a batch reads."""
+    """Most records of one topic in one batch."""
     late_after_ms: Annotated[Millis, at_least("0s")] = Field(default=600_000, alias="late_after")
-    """An hour is closed this long after it ended, by the newest event; what comes then is kept and marked late."""
+    """An hour is closed this long after its end, by the newest event's time; later events are kept and marked late."""
     patience_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="patience")
-    """How long ingest goes on trying while no broker answers, before it ends with exit code 5."""
+    """How long ingest retries while no broker answers, before it ends with exit code 5."""

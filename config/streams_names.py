@@ -19,16 +19,19 @@ RELEASED_VALUES = {"min_cost": "min_traffic", "balanced_min_cost": "balance_subt
 """Values of ``rack.aware.assignment.strategy`` in the text of KIP-925, and what Kafka released."""
 
 RELEASED_NAMES = {
-    "rack.aware.assignment.enabled": "it stands in KIP-925's text only; Kafka released rack.aware.assignment.strategy "
-    "(none, min_traffic or balance_subtopology)",
-    "max_task_migrations": "it stands in KIP-441's text only; Kafka released max.warmup.replicas",
-    "max.task.migrations": "it stands in KIP-441's text only; Kafka released max.warmup.replicas",
-    "num.standbys": "it stands in KIP-441's text only; Kafka released num.standby.replicas",
-    "num_standbys": "it stands in KIP-441's text only; Kafka released num.standby.replicas",
-    "balance.factor": "it stands in KIP-441's text only, and Kafka released no such setting",
-    "balance_factor": "it stands in KIP-441's text only, and Kafka released no such setting",
-    "standby.task.assignor": "it stands in KIP-708's text only; Kafka looks at tags as soon as "
-    "rack.aware.assignment.tags is set",
+    "rack.aware.assignment.enabled": (
+        "it is in KIP-925's text only; Kafka released rack.aware.assignment.strategy (none, min_traffic or "
+        "balance_subtopology)"
+    ),
+    "max_task_migrations": "it is in KIP-441's text only; Kafka released max.warmup.replicas",
+    "max.task.migrations": "it is in KIP-441's text only; Kafka released max.warmup.replicas",
+    "num.standbys": "it is in KIP-441's text only; Kafka released num.standby.replicas",
+    "num_standbys": "it is in KIP-441's text only; Kafka released num.standby.replicas",
+    "balance.factor": "it is in KIP-441's text only, and Kafka released no such setting",
+    "balance_factor": "it is in KIP-441's text only, and Kafka released no such setting",
+    "standby.task.assignor": (
+        "it is in KIP-708's text only; Kafka spreads standbys by tags as soon as rack.aware.assignment.tags is set"
+    ),
 }
 """Setting names in the text of a KIP, and what Kafka released."""
 
@@ -54,40 +57,42 @@ def _released_value(value: object) -> object:
         return "none"
     released = RELEASED_VALUES.get(str(value))
     if released:
-        raise ValueError(f"{value} stands in KIP-925's text only; Kafka released it as {released}")
+        raise ValueError(f"{value} is in KIP-925's text only; Kafka released it as {released}")
     return value
 
 
 class StreamsSettings(BaseModel):
-    """Settings that decide how an application assigns its tasks, as far as its group does not tell them."""
+    """Settings that decide how an application's tasks are assigned, where its group does not show them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     acceptable_recovery_lag: int = Field(10_000, ge=0, alias="acceptable.recovery.lag")
-    """Records by which a copy may lag and still count as caught up (KIP-441)."""
+    """Lag in records up to which a copy of a task counts as caught up (KIP-441)."""
     max_warmup_replicas: int = Field(2, ge=1, alias="max.warmup.replicas")
-    """Warm-ups that the application runs at once (KIP-441)."""
+    """Most warm-ups that the application has at once (KIP-441)."""
     num_standby_replicas: int = Field(0, ge=0, alias="num.standby.replicas")
     """Standbys of each stateful task."""
     probing_rebalance_interval_ms: int = Field(600_000, ge=60_000, alias="probing.rebalance.interval.ms")
-    """How long the application waits before it asks whether warm-ups have caught up (KIP-441)."""
+    """Time between two probing rebalances, in which the application checks whether warm-ups have caught up
+    (KIP-441).
+    """
     rack_aware_assignment_strategy: Annotated[Strategy, BeforeValidator(_released_value)] = Field(
         default="none", alias="rack.aware.assignment.strategy"
     )
-    """How the application looks at racks when it assigns tasks (KIP-925)."""
+    """How the application's assignor uses racks (KIP-925)."""
     rack_aware_assignment_traffic_cost: Annotated[int | None, NoneWord] = Field(
         default=None, alias="rack.aware.assignment.traffic_cost"
     )
-    """Cost of one partition read across racks; none leaves it to the assignor (KIP-925)."""
+    """Cost of one partition read across racks; none: the assignor's default (KIP-925)."""
     rack_aware_assignment_non_overlap_cost: Annotated[int | None, NoneWord] = Field(
         default=None, alias="rack.aware.assignment.non_overlap_cost"
     )
-    """Cost of moving a task away from where it is; none leaves it to the assignor (KIP-925)."""
+    """Cost of moving a task away from its process; none: the assignor's default (KIP-925)."""
     rack_aware_assignment_tags: Names = Field(default=(), alias="rack.aware.assignment.tags")
-    """Client tags over which standbys are spread, gravest first (KIP-708)."""
+    """Client tags over which standbys are spread, the most important first (KIP-708)."""
 
     task_assignor_class: Annotated[Text | None, NoneWord] = Field(default=None, alias="task.assignor.class")
-    """Class of the task assignor; none is Kafka's default, which assigns for high availability (KIP-924)."""
+    """Class of the task assignor; none: Kafka's default, the HighAvailabilityTaskAssignor (KIP-924)."""
 
     @field_validator("rack_aware_assignment_tags")
     @classmethod
@@ -100,37 +105,37 @@ class StreamsSettings(BaseModel):
 
 
 class TopologySettings(BaseModel):
-    """What the owner knows of an application's state stores; it overrides what is inferred from assignments."""
+    """State stores of the application; overrides what rackwise infers from assignments."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     source_changelogs: Names = ()
     """Source topics that serve as changelog (tables read with topology optimisation)."""
     stateless_subtopologies: Names = ()
-    """Subtopologies that hold no state."""
+    """Subtopologies without state."""
     no_changelog_subtopologies: Names = ()
-    """Subtopologies whose stores have logging switched off."""
+    """Subtopologies whose stores have logging disabled, so no changelog topic."""
     changelogs: dict[Text, Names] = Field(default_factory=dict)
     """Subtopology number -> its changelog topics."""
 
 
 class GroupSettings(StreamsSettings):
-    """One application. What is not given here is taken from the names given for all applications."""
+    """One application. A setting that is left out here is taken from the settings for all applications."""
 
     topology: TopologySettings = Field(default_factory=TopologySettings)
     application_endpoints: Names = Field(default=(), alias="application.endpoints")
-    """URLs at which the application's instances tell the lags of their tasks."""
+    """URLs at which the application's instances publish the lags of their tasks (docs/application-lags.md)."""
     client_software_name: Annotated[Text | None, NoneWord] = Field(default=None, alias="client.software.name")
-    """Client that a consumer group's members run, such as apache-kafka-java or librdkafka (KIP-511)."""
+    """Client library of the members of a consumer group, such as apache-kafka-java or librdkafka (KIP-511)."""
     trigger: GroupTriggerSettings = Field(default_factory=GroupTriggerSettings)
-    """What differs for this group from what is said for all below trigger."""
+    """Settings of trigger that differ for this group."""
 
     @field_validator("application_endpoints")
     @classmethod
     def _plain_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
         for url in urls:
             if not url.startswith(("http://", "https://")):
-                raise ValueError(f"{url} is no http:// or https:// URL")
+                raise ValueError(f"{url} is not an http:// or https:// URL")
             if "@" in url.split("/")[2]:
-                raise ValueError("a URL with a user and a password is not taken: it would end in logs")
+                raise ValueError("a URL must not contain a user and a password: it would appear in logs")
         return urls

@@ -39,7 +39,7 @@ def _zone(name: str) -> str:
         return name
     near = nearest(name, _zones())
     hint = f"; did you mean {near}?" if near else ", such as Europe/Berlin or UTC"
-    raise ValueError(f"{name!r} is no IANA time zone{hint}")
+    raise ValueError(f"{name!r} is not an IANA time zone{hint}")
 
 
 @cache
@@ -64,7 +64,9 @@ def _days(value: object) -> object:
     for part in value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [""]:
         first, dash, last = str(part).strip().lower().partition("-")
         if first not in _DAYS or (dash and last not in _DAYS):
-            raise ValueError(f"{str(part)!r} is no day: give mon, tue, wed, thu, fri, sat, sun, or a range as mon-fri")
+            raise ValueError(
+                f"{str(part)!r} is not a day: use mon, tue, wed, thu, fri, sat, sun, or a range such as mon-fri"
+            )
         begin = _DAYS.index(first)
         count = (_DAYS.index(last) - begin) % 7 + 1 if dash else 1
         days += [_DAYS[(begin + step) % 7] for step in range(count)]
@@ -72,7 +74,7 @@ def _days(value: object) -> object:
 
 
 class WindowSettings(BaseModel):
-    """One stretch of wall-clock time."""
+    """A period of wall-clock time."""
 
     model_config = _STRICT
 
@@ -81,15 +83,15 @@ class WindowSettings(BaseModel):
     start: Annotated[str, BeforeValidator(_time)] = "00:00"
     """Time of day at which it begins."""
     end: Annotated[str, BeforeValidator(_time)] = "00:00"
-    """Time of day at which it ends; not after the start is on the next day, the same is a whole day."""
+    """Time of day at which it ends; if not after start, on the next day; equal to start: 24 hours."""
     zone: Annotated[Text, AfterValidator(_zone)] = "UTC"
-    """IANA zone whose clocks are meant."""
+    """IANA time zone of start and end."""
     first: Annotated[date | None, NoneWord] = None
-    """First day on which it begins, such as 2026-12-20; none is always."""
+    """First day on which it begins, such as 2026-12-20; none: no first day."""
     last: Annotated[date | None, NoneWord] = None
-    """Last day on which it begins."""
+    """Last day on which it begins; none: no last day."""
     kinds: Kinds = ()
-    """Kinds of proposals that it is about; with none, all."""
+    """Kinds of proposals that it applies to; empty: all."""
 
     @model_validator(mode="after")
     def _opens(self) -> Self:
@@ -99,7 +101,7 @@ class WindowSettings(BaseModel):
             raise SettingMistake("last", f"it is before first, {self.first}, so the window never opens")
         span = min((self.last - self.first).days, 6)
         if not {(self.first.weekday() + step) % 7 for step in range(span + 1)} & set(self.day_numbers):
-            raise SettingMistake("days", "none of them lies between first and last, so the window never opens")
+            raise SettingMistake("days", "none of these days is between first and last, so the window never opens")
         return self
 
     @property
@@ -126,20 +128,20 @@ class WindowSettings(BaseModel):
 
 
 class WindowsSettings(BaseModel):
-    """When may be acted: within some allowed window, or any time where there is none, and within no blackout."""
+    """When changes may begin: in an allowed window (any time if there are none), and outside every blackout."""
 
     model_config = _STRICT
 
     allow: dict[Text, WindowSettings] = Field(default_factory=dict)
-    """Windows by name in which may be acted."""
+    """Windows by name in which changes may begin."""
     blackout: dict[Text, WindowSettings] = Field(default_factory=dict)
-    """Windows by name in which must not be acted."""
+    """Windows by name in which no change may begin."""
 
     @model_validator(mode="after")
     def _open_at_some_time(self) -> Self:
         for kind in ("trigger", "leaders", "reassign"):
             if never_opens(_about(self.allow.values(), kind), _about(self.blackout.values(), kind)):
-                raise SettingMistake("blackout", f"it leaves no minute of the week in which a {kind} may be done")
+                raise SettingMistake("blackout", f"it leaves no minute of the week for a {kind}")
         return self
 
 

@@ -14,7 +14,7 @@ from pipeline import commands
 
 spark_app = typer.Typer(
     name="spark",
-    help="The data pipeline: tables out of rackwise's topics, reports, backtests, plans for many clusters.",
+    help="The data pipeline: tables from rackwise's topics, reports, backtests, plans for many clusters.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -24,11 +24,11 @@ from agent.errors import (
 _CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): ([^\n]{1,300})")
 _MOST = 20_000
 _ADVICE = {
-    ClusterUnreachable: "Check bootstrap.servers and that the brokers run; what was read so far is kept.",
+    ClusterUnreachable: "Check bootstrap.servers and that the brokers run; records read so far are kept.",
     AuthenticationFailed: "Check kafka.sasl.*.",
-    NotAllowed: "Give the user Describe and Read on the topics.",
+    NotAllowed: "Grant the user Describe and Read on the topics.",
     TlsFailed: "Check kafka.ssl.*.",
-    ConfigError: "Start the agent first, or check topics.prefix and the topics' names.",
+    ConfigError: "Start the agent first, or check topics.prefix and the names of the topics.",
 }
 
 
@@ -41,8 +41,8 @@ def data_lost(topic: str, why: str) -> DataLost:
     return DataLost(
         f"Records of {topic} were deleted before they were read",
         why=why,
-        todo="Keep the topic longer (topics.*.retention) or ingest more often. To go on, say --accept-data-loss: "
-        "the hole is then written down in bronze.quarantine.",
+        todo="Keep the topic longer (topics.*.retention) or ingest more often. To continue, add "
+        "--accept-data-loss: the missing offsets are then recorded in bronze.quarantine.",
     )
 
 
@@ -54,7 +54,7 @@ def of_spark(topic: str, message: str) -> RackwiseError:
     for words, kind, what in _MEANINGS:
         if re.search(words, text):
             return kind(what.format(topic=topic), why=_first_cause(text), todo=_ADVICE[kind])
-    return RackwiseError(f"Reading {topic} failed", why=_first_cause(text), todo="What was read so far is kept.")
+    return RackwiseError(f"Reading {topic} failed", why=_first_cause(text), todo="Records read so far are kept.")
 
 
 _SILENCE = "|".join(  # noqa: FLY002 a column of expressions is easier to read and to extend
@@ -74,8 +74,8 @@ _MEANINGS: tuple[tuple[str, type[RackwiseError], str], ...] = (
     (r"SaslAuthenticationException", AuthenticationFailed, "The brokers refused the login"),
     (r"AuthorizationException", NotAllowed, "The brokers do not let this user read {topic}"),
     (r"SslAuthenticationException|SSLHandshakeException", TlsFailed, "The TLS handshake failed"),
-    (r"UnknownTopicOrPartition|UnknownTopicId", ConfigError, "There is no topic {topic} any more"),
-    (_SILENCE, ClusterUnreachable, "The brokers do not answer any more, so {topic} cannot be read"),
+    (r"UnknownTopicOrPartition|UnknownTopicId", ConfigError, "Topic {topic} no longer exists"),
+    (_SILENCE, ClusterUnreachable, "The brokers no longer answer, so {topic} cannot be read"),
 )
 
 

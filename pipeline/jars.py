@@ -34,9 +34,9 @@ def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, 
     if found != locked:
         odd = sorted(name for name in found.keys() | locked.keys() if found.get(name) != locked.get(name))
         raise BadInput(
-            "The Spark connectors are not those that rackwise was made with",
-            why=f"{', '.join(odd)} in {directory}: the checksum is not the one of {_LOCK.name}",
-            todo=f"Delete {directory} and try again; when it stays so, do not trust where the jars come from.",
+            "The Spark connectors differ from those that rackwise was built with",
+            why=f"{', '.join(odd)} in {directory}: the checksum is not the one in {_LOCK.name}",
+            todo=f"Delete {directory} and try again; if it happens again, do not trust the source of the jars.",
         )
     return jars
 

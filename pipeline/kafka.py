@@ -67,7 +67,7 @@ def java_properties(kafka: KafkaClientConfig) -> dict[str, str]:
     if "ssl.crl.location" in told:
         raise ConfigError(
             "kafka.ssl.crl.location cannot be used here",
-            why="Spark's connector is Java's client, which takes no revocation list of its own",
+            why="Spark's connector is Java's client, which has no setting for a revocation list",
             todo="Leave it out for this command: --set kafka.ssl.crl.location=",
         )
     return {**named, **_login(told), **_trust(told), **_identity(told), **_host_check(told)}
@@ -148,7 +148,7 @@ class Brokers:
     def __init__(self, kafka: KafkaClientConfig, timeout_s: float = TIMEOUT_S) -> None:
         if "bootstrap.servers" not in kafka.root:
             raise ConfigError(
-                "No brokers are named", why="kafka.bootstrap.servers is not set", todo="Say --bootstrap-servers."
+                "No brokers are named", why="kafka.bootstrap.servers is not set", todo="Set --bootstrap-servers."
             )
         self._timeout_s = timeout_s
         self._servers = str(kafka.root["bootstrap.servers"])
@@ -192,6 +192,6 @@ def missing_topic(name: str) -> ConfigError:
     """The error for a topic that is not there."""
     return ConfigError(
         f"There is no topic {name}",
-        why="the agent creates it in modes propose and execute, and nobody has yet",
-        todo="Start the agent first, or check topics.prefix and the topics' names.",
+        why="the agent creates it in modes propose and execute, and has not done so yet",
+        todo="Start the agent first, or check topics.prefix and the names of the topics.",
     )

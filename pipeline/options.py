@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 Master = Annotated[
     str | None,
     typer.Option(
-        "--master", metavar="MASTER", help="Where Spark runs, such as local[2]; all cores here when not given."
+        "--master", metavar="MASTER", help="Spark master, such as local[2]; default: all cores of this machine."
     ),
 ]
-Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")]
-Root = Annotated[str | None, typer.Option("--tables", metavar="PATH", help="Folder or URI below which the tables are.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.")]
+Root = Annotated[str | None, typer.Option("--tables", metavar="PATH", help="Folder or URI of the tables.")]
 TableFormat = Annotated[str | None, typer.Option("--format", metavar="FORMAT", help="delta or parquet.")]
 Config = Annotated[
     list[Path] | None,
@@ -43,7 +43,7 @@ Properties = Annotated[
 ]
 Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; repeatable.")]
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Brokers to begin with.")
+    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Bootstrap brokers.")
 ]
 
 

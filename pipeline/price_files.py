@@ -39,8 +39,8 @@ def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
     for topic, share in shares.items():
         if share > _TOO_MUCH:
             raise ConfigError(
-                f"{settings.producers} gives producers of {topic} {share:g} of it",
-                why="the shares of a topic add up to 1 at most; what is left over counts as unknown",
+                f"the shares of {topic} in {settings.producers} add up to {share:g}",
+                why="the shares of a topic add up to 1 at most; the rest counts as unknown",
             )
     return rows
 
@@ -59,23 +59,23 @@ def _rows(file: str, setting: str, names: tuple[str, ...], read: Callable[[Mappi
         try:
             found.append(read({name: (row[name] or "").strip() for name in names}))
         except ValueError as error:
-            raise ConfigError(f"{file}, line {lines.line_num}, cannot be used", why=str(error)) from error
+            raise ConfigError(f"{file}, line {lines.line_num}, is invalid", why=str(error)) from error
     return tuple(found)
 
 
 def _price(row: Mapping[str, str]) -> PriceRow:
     if not row["source_rack"] or not row["target_rack"]:
-        raise ValueError("a price is of a source_rack and a target_rack")
+        raise ValueError("a price needs a source_rack and a target_rack")
     try:
         day = date.fromisoformat(row["from_date"]).isoformat()
     except ValueError:
-        raise ValueError(f"from_date {row['from_date']!r} is no date: write it as yyyy-mm-dd") from None
+        raise ValueError(f"from_date {row['from_date']!r} is not a date: write it as yyyy-mm-dd") from None
     return PriceRow(row["source_rack"], row["target_rack"], _number("usd_per_gb", row["usd_per_gb"], math.inf), day)
 
 
 def _producer(row: Mapping[str, str]) -> ProducerRow:
     if not row["topic"] or not row["rack"]:
-        raise ValueError("a share is of a topic (* for all others) and a rack")
+        raise ValueError("a share needs a topic (* for all others) and a rack")
     return ProducerRow(row["topic"], row["rack"], _number("share", row["share"], 1.0))
 
 

@@ -134,7 +134,7 @@ def spark_session(
         raise RackwiseError(
             "Spark did not start",
             why=str(error).splitlines()[0],
-            todo="See that Java is 17 or 21 (java -version, JAVA_HOME); look above.",
+            todo="Check that Java is 17 or 21 (java -version, JAVA_HOME); see Spark's output above.",
         ) from error
 
 

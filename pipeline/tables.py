@@ -146,19 +146,21 @@ def _check_mark(table: Table, path: str, format: str, text: str) -> None:  # noq
         name, version, written = str(mark["table"]), int(mark["version"]), str(mark["format"])
     except (ValueError, TypeError, KeyError) as error:
         raise BadInput(
-            f"{path} is no table of rackwise", why=f"its {_MARK} cannot be read: {error!r}", todo="Name another root."
+            f"{path} is not a table of rackwise",
+            why=f"its {_MARK} cannot be read: {error!r}",
+            todo="Name another root.",
         ) from error
     if name != table.name or written != format:
         raise BadInput(
             f"{path} holds {name} as {written}, not {table.name} as {format}",
             why="a root has one format",
-            todo=f"Say --format {written}, or name another root with --tables.",
+            todo=f"Add --format {written}, or name another root with --tables.",
         )
     if version > table.version:
         raise BadInput(
             f"{path} is of version {version}, and this rackwise reads up to {table.version}",
-            why="a newer rackwise made it, and its columns may mean something else",
-            todo="Use that rackwise, or another root.",
+            why="a newer rackwise wrote it, and its columns may have another meaning",
+            todo="Use that version of rackwise, or another root.",
         )
 
 

@@ -132,7 +132,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: 
         raise ClusterUnreachable(
             f"{len(failures) + left} of {number} records could not be written to {name}",
             why=why,
-            todo="Run the command again: it writes what is still missing.",
+            todo="Run the command again: it writes the missing records.",
         )
     return number
 

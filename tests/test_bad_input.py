@@ -34,37 +34,37 @@ REFUSED = [
     ),
     pytest.param(
         "probing.rebalance.interval.ms=59999",
-        "probing.rebalance.interval.ms: 59999 is out of its limits; Kafka takes nothing less than 60000",
+        "probing.rebalance.interval.ms: 59999 is out of range; Kafka accepts at least 60000",
         id="probing more often than Kafka allows",
     ),
     pytest.param(
         "max.warmup.replicas=0",
-        "max.warmup.replicas: 0 is out of its limits; Kafka takes nothing less than 1",
+        "max.warmup.replicas: 0 is out of range; Kafka accepts at least 1",
         id="no warm-up at all",
     ),
     pytest.param(
         "acceptable.recovery.lag=-1",
-        "acceptable.recovery.lag: -1 is out of its limits; Kafka takes nothing less than 0",
+        "acceptable.recovery.lag: -1 is out of range; Kafka accepts at least 0",
         id="a negative lag",
     ),
     pytest.param(
         "groups.shop.num.standby.replicas=-1",
-        "groups.shop.num.standby.replicas: -1 is out of its limits; Kafka takes nothing less than 0",
+        "groups.shop.num.standby.replicas: -1 is out of range; Kafka accepts at least 0",
         id="less than no standby",
     ),
     pytest.param(
         f"{STRATEGY}=min_cost",
-        f"{STRATEGY}: min_cost stands in KIP-925's text only; Kafka released it as min_traffic",
+        f"{STRATEGY}: min_cost is in KIP-925's text only; Kafka released it as min_traffic",
         id="min_cost was released as min_traffic",
     ),
     pytest.param(
         f"{STRATEGY}=balanced_min_cost",
-        f"{STRATEGY}: balanced_min_cost stands in KIP-925's text only; Kafka released it as balance_subtopology",
+        f"{STRATEGY}: balanced_min_cost is in KIP-925's text only; Kafka released it as balance_subtopology",
         id="balanced_min_cost was released as balance_subtopology",
     ),
     pytest.param(
         "groups.shop.rack.aware.assignment.enabled=true",
-        "groups.shop.rack.aware.assignment.enabled: it stands in KIP-925's text only; Kafka released "
+        "groups.shop.rack.aware.assignment.enabled: it is in KIP-925's text only; Kafka released "
         f"{STRATEGY} (none, min_traffic or balance_subtopology)",
         id="rack.aware.assignment.enabled was released as a strategy",
     ),
@@ -105,8 +105,8 @@ def test_a_cluster_that_names_no_broker_yet_is_said_to_be_forming(command: tuple
         done = rackwise(*command, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
     assert (done.exit_code, done.stdout) == (5, "")
     assert done.stderr.splitlines() == [
-        "rackwise: The cluster names no broker that serves",
-        "  why: it is still forming",
+        "rackwise: The cluster lists no live broker",
+        "  why: it may still be starting",
         "  do:  Try again in a few seconds.",
     ]
 

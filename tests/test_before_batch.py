@@ -40,7 +40,7 @@ def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
         pytest.param(
             [MOVING, paused(Pause("ann@desk", "sale", 1))], {}, "ann@desk paused acting (sale)", id="acting is paused"
         ),
-        pytest.param([MOVING], {"windows": Windows(allow=(NIGHT,))}, "outside of the windows", id="the window closed"),
+        pytest.param([MOVING], {"windows": Windows(allow=(NIGHT,))}, "outside the windows", id="the window closed"),
         pytest.param(
             [MOVING], {"windows": Windows(blackout=(Window("dark", "UTC"),))}, "blackout dark is on", id="a blackout"
         ),

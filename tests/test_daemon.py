@@ -159,7 +159,7 @@ def test_a_look_that_is_due_while_one_is_running_is_skipped_and_told(events: Eve
         threading.Timer(2.6, release.set).start()
         agent.run()
     skipped = named(events, "look_skipped")
-    assert skipped[0]["sentence"] == "skipped a look: cycle 1 is still running"
+    assert skipped[0]["sentence"] == "look skipped: cycle 1 is still running"
     assert agent.watch.state.skipped == len(skipped) >= 2
     (overrun,) = named(events, "cycle_overrun")
     assert overrun["took_ms"] > overrun["poll_ms"] == 1_000
@@ -234,7 +234,7 @@ def test_a_signal_ends_it_in_time_though_a_look_hangs(events: Events, number: si
     threading.Thread(target=send, daemon=True).start()
     assert agent.run() == 0
     assert time.monotonic() - sent[0] < 5.0
-    assert named(events, "cycle_abandoned")[0]["sentence"] == "cycle 1 did not end in time"
+    assert named(events, "cycle_abandoned")[0]["sentence"] == "cycle 1 did not end within the time for shutdown"
     assert signal.getsignal(number) == before, "the handlers are given back"
 
 
@@ -257,7 +257,7 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
 def test_over_its_memory_ceiling_it_ends_with_seven(events: Events) -> None:
     agent = an_agent(lambda: WORLD, memory_ceiling_bytes=1)
     assert agent.run() == 7
-    assert "over the ceiling of 1" in named(events, "memory_ceiling")[0]["sentence"]
+    assert "above process.memory_ceiling (1 bytes)" in named(events, "memory_ceiling")[0]["sentence"]
 
 
 def test_a_wall_clock_that_is_set_back_does_not_stop_the_looks(events: Events, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +286,7 @@ def test_live_and_ready_follow_the_loop(events: Events) -> None:
     agent = an_agent(lambda: WORLD)
     start = system_clock()
     assert live(agent.watch.state, start, 120_000).well
-    assert ready(agent.watch.state, start, 60_000).reasons == ("there was no successful look yet",)
+    assert ready(agent.watch.state, start, 60_000).reasons == ("no look has succeeded yet",)
     agent.once()
     now = system_clock()
     assert ready(agent.watch.state, now, 60_000) == (True, ())

@@ -15,10 +15,12 @@ from tests.snapshots import a_cluster
     [
         pytest.param(
             Range(288, 730, 1_633), Range(3, 6, 15), False,
-            "closing by 730 (288 to 1,633)/s, caught up in 6 (3 to 15) s",
+            "catching up by 730 (288 to 1,633) records/s, expected to catch up in 6 (3 to 15) s",
             id="it comes closer",
         ),
-        pytest.param(Range(-64, -39, -20), None, False, "falling behind by 39 (20 to 64)/s", id="it falls behind"),
+        pytest.param(
+            Range(-64, -39, -20), None, False, "falling behind by 39 (20 to 64) records/s", id="it falls behind"
+        ),
         pytest.param(Range(-64, -39, -20), None, True, "caught up: promotable now", id="it has caught up"),
     ],
 )  # fmt: skip

@@ -169,11 +169,11 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
         ),
         pytest.param(
             swapped(), {"windows": Windows(allow=(ELSEWHEN,))}, HoldReason.OUTSIDE_WINDOW,
-            "outside of the windows that allow it (never-now), until", id="outside of the window",
+            "outside the windows that allow it (never-now), until", id="outside of the window",
         ),
         pytest.param(
             shared(), {"windows": Windows(blackout=(Window("dark", "UTC"),))}, HoldReason.OUTSIDE_WINDOW,
-            "blackout dark is on, and opens not within 400 days", id="in a blackout",
+            "blackout dark is on, and no opening within 400 days", id="in a blackout",
         ),
         pytest.param(
             promoted(), {"probing": False}, HoldReason.GROUP_REFUSED, "switched off (probing.enabled)",

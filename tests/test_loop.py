@@ -90,12 +90,12 @@ def partial(observation: Observation) -> Observation:
         ),
         pytest.param(
             lambda: cycle(a_world(1, improvable=0.0)),
-            "saw 12 brokers in 3 racks, 1 topic and 1 group; found nothing wrong; nothing worth doing",
+            "saw 12 brokers in 3 racks, 1 topic and 1 group; no findings; no proposals",
             id="nothing wrong",
         ),
         pytest.param(
             lambda: cycle(partial(a_world(1, improvable=0.0)), planning=False),
-            "saw 12 brokers in 3 racks, 1 topic and 1 group; 2 findings (2 new); not seen in full: groups, log dirs",
+            "saw 12 brokers in 3 racks, 1 topic and 1 group; 2 findings (2 new); incomplete: groups, log dirs",
             id="parts that did not answer",
         ),
     ],

@@ -193,7 +193,7 @@ def test_every_field_is_written_and_read() -> None:
     ],
 )
 def test_anything_else_is_refused_with_a_sentence(text: str) -> None:
-    with pytest.raises(UnreadableMemoryError, match=r"^the remembered state .*; it is left aside$"):
+    with pytest.raises(UnreadableMemoryError, match=r"^the remembered state .*; it is ignored$"):
         memory_from_json(text)
 
 

@@ -184,7 +184,7 @@ def test_a_window_of_other_kinds_says_nothing() -> None:
     noon = round(utc("2026-11-21T12:00").timestamp() * 1_000)
     assert closed(windows, "trigger", noon) is None
     assert closed(windows, "reassign", noon) == Closed(
-        "outside of the windows that allow it (nights), until 2026-11-23 21:00 UTC",
+        "outside the windows that allow it (nights), until 2026-11-23 21:00 UTC",
         round(utc("2026-11-23T21:00").timestamp() * 1_000),
     )
 

@@ -39,8 +39,8 @@ _JOINED_EVERY_S = 0.002
 """Members of one generation heartbeat nearly together: each moment that a probe stays in a group longer is a risk."""
 _AGAIN_S = 0.2
 _ASSEMBLED = (
-    "asked by phantom join: all members came within the few milliseconds before it left, so that their assignor saw "
-    "one member more, which it may have given partitions; the group rebalances once more, without it"
+    "triggered by phantom join: the rebalance ended before the extra member left, so the assignor "
+    "may have given it partitions; the group rebalances once more without it"
 )
 _GIVEN = "MEMBER_ID_REQUIRED"
 _GONE = "UNKNOWN_MEMBER_ID"
@@ -124,7 +124,7 @@ class Prober:
         except StaleError as stale:
             untouched = stale.group.state == "Stable" and _told(stale.group) == self._before
             effect = Effect.NOTHING if untouched else Effect.UNKNOWN
-            return Probed(effect, Path.PENDING_LEAVE, f"{probed.sentence}, but then {stale}")
+            return Probed(effect, Path.PENDING_LEAVE, f"{probed.sentence}; no second attempt: {stale}")
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +153,9 @@ class Prober:
         self._on_step("left")
         if not left:
             return Probed(
-                Effect.UNKNOWN, Path.PENDING_LEAVE, "the id could not be given back; it ends by itself in 6 s"
+                Effect.UNKNOWN,
+                Path.PENDING_LEAVE,
+                "the coordinator did not confirm LeaveGroup for the pending member id; the id expires in 6 s",
             )
         return self._seen(Path.PENDING_LEAVE, group)
 
@@ -188,7 +190,7 @@ class Prober:
         # From the moment of asking: the answer may be as old as that.
         took_ms = (time.monotonic() - began) * 1000
         if took_ms > FRESH_MS:
-            slow = f"the coordinator took {took_ms:.0f} ms to describe the group, too long to rely on it"
+            slow = f"the coordinator took {took_ms:.0f} ms to describe the group; the description is too old to join on"
             raise StaleError(slow, group)
         self._on_step("described")
         if not self.asked:
@@ -219,13 +221,15 @@ class Prober:
             try:
                 group = self._talk().describe(CALL_MS)
             except CallFailed as failure:
-                return Probed(Effect.UNKNOWN, path, f"asked by {path.value}, but then {failure.detail}")
+                return Probed(
+                    Effect.UNKNOWN, path, f"triggered by {path.value}; its effect is unknown: {failure.detail}"
+                )
             if group.state != "Stable":
-                return Probed(Effect.REBALANCING, path, f"asked by {path.value}: the group is {group.state}")
+                return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group is {group.state}")
             if _told(group) != _told(before):
-                return Probed(Effect.REBALANCING, path, f"asked by {path.value}: the group has rebalanced already")
+                return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group has already rebalanced")
             if time.monotonic() >= deadline:
-                return Probed(Effect.NOTHING, path, f"asked by {path.value}: the group stayed stable")
+                return Probed(Effect.NOTHING, path, f"triggered by {path.value}: the group stayed Stable")
             time.sleep(_LOOK_EVERY_S)
 
     # --- lines --------------------------------------------------------------------------------------------------
@@ -310,7 +314,7 @@ class _Parked(threading.Thread):
 
 
 def _refused(answer: JoinAnswer, path: Path) -> Probed:
-    return Probed(Effect.REFUSED, path, f"the coordinator answered {answer.error}, and nothing happened")
+    return Probed(Effect.REFUSED, path, f"the coordinator refused the join: {answer.error}")
 
 
 def _told(group: RawGroup) -> frozenset[tuple[str, bytes]]:

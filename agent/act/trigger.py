@@ -132,9 +132,9 @@ class Trigger:
         def same(now: RawGroup) -> str | None:
             age_ms = self._clock().monotonic_ms - began_ms
             if age_ms > good_ms:
-                return f"the intent is {age_ms} ms old by now"
+                return f"the intent in the journal is {age_ms} ms old, and it is valid for {good_ms:.0f} ms"
             if self._leads_for_s() <= 0:
-                return "it is not sure any more that this agent leads"
+                return "this agent's leadership is no longer certain"
             return self._unfit(now, ready.seen)
 
         prober = Prober(lambda: self._line(group_id), ask, same, on_step=self._on_step)
@@ -151,7 +151,11 @@ class Trigger:
             finally:
                 line.close()
         except CallFailed as failure:
-            what = "the group is gone" if failure.cause is GapCause.VANISHED else "the group could not be described"
+            what = (
+                "the group no longer exists"
+                if failure.cause is GapCause.VANISHED
+                else "the group could not be described"
+            )
             raise _NotDoneError(f"{what} ({failure.detail})") from failure
         seen = seen_raw(group)
         why = self._unfit(group, seen_in(snapshot.groups.get(group_id)))
@@ -160,7 +164,7 @@ class Trigger:
         self._check_transactions(seen, snapshot)
         metadata = probe_bytes(group)
         if isinstance(metadata, NoProbe):
-            raise _NotDoneError(f"no harmless probe can be made for it: {metadata.sentence}")
+            raise _NotDoneError(f"no harmless JoinGroup can be built for it: {metadata.sentence}")
         return _Ready(group, seen, metadata, fingerprint)
 
     def _unfit(self, group: RawGroup, meant: Seen | None) -> str | None:
@@ -170,9 +174,9 @@ class Trigger:
         if why is not None:
             return f"{why.sentence} ({why.known_by})"
         if meant is None or seen.members != meant.members:
-            return "members came or went since it was decided"
+            return "members joined or left since the proposal"
         if seen.generation != meant.generation:
-            return "it has rebalanced since it was decided"
+            return "the group has rebalanced since the proposal"
         return None
 
     def _check_transactions(self, seen: Seen, snapshot: Snapshot) -> None:
@@ -183,7 +187,9 @@ class Trigger:
         try:
             listed, _ = self._hand.list_transactions(CALL_MS)
         except (CallFailed, NoBrokersYet) as failure:
-            raise _NotDoneError(f"who writes in transactions could not be asked ({failure})") from failure
+            raise _NotDoneError(
+                f"ListTransactions failed, so it is unknown whether its members write in transactions ({failure})"
+            ) from failure
         ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
         touched = self._hand.describe_transactions(ongoing, CALL_MS) if ongoing else {}
         offsets = snapshot.topics.get(_OFFSETS)
@@ -212,7 +218,7 @@ class Trigger:
         try:
             self._journal.append(intent(entry))
         except (JournalUnavailable, BadInput) as error:
-            raise _NotDoneError(f"its intent could not be written ({error})") from error
+            raise _NotDoneError(f"the intent could not be written to the journal ({error})") from error
         return entry
 
     def _probe(self, prober: Prober, path: Path, entry: TriggerEntry) -> TriggerEntry:
@@ -243,7 +249,7 @@ class Trigger:
         try:
             self._journal.append(*writes)
         except JournalUnavailable as error:
-            return f" (this could not be written down: {error})"
+            return f" (not written to the journal: {error})"
         return ""
 
     def _line(self, group_id: str) -> Line:

@@ -190,7 +190,7 @@ class Broker:
         with self._members.lock:
             if self.alive:
                 raise ClusterError(
-                    f"Broker {self.id} runs already, as pid {self.pid}", todo="Stop it first, or restart it."
+                    f"Broker {self.id} is already running, as pid {self.pid}", todo="Stop it first, or restart it."
                 )
             member = self._members.member(self.id)
             if not isinstance(rack, Keep):
@@ -216,7 +216,7 @@ class Broker:
                 raise ClusterError(f"Broker {self.id} ended while it was starting", why=why)
             if time.monotonic() > until:
                 raise ClusterError(
-                    f"Broker {self.id} did not serve within {timeout_s:.0f} s",
+                    f"Broker {self.id} accepted no requests within {timeout_s:.0f} s",
                     why="its log ends with: " + "\n".join(_tail(self.log_path)),
                 )
             time.sleep(_PAUSE_S)
@@ -239,7 +239,7 @@ class Broker:
         process = self._process()
         if process is None or not process.send(number):
             raise ClusterError(
-                f"Broker {self.id} cannot be sent {number.name}", why="it does not run", todo="Start it."
+                f"Broker {self.id} cannot be sent {number.name}", why="it is not running", todo="Start it."
             )
 
     def _signal_and_wait(self, number: signal.Signals, timeout_s: float) -> None:

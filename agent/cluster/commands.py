@@ -31,7 +31,7 @@ cluster_app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Name of the cluster.")]
-Clear = Annotated[bool, typer.Option("--clear", help="Clear what broken-off clusters left behind, without asking.")]
+Clear = Annotated[bool, typer.Option("--clear", help="Remove what interrupted clusters left behind, without asking.")]
 Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
 
 
@@ -92,7 +92,7 @@ def up(
 def down(
     *,
     name: Name = DEFAULT_NAME,
-    everything: Annotated[bool, typer.Option("--all", help="Every cluster that no running process holds.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All clusters that no running process owns.")] = False,
     clear: Clear = False,
 ) -> None:
     """End a cluster at once and remove its data."""
@@ -101,7 +101,7 @@ def down(
     targets = tuple(free) if everything else (named,) if named else ()
     for one in targets:
         local.clear_cluster(one.directory)
-        say(f"cluster {one.name} is gone")
+        say(f"cluster {one.name} is removed")
     if not targets:
         say("there is no cluster" if everything else f"there is no cluster named {name}")
     _offer_to_clear(clear=clear)
@@ -122,7 +122,7 @@ def logs(
         list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")
     ] = None,
     lines: Annotated[int, typer.Option("--lines", min=0, metavar="N", help="How many of the last lines of each.")] = 20,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
 ) -> None:
     """Print the brokers' own logs."""
     cluster = local.EmbeddedCluster.open(name)
@@ -140,16 +140,17 @@ def logs(
 @cluster_app.command()
 def broker(
     broker_id: Annotated[int, typer.Argument(metavar="ID", help="Broker id.")],
-    action: Annotated[Action, typer.Argument(help="What to do to it.")],
+    action: Annotated[Action, typer.Argument(help="Action on the broker.")],
     *,
     rack: Annotated[
-        str | None, typer.Option(metavar="RACK", help="For start and restart: its new rack; '-' takes it away.")
+        str | None,
+        typer.Option(metavar="RACK", help="For start and restart: the broker's new rack; '-' removes broker.rack."),
     ] = None,
     name: Name = DEFAULT_NAME,
 ) -> None:
     """Stop, kill, freeze, thaw, start or restart one broker."""
     if rack is not None and action not in (Action.START, Action.RESTART):
-        raise typer.BadParameter("only start and restart put a broker into a rack", param_hint="--rack")
+        raise typer.BadParameter("only start and restart can change a broker's rack", param_hint="--rack")
     one = local.EmbeddedCluster.open(name).broker(broker_id)
     wanted = local.KEEP if rack is None else None if rack == _NO_RACK else rack
     match action:
@@ -171,10 +172,13 @@ def broker(
 @cluster_app.command()
 def fault(
     kind: Annotated[FaultName, typer.Argument(help="What happens to connections through the proxy.")],
-    broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; all when it is left out.")] = None,
+    broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; default: all.")] = None,
     *,
     delay_ms: Annotated[
-        int, typer.Option("--delay-ms", min=0, metavar="MS", help="For delay: how long each request waits.")
+        int,
+        typer.Option(
+            "--delay-ms", min=0, metavar="MS", help="For delay: milliseconds by which each request is delayed."
+        ),
     ] = 500,
     name: Name = DEFAULT_NAME,
 ) -> None:
@@ -192,12 +196,12 @@ def _offer_to_clear(*, clear: bool) -> None:
         say(f"cluster {one.name} was left behind, with {brokers} brokers still running: {one.why}")
     if not left:
         return
-    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Clear this?", err=True)):
+    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Remove this cluster?", err=True)):
         for one in left:
             local.clear_cluster(one.directory)
-            say(f"cluster {one.name} is cleared")
+            say(f"cluster {one.name} is removed")
     else:
-        say("clear this with: rackwise cluster status --clear")
+        say("remove it with: rackwise cluster status --clear")
 
 
 def _emit(found: Sequence[local.Found], output: Format | None) -> None:

@@ -183,7 +183,7 @@ class ComposeBroker:
         while not self._is_known():
             if time.monotonic() > until:
                 raise ClusterError(
-                    f"Broker {self.id} did not serve within {timeout_s:.0f} s",
+                    f"Broker {self.id} accepted no requests within {timeout_s:.0f} s",
                     todo=f"Look into `docker compose logs {self._service}`.",
                 )
             time.sleep(_PAUSE_S)

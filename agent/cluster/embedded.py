@@ -66,7 +66,7 @@ class EmbeddedCluster:
         say = on_progress or _silent
         jars = kafka_jars(spec.version, on_progress)
         if needs_archive(jars):
-            say(f"getting Kafka {spec.version} ready for quick starts; this happens once")
+            say(f"preparing Kafka {spec.version} for quick starts (once per version)")
             cls._make_archive(spec.version, jars)
         return cls._begin(spec, jars, name=name, detached=detached, say=say, timeout_s=timeout_s)
 

@@ -130,7 +130,9 @@ def format_storage(
         raise ClusterError(f"Broker {broker_id} could not format its directory", why=str(error)) from error
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise ClusterError(f"Broker {broker_id} could not format its directory", why=said[-1] if said else "no words")
+        raise ClusterError(
+            f"Broker {broker_id} could not format its directory", why=said[-1] if said else "it printed nothing"
+        )
 
 
 def launch(

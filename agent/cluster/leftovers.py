@@ -114,11 +114,11 @@ def tagged(directory: Path) -> tuple[ProcessId, ...]:
 
 def _state(manifest: Manifest) -> tuple[ClusterState, str]:
     if manifest.owner is not None and not manifest.owner.alive:
-        return ClusterState.LEFT_BEHIND, f"process {manifest.owner.pid}, which it belonged to, is gone"
+        return ClusterState.LEFT_BEHIND, f"process {manifest.owner.pid}, its owner, has ended"
     if not manifest.ready:
         if manifest.starter.alive:
             return ClusterState.STARTING, f"process {manifest.starter.pid} is starting it"
-        return ClusterState.LEFT_BEHIND, "its start was broken off"
+        return ClusterState.LEFT_BEHIND, "its start was interrupted"
     return _state_of_ready(manifest)
 
 
@@ -129,5 +129,5 @@ def _state_of_ready(manifest: Manifest) -> tuple[ClusterState, str]:
     if any(alive):
         return ClusterState.PARTLY_RUNNING, f"{alive.count(True)} of {len(alive)} brokers run"
     if manifest.owner is not None:
-        return ClusterState.PARTLY_RUNNING, f"no broker runs, but process {manifest.owner.pid} holds it"
+        return ClusterState.PARTLY_RUNNING, f"no broker runs, but process {manifest.owner.pid} owns it"
     return ClusterState.LEFT_BEHIND, "none of its brokers runs"

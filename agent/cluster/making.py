@@ -34,7 +34,7 @@ def new_directory(manifest: Manifest) -> Path:
     """Make the cluster's directory with its manifest in it: nobody ever sees one without."""
     name = manifest.name
     if not _NAME.fullmatch(name):
-        raise BadSpec(f"{name!r} is no cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
+        raise BadSpec(f"{name!r} is not a cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
     home = clusters_home()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home))
@@ -45,7 +45,7 @@ def new_directory(manifest: Manifest) -> Path:
     except OSError as error:
         shutil.rmtree(fresh)
         raise ClusterError(
-            f"A cluster named {name} is there already", todo=f"End it with `rackwise cluster down --name {name}`."
+            f"A cluster named {name} exists already", todo=f"End it with `rackwise cluster down --name {name}`."
         ) from error
 
 

@@ -79,9 +79,9 @@ def _candidates() -> Iterator[int]:
     allowed = [*range(LOWEST, min(low, HIGHEST)), *range(max(high + 1, LOWEST), HIGHEST + 1)]
     if not allowed:
         raise ClusterError(
-            "No port can be kept for a broker",
-            why=f"the kernel hands out all ports from {low} to {high}",
-            todo="Leave some out of net.ipv4.ip_local_port_range.",
+            "No port can be reserved for a broker",
+            why=f"the range of ephemeral ports covers {low} to {high}",
+            todo="Leave some ports out of net.ipv4.ip_local_port_range.",
         )
     # Random, so that two clusters that start at once seldom look at the same port.
     yield from random.SystemRandom().sample(allowed, min(_ATTEMPTS, len(allowed)))

@@ -48,7 +48,7 @@ def wait_for_proxy(cluster_directory: Path, process: ProcessId, routes: Mapping[
     while not all(_listens(route.listen_port) for route in routes.values()):
         if not process.alive or time.monotonic() > until:
             said = (cluster_directory / "proxy.log").read_text(encoding="utf-8", errors="replace").splitlines()
-            raise ClusterError("The recording proxy does not listen", why=said[-1] if said else "it said nothing")
+            raise ClusterError("The recording proxy does not listen", why=said[-1] if said else "it printed nothing")
         time.sleep(_PAUSE_S)
 
 
@@ -83,7 +83,7 @@ def main(cluster_directory: Path) -> None:
     """Pass and record until the cluster's directory is gone."""
     manifest = read_manifest(cluster_directory)
     if manifest is None:
-        raise ClusterError(f"{cluster_directory} is no cluster's directory")
+        raise ClusterError(f"{cluster_directory} is not the directory of a cluster")
     brokers = [one.node.id for one in manifest.members]
     put: dict[int, Fault] = {}
     written = 0

@@ -13,7 +13,9 @@ from agent.demo.news import with_line
 from agent.demo.shares import Share, shares
 from agent.detect.assessment import Measure
 from agent.errors import ClusterUnreachable
+from agent.limits import Limits
 from agent.propose.codec import proposal_from_json
+from agent.propose.flows import BYTES_PER_GB, SECONDS_PER_DAY
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.published import CREATED
 from agent.record.reader import Read, open_reader
@@ -23,8 +25,8 @@ WANTED = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE)
 """Kinds that the demo must have published to end well."""
 _READ_MS = 15_000
 _RULES = {
-    Measure.KAFKA: "by Kafka's measure (any replica in the reader's rack)",
-    Measure.READ_LOCAL: "read-local (the leader, or a near replica where brokers and client allow it)",
+    Measure.KAFKA: "by Kafka's rule (local: a replica in the reader's rack)",
+    Measure.READ_LOCAL: "as read (local: the leader, or a follower fetch in the reader's rack)",
 }
 
 
@@ -48,7 +50,7 @@ def read_back(settings: Settings) -> Published:
         raise ClusterUnreachable(
             f"{topic} could not be read back",
             why=error.args[0].str(),
-            todo="Run the demo on a machine that has more time for its brokers.",
+            todo="Run the demo on a machine with less load.",
         ) from error
 
 
@@ -68,7 +70,7 @@ def missing(found: Published) -> tuple[str, ...]:
     """One sentence for each wanted kind of which no proposal was read back."""
     kinds = {proposal.kind for proposal in found.proposals}
     return tuple(
-        f"no {kind.value} proposal was read back from the topic, and the demo promises at least one"
+        f"no {kind.value} proposal was read back from the topic, and the demo expects at least one"
         for kind in WANTED
         if kind not in kinds
     )
@@ -78,21 +80,23 @@ def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
     """The closing lines."""
     kinds = Counter(proposal.kind.value for proposal in found.proposals)
     slots = {(proposal.kind, proposal.subject, proposal.reason) for proposal in found.proposals}
+    found_shares = shares(last)
     head = f"Read back from topic {topic} with a plain consumer: {found.records} records, "
     return (
-        head + f"{len(found.proposals)} proposals about {len(slots)} questions",
+        head + f"{len(found.proposals)} proposals, {len(slots)} distinct by kind, subject and reason",
         *(f"  {kind:<9} {kinds[kind]}" for kind in (kind.value for kind in ProposalKind)),
         "",
-        "Reads across racks now, and after what is proposed now (at best)",
-        *(f"  {line}" for line in _share_lines(shares(last))),
+        "Reads across racks now -> after everything that is proposed now (best case)",
+        *(f"  {line}" for line in _share_lines(found_shares)),
+        *(f"  {line}" for line in money_lines(found_shares, last.limits)),
         "",
         "What to do first",
         *(f"  {number}. {sentence}" for number, sentence in enumerate(_first_steps(last.proposals), 1)),
         "",
-        "Look further",
-        "  rackwise cluster up && rackwise doctor -b HOST:PORT   the same questions, on a cluster that stays",
+        "Next steps",
+        "  rackwise cluster up && rackwise doctor -b HOST:PORT   the same checks, on a cluster that keeps running",
         "  rackwise run -b HOST:PORT                             the agent beside your own cluster, in dry run",
-        "  README.md, docs/                                      what each finding and proposal means",
+        "  README.md, docs/                                      the meaning of each finding and proposal",
     )
 
 
@@ -103,9 +107,27 @@ def _share_lines(found: Sequence[Share]) -> list[str]:
         unit = "partitions" if share.unit == "partitions" else "bytes/s"
         lines.append(
             f"{then:<16} of {share.total:,.0f} {unit} {_RULES[share.measure]}"
-            + (f"; {share.unknown:,.0f} more cannot be told" if share.unknown else "")
+            + (f"; {share.unknown:,.0f} more by readers of unknown rack" if share.unknown else "")
         )
-    return lines or ["nothing can be told: no group has members whose racks are known"]
+    return lines or ["unknown: no group has members of known rack"]
+
+
+def money_lines(found: Sequence[Share], limits: Limits) -> list[str]:
+    """What reads across racks cost a day, and the price that is assumed; nothing without rates or a single price."""
+    if limits.usd_per_gb is None or limits.prices:
+        return []
+    price = limits.usd_per_gb
+    return [
+        f"{_usd_per_day(share.crossing_now, price)} -> {_usd_per_day(share.crossing_after, price)} "
+        f"for these reads at an assumed ${price:g} per GB across racks (price.usd_per_gb)"
+        for share in found
+        if share.unit == "bytes_per_s" and share.measure is Measure.READ_LOCAL
+    ]
+
+
+def _usd_per_day(bytes_per_s: float, usd_per_gb: float) -> str:
+    usd = bytes_per_s * SECONDS_PER_DAY / BYTES_PER_GB * usd_per_gb
+    return f"${usd:,.2f}/day" if usd >= 1 else f"${usd:.2g}/day"
 
 
 def _percent(part: float, total: float) -> str:
@@ -116,7 +138,7 @@ def _first_steps(proposals: Sequence[Proposal]) -> list[str]:
     """One proposal of each kind, in the order in which they pay: placement, rebalance, advice, leaders."""
     order = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE, ProposalKind.LEADERS)
     found = (max((p for p in proposals if p.kind is kind), key=_weight, default=None) for kind in order)
-    return [with_line(proposal) for proposal in found if proposal is not None] or ["nothing is worth doing"]
+    return [with_line(proposal) for proposal in found if proposal is not None] or ["no proposals"]
 
 
 def _weight(proposal: Proposal) -> tuple[bool, int]:

@@ -90,14 +90,14 @@ def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
     if copy.caught_up:
         parts.append("caught up: promotable now")
     elif copy.eta_s is not None:
-        parts.append(f"caught up in {_range(copy.eta_s)} s")
+        parts.append(f"expected to catch up in {_range(copy.eta_s)} s")
     if copy.lag_source is not None:
         parts.append(f"source: {copy.lag_source.value}")
     return ", ".join(parts)
 
 
 def _told(finding: Finding) -> str:
-    held = " (held until the rack has been stable)" if finding.held else ""
+    held = " (held until the rack is stable)" if finding.held else ""
     return f"{finding.reason.value}: {finding.sentence}{held}"
 
 
@@ -143,8 +143,8 @@ def _where(copy: TaskCopy, snapshot: Snapshot) -> str:
 def _pace(rate: Range) -> str:
     """More may be written than a warm-up restores."""
     if rate.likely < 0:
-        return f"falling behind by {_range(Range(-rate.high, -rate.likely, -rate.low))}/s"
-    return f"closing by {_range(rate)}/s"
+        return f"falling behind by {_range(Range(-rate.high, -rate.likely, -rate.low))} records/s"
+    return f"catching up by {_range(rate)} records/s"
 
 
 def _range(value: Range) -> str:

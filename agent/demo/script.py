@@ -93,7 +93,9 @@ class Script:
     def _relabel(self) -> None:
         broker = self._cluster.brokers[-1]
         new = next(rack for rack in self._work.facts.rack_names if rack != broker.rack)
-        self._screen.tell(Line("scene", f"restarting broker {broker.id} of rack {broker.rack} in rack {new}"))
+        self._screen.tell(
+            Line("scene", f"restarting broker {broker.id} with broker.rack {new} instead of {broker.rack}")
+        )
         broker.restart(new, wait=False)
 
 

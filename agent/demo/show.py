@@ -56,13 +56,14 @@ def show(*, seconds: int, version: str | None = None, report: Path | None = None
         with _signals_raise():
             return _play(screen, seconds, version or DEFAULT_VERSION, report)
     except _EndedEarly as ended:
-        screen.plain("", "ended before its time; everything is cleaned up")
+        screen.plain("", "interrupted; the cluster is stopped and its files are removed")
         return ended.exit_code
 
 
 def _play(screen: Screen, seconds: int, version: str, report: Path | None) -> int:
     screen.plain(
-        f"rackwise beside a live cluster of Kafka {version}: it looks, finds and proposes, and touches nothing."
+        f"rackwise beside a live cluster of Kafka {version}, in dry run: it reports findings and "
+        "publishes proposals, and changes nothing but its own topics."
     )
     screen.setup(check_needs())
     if report is not None:
@@ -75,8 +76,8 @@ def _play(screen: Screen, seconds: int, version: str, report: Path | None) -> in
         log = stack.enter_context((cluster.directory / "agent.log").open("w", encoding="utf-8"))
         set_up_logging(form="json", stream=log)
         agent = stack.enter_context(agent_of(loaded.settings))
-        screen.setup(f"the agent looks every {_POLL} and plans every {_PLAN}; its own log: {log.name}")
-        screen.setup(f"ask it yourself meanwhile: rackwise doctor -b {cluster.bootstrap_servers}")
+        screen.setup(f"the agent looks every {_POLL} and plans every {_PLAN}; its log: {log.name}")
+        screen.setup(f"try in another terminal: rackwise doctor -b {cluster.bootstrap_servers}")
         scene = Scene(cluster, work, screen)
         spark = None
         if report is not None:
@@ -124,7 +125,9 @@ def _work(screen: Screen, cluster: EmbeddedCluster, version: str) -> Iterator[Wo
                 screen.setup(now)
                 told_at, told = time.monotonic(), now
             time.sleep(0.5)
-        screen.setup("all members have joined" if not waiting else "going on while some members still join")
+        screen.setup(
+            "all members have joined" if not waiting else "starting, although some members have not joined yet"
+        )
         yield work
 
 
@@ -157,7 +160,7 @@ def _run(agent: Agent, scene: Scene, seconds: int, spark: SparkSide | None) -> b
 def _end(screen: Screen, loaded: Loaded, agent: Agent, spark: SparkSide | None) -> int:
     last = agent.watch.state.planned
     if last is None:
-        screen.plain("", "rackwise demo: no cycle planned anything, so there is nothing to show")
+        screen.plain("", "rackwise demo: no cycle made a plan, so there are no proposals to show")
         return 1
     found = read_back(loaded.settings)
     screen.plain("", *summary(found, loaded.settings.proposals_topic, last))

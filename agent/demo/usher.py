@@ -63,7 +63,7 @@ class Usher:
         while self._told == 0 and not self._leave.is_set():
             self._follow()
             if self._told == 0 and time.monotonic() - began > _FIRST_CYCLE_S:
-                self._screen.tell(Line("problem", f"no cycle succeeded within {_FIRST_CYCLE_S:.0f} s"))
+                self._screen.tell(Line("problem", f"no cycle has succeeded within {_FIRST_CYCLE_S:.0f} s"))
                 self._agent.stop()
                 return
             self._leave.wait(_TICK_S)
@@ -88,7 +88,7 @@ class Usher:
         self._told = cycle.number
         news = self._news.of(cycle)
         if not news and time.monotonic() - self._quiet_since > _QUIET_S:
-            news = [Line("look", f"{sentence(cycle)}; nothing new for a while")]
+            news = [Line("look", f"{sentence(cycle)}; no change")]
         if news:
             self._screen.tell(*news)
             self._quiet_since = time.monotonic()

@@ -53,11 +53,11 @@ def _fill(directory: Path, name: str, command: tuple[str, ...], on_progress: Pro
     directory.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
     try:
-        say(f"getting the jars of {name} with Maven; this happens once")
+        say(f"downloading the jars of {name} with Maven (once)")
         _run_maven(name, (*command, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"), say)
         count = _put_agents_aside(temporary)
         if count == 0:
-            raise ToolError(f"Maven ended well but copied no jar of {name}", todo=f"Look at {pom_file()}.")
+            raise ToolError(f"Maven ended without an error but copied no jar of {name}", todo=f"Check {pom_file()}.")
         temporary.chmod(0o755)
         _publish(temporary, directory)
         say(f"{count} jars of {name} are in {directory}")
@@ -79,7 +79,7 @@ def _run_maven(name: str, command: tuple[str, ...], say: Progress) -> None:
     if process.returncode:
         errors = [line.removeprefix(_ERROR_PREFIX) for line in tail if line.startswith(_ERROR_PREFIX)]
         raise ToolError(
-            f"Maven could not get the jars of {name}",
+            f"Maven could not download the jars of {name}",
             why=errors[0] if errors else " ".join(tail)[-500:],
             todo="Check the version and the network, then try again.",
         )

@@ -22,7 +22,7 @@ def java() -> Path:
     found = _tool("java", f"brokers need JDK {OLDEST_JAVA}", "openjdk-17-jdk-headless")
     numbers = re.search(r'version "(?:1\.)?(\d+)', answer := _output(found, "-version"))
     if numbers is None:
-        raise ToolError(f"{found} does not tell its version", why=_first_line(answer), todo="Install JDK 17 again.")
+        raise ToolError(f"the version of {found} is unknown", why=_first_line(answer), todo="Install JDK 17 again.")
     if int(numbers.group(1)) < OLDEST_JAVA:
         raise ToolError(
             f"Java {numbers.group(1)} at {found} is too old",
@@ -34,10 +34,10 @@ def java() -> Path:
 
 def maven() -> Path:
     """The Maven on the path; ToolError when it is missing or older than 3.6."""
-    found = _tool("mvn", "the jars of Kafka come from Maven", "maven")
+    found = _tool("mvn", "the jars of Kafka are downloaded with Maven", "maven")
     numbers = re.search(r"Apache Maven (\d+)\.(\d+)", answer := _output(found, "-v"))
     if numbers is None:
-        raise ToolError(f"{found} does not tell its version", why=_first_line(answer), todo="Install Maven again.")
+        raise ToolError(f"the version of {found} is unknown", why=_first_line(answer), todo="Install Maven again.")
     if (int(numbers.group(1)), int(numbers.group(2))) < OLDEST_MAVEN:
         least = ".".join(map(str, OLDEST_MAVEN))
         raise ToolError(

@@ -84,9 +84,9 @@ def memory_from_json(text: str) -> Memory:
         version = value["v"]
         known = _memory(value) if version == VERSION else None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise UnreadableMemoryError(f"the remembered state cannot be read ({error!r}); it is left aside") from error
+        raise UnreadableMemoryError(f"the remembered state cannot be read ({error!r}); it is ignored") from error
     if known is None:
-        sentence = f"the remembered state is of version {version!r}, this agent reads {VERSION}; it is left aside"
+        sentence = f"the remembered state is of version {version!r}, this agent reads {VERSION}; it is ignored"
         raise UnreadableMemoryError(sentence)
     return known
 

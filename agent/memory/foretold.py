@@ -63,8 +63,8 @@ def missed(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> str |
         return None
     got = _crossing(reads, group, snapshot)
     return (
-        f"by {foretold.by} ({foretold.basis}) {foretold.crossing} reads across racks were predicted in the end, and it "
-        f"got another assignment with {got}"
+        f"{foretold.by} ({foretold.basis}) predicted {foretold.crossing} reads across racks; after the "
+        f"rebalance the group has another assignment, with {got}"
     )
 
 

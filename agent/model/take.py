@@ -118,6 +118,6 @@ def _gaps(observation: Observation) -> tuple[Gap, ...]:
     """The gaps of the look; an answer without brokers is one too, because a cluster always has some."""
     gaps = list(observation.gaps)
     if not observation.brokers and not any(gap.part is Part.BROKERS for gap in gaps):
-        sentence = "the cluster answered without a single broker; they count as unknown, not as gone"
+        sentence = "the metadata lists no broker; brokers count as unknown, not as gone"
         gaps.append(Gap(Part.BROKERS, GapCause.DOUBTED, "", sentence))
     return tuple(sorted(set(gaps), key=lambda gap: (gap.part, gap.cause, gap.subject, gap.detail)))

@@ -31,8 +31,8 @@ REPARTITION_SUFFIX = "-repartition"
 NO_CHANGELOG_SEEN = "it keeps no changelog topic: it has no state, or its stores are not logged"
 SEVERAL_OWNERS = "several subtopologies could own {topics}"
 SEVERAL_SOURCES = "it has state but no changelog topic, and not just one source topic that could serve as one"
-TOPICS_NOT_SHOWN = "it has state, but not all topics are shown, so its changelog cannot be told"
-TAKEN_FOR_CHANGELOG = "it has state but no changelog topic, so its source topic is taken for one"
+TOPICS_NOT_SHOWN = "it has state, but not all topics are visible, so its changelog is unknown"
+TAKEN_FOR_CHANGELOG = "it has state but no changelog topic, so its source topic is assumed to be the changelog"
 
 _Subtopology = int | str
 

@@ -64,15 +64,15 @@ def _why_not(told: Told, now_ms: int, most_ms: int) -> str:
     if told.missing is None and ends:
         return _too_old(min((now_ms - end for end in ends), key=abs), most_ms)
     if told.missing is None and told.unreadable:
-        return f"none of the {told.unreadable} records in {told.topic} can be read, such as: {told.example}"
-    return told.missing or f"{told.topic} holds {'those of other clusters only' if told.others else 'none'}"
+        return f"none of the {told.unreadable} records in {told.topic} can be read; example: {told.example}"
+    return told.missing or f"{told.topic} holds {'weights of other clusters only' if told.others else 'no weights'}"
 
 
 def _too_old(age_ms: int, most_ms: int) -> str:
     if age_ms < -most_ms:
         return f"they come from {-age_ms // _MINUTE_MS} min after this look, so one of the two clocks is wrong"
     if age_ms <= most_ms:
-        return "they tell of groups alone, and of no topic"
+        return "they contain groups only, and no topic"
     over = (age_ms - most_ms) // _MINUTE_MS
     return f"they are {age_ms // _MINUTE_MS} min old, {over} min more than weights.max_age allows"
 

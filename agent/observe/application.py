@@ -65,10 +65,12 @@ def parse_application_lags(body: bytes) -> tuple[RawApplicationLag, ...]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _Unusable(GapCause.ERROR, f"the answer is no JSON: {reason(error)}") from error
+        raise _Unusable(GapCause.ERROR, f"the answer is not JSON: {reason(error)}") from error
     root = _object(document, "the answer")
     if root.get("v") != _VERSION:
-        raise _Unusable(GapCause.UNSUPPORTED, f"the answer has version {root.get('v')!r}, and {_VERSION} is understood")
+        raise _Unusable(
+            GapCause.UNSUPPORTED, f"the answer has version {root.get('v')!r}; version {_VERSION} is supported"
+        )
     application = _text(root, "application", "the answer")
     observed_ms = _count(root.get("observed_ms"), "observed_ms")
     lags = [
@@ -94,7 +96,7 @@ def _get(target: SplitResult, until: float, max_bytes: int) -> bytes:
         connection.request("GET", f"{path}?{target.query}" if target.query else path)
         answer = connection.getresponse()
         if answer.status != http.HTTPStatus.OK:
-            raise _Unusable(GapCause.ERROR, f"it answered {answer.status} {answer.reason}, and 200 is expected")
+            raise _Unusable(GapCause.ERROR, f"it answered {answer.status} {answer.reason}; 200 is expected")
         body = answer.read(max_bytes + 1)
     except (OSError, http.client.HTTPException, ValueError) as error:
         if time.monotonic() >= until or isinstance(error, TimeoutError):
@@ -133,7 +135,7 @@ def _without_secrets(url: str) -> str:
 def _instance(application: str, observed_ms: int, instance: dict[str, Any]) -> list[RawApplicationLag]:
     process = instance.get("process_id") or _text(instance, "client_id", "an instance without process_id")
     if not isinstance(process, str):
-        raise _Unusable(GapCause.ERROR, "process_id is no text")
+        raise _Unusable(GapCause.ERROR, "process_id is not a text")
     rows = (_object(task, "a task") for task in _list(instance, "tasks", "an instance"))
     return [
         RawApplicationLag(application, process, _task(row), _role(row), _count(row["lag"], "lag"), observed_ms)
@@ -145,20 +147,20 @@ def _instance(application: str, observed_ms: int, instance: dict[str, Any]) -> l
 def _task(row: dict[str, Any]) -> TaskId:
     found = _TASK.fullmatch(str(row.get("task")))
     if found is None:
-        raise _Unusable(GapCause.ERROR, f"{row.get('task')!r} is no task; it is written 0_1")
+        raise _Unusable(GapCause.ERROR, f"{row.get('task')!r} is not a task; it is written 0_1")
     return TaskId(int(found.group(1)), int(found.group(2)))
 
 
 def _role(row: dict[str, Any]) -> str:
     role = row.get("role")
     if role not in _ROLES:
-        raise _Unusable(GapCause.ERROR, f"{role!r} is no role; it is active or standby")
+        raise _Unusable(GapCause.ERROR, f"{role!r} is not a role; it is active or standby")
     return str(role)
 
 
 def _object(value: object, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Unusable(GapCause.ERROR, f"{what} is no JSON object")
+        raise _Unusable(GapCause.ERROR, f"{what} is not a JSON object")
     return value
 
 
@@ -178,5 +180,5 @@ def _text(row: dict[str, Any], name: str, what: str) -> str:
 
 def _count(value: object, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST_LAG:
-        raise _Unusable(GapCause.ERROR, f"{name} is {value!r}, and a whole number from 0 is expected")
+        raise _Unusable(GapCause.ERROR, f"{name} is {value!r}; a whole number from 0 is expected")
     return value

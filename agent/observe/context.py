@@ -41,4 +41,4 @@ class Context:
 
     def not_asked(self, part: Part) -> tuple[Gap, ...]:
         """The gap of a part that nobody wants; nothing for one that is wanted."""
-        return () if self.wants(part) else (Gap(part, GapCause.NOT_ASKED, "", "left out of this look"),)
+        return () if self.wants(part) else (Gap(part, GapCause.NOT_ASKED, "", "not requested in this look"),)

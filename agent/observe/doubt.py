@@ -65,13 +65,13 @@ def judge(
     kept_silent = silent if shrunk or not complete else frozenset()
     gaps: list[Gap] = []
     if said[Word.HIDDEN]:
-        detail = f"{_are(part, said[Word.HIDDEN])} no longer allowed to be seen; grant DESCRIBE on {part}"
+        detail = f"{_are(part, said[Word.HIDDEN])} no longer visible: DESCRIBE is denied; grant DESCRIBE on {part}"
         gaps.append(Gap(part, GapCause.NOT_ALLOWED, _subject(part, said[Word.HIDDEN]), detail))
     if said[Word.THERE]:
-        detail = f"{_are(part, said[Word.THERE])} there, but the first answer left them out"
+        detail = f"{_are(part, said[Word.THERE])} still there, but missing from the list of all {part}"
         gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, said[Word.THERE]), detail))
     if shrunk:
-        detail = f"{_are(part, silent)} no longer shown, and nobody could say whether they are gone"
+        detail = f"{_are(part, silent)} no longer listed, and it is unknown whether they were deleted"
         gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, silent), detail))
     return Judgement(said[Word.GONE], said[Word.HIDDEN] | said[Word.THERE] | kept_silent, tuple(gaps))
 

@@ -165,5 +165,9 @@ def _words_on_groups(context: Context, world: World) -> Mapping[str, Word]:
 
 def _unanswerable(context: Context, what: str, *parts: Part) -> tuple[Gap, ...]:
     """Gaps of parts that could not be asked about, as what they hang on did not answer."""
-    wanted = (Gap(part, GapCause.ERROR, "", f"the {what} did not answer") for part in parts if context.wants(part))
+    wanted = (
+        Gap(part, GapCause.ERROR, "", f"the list of {what} is unknown in this look")
+        for part in parts
+        if context.wants(part)
+    )
     return (*wanted, *(gap for part in parts for gap in context.not_asked(part)))

@@ -29,18 +29,22 @@ def rights_gaps(rights: Rights, *, topics_shown: int | None, groups_shown: int |
     """What may be hidden for want of rights; a count is None when that part did not answer (it has its own gap)."""
     gaps: list[Gap] = []
     if rights.cluster_describe is None:
-        gaps.append(Gap(Part.RIGHTS, GapCause.UNSUPPORTED, "", "the broker does not tell what we may do"))
+        gaps.append(
+            Gap(Part.RIGHTS, GapCause.UNSUPPORTED, "", "the broker does not report rackwise's authorized operations")
+        )
     if groups_shown is not None and not rights.cluster_describe:
         gaps.append(_groups_gap(groups_shown))
     if topics_shown == 0 and not rights.cluster_describe:
-        detail = "no topic is shown; without DESCRIBE on topics a broker shows none, and says nothing"
+        detail = "no topic is listed; without DESCRIBE on topics a broker lists none, and returns no error"
         gaps.append(Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", detail))
     return tuple(gaps)
 
 
 def _groups_gap(shown: int) -> Gap:
     if shown == 0:
-        detail = "no group is shown; without DESCRIBE on the cluster or on groups a broker shows none, and says nothing"
+        detail = (
+            "no group is listed; without DESCRIBE on the cluster or on groups a broker lists none, and returns no error"
+        )
         return Gap(Part.GROUPS, GapCause.NOT_ALLOWED, "", detail)
-    detail = "only groups that may be described are listed; grant DESCRIBE on the cluster to see all"
+    detail = "only groups with DESCRIBE are listed; grant DESCRIBE on the cluster to see all"
     return Gap(Part.RIGHTS, GapCause.NOT_ALLOWED, "groups", detail)

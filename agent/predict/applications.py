@@ -106,9 +106,9 @@ def predict_application(
     literal = "cost-equal optimum" not in (way.first.flow, way.last.flow)
     notes = list(dict.fromkeys((*way.first.warnings, *way.last.warnings, *unsure)))
     if not literal:
-        notes.append("the application is so large that an optimum of equal cost stands in for its rack-aware step")
+        notes.append("the application is so large that its rack-aware step is predicted by an optimum of equal cost")
     if name == "StickyTaskAssignor" and settings.num_standby_replicas:
-        notes.append("Kafka's own standbys differ from run to run here")
+        notes.append("Kafka's assignor places standbys differently from run to run here")
         literal = False
     prediction = Prediction(
         group_id=group.id,
@@ -246,7 +246,7 @@ def _unsure(topology: Topology, settings: GroupLimits) -> list[str]:
     if not odd:
         return []
     matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != "none"
-    return [f"it is not known where subtopology {', '.join(odd)} keeps its state"] if matters else []
+    return [f"the changelog topics of subtopology {', '.join(odd)} are unknown"] if matters else []
 
 
 # --- the way to the end ---------------------------------------------------------------------------------------

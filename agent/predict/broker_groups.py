@@ -78,7 +78,7 @@ def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
     )
     notes = []
     if any(member.topic_regex for member in group.members):
-        notes.append("what a regular expression of a subscription matches is taken from what the group has")
+        notes.append("topics that a regular-expression subscription matches are inferred from the group's assignment")
     if group.assignor == "uniform" and share_a_bucket(by_id):
         notes.append(SHARED_BUCKET)
     return Prediction(
@@ -165,14 +165,16 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
     )
     notes = list(result.warnings)
     if old:
-        notes.append("the brokers are older than 4.2: equally loaded members are chosen from anew each time")
+        notes.append(
+            "the brokers are older than 4.2, whose ties between equally loaded members are broken anew each time"
+        )
     shared = share_a_bucket(process_of)
     if shared:
         notes.append(SHARED_BUCKET)
     if facts.deterministic is None:
-        notes.append("the brokers' release is not shown; 4.2 or later is assumed")
+        notes.append("the brokers' release is unknown; 4.2 or later is assumed")
     if standbys is None:
-        notes.append("the number of standbys is not shown; Kafka's default of 0 is assumed")
+        notes.append("the number of standbys is unknown; Kafka's default of 0 is assumed")
     return Prediction(
         group_id=group.id,
         assignor="sticky",

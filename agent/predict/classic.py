@@ -40,7 +40,7 @@ def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits)
     if assignor not in ASSIGNORS:
         return Prediction(
             group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR,
-            notes=(f"its protocol name is {group.assignor or 'not shown'}",),
+            notes=(f"its protocol name is {group.assignor or 'unknown'}",),
         )  # fmt: skip
     racks = {}
     for topic in sorted({topic for member in group.members for topic in member.topics}):
@@ -58,7 +58,7 @@ def predict_classic(group: ConsumerGroup, ground: Ground, settings: GroupLimits)
     settled = _settled(ClassicProblem(members=members, racks=racks), assignor)
     notes = [*_about(leader), *settled.first.warnings, *([SHARED_BUCKET] if unordered else [])]
     if settled.still_moving:
-        notes.append(f"it would not come to rest within {MOST_FOLLOW_UPS} rebalances")
+        notes.append(f"it does not converge within {MOST_FOLLOW_UPS} rebalances")
     return Prediction(
         group_id=group.id,
         assignor=group.assignor,
@@ -112,8 +112,8 @@ def _about(leader: Leader) -> list[str]:
         case Leader.JAVA:
             return []
         case Leader.UNKNOWN:
-            return ["it is not known which client leads the group; Java's assignor is predicted"]
+            return ["the client that leads the group is unknown; Java's assignor is predicted"]
         case Leader.PYTHON:
-            return ["a Python client leads, which looks at no racks and breaks ties in its own way"]
+            return ["a Python client leads the group; its assignor ignores racks and breaks ties in its own way"]
         case Leader.LIBRDKAFKA:
-            return ["librdkafka leads, which breaks ties in its own way"]
+            return ["librdkafka leads the group and breaks ties in its own way"]

@@ -15,7 +15,7 @@ class Certainty(StrEnum):
 
     EXACT = "exact"
     """Kafka is deterministic here and everything that it looks at is known."""
-    COST_EQUAL = "cost-equal only"
+    COST_EQUAL = "equal cost, not the exact assignment"
     """Balance and cost are Kafka's, but who gets what may differ: a note says why."""
 
 
@@ -35,8 +35,8 @@ class NotPredicted(StrEnum):
     EMPTY = "the group has no members"
     UNDECODABLE = "member bytes could not be read"
     TOPICS_UNKNOWN = "a topic that it reads could not be described"
-    TOPOLOGY_UNKNOWN = "the application's topology cannot be told"
-    UNKNOWN_ASSIGNOR = "its assignor is none of Kafka's"
+    TOPOLOGY_UNKNOWN = "the application's topology is unknown"
+    UNKNOWN_ASSIGNOR = "its assignor is not one of Kafka's"
     TOO_LARGE = "it is larger than plan.predict_limit"
     REFUSED = "its assignor would answer with an error"
 

@@ -60,7 +60,7 @@ def told_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
     return {broker.id: broker.rack.told for broker in brokers if broker.alive and broker.rack.told}
 
 
-SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their order depends on who came first"
+SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their order depends on which came first"
 
 
 def share_a_bucket(members: Collection[str]) -> bool:

@@ -44,7 +44,7 @@ def probing_check(
     if isinstance(decision, TriggerNow):
         return None
     if isinstance(decision, Off):
-        return Held(decision.reason.value, f"held: {decision.sentence.removeprefix('not probed: ')}", None)
+        return Held(decision.reason.value, decision.sentence, None)
     return Held(decision.reason.value, decision.sentence, _wall_ms(decision, fresh))
 
 

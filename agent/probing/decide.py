@@ -73,9 +73,13 @@ def decide(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> Decision
     """The decision for one group. ``past``: its triggers of the last hour at least, in any order."""
     group = ground.snapshot.groups.get(group_id)
     if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
-        return Off(group_id, OffReason.NOT_CLASSIC, "not probed: only classic Streams applications warm tasks up")
+        return Off(
+            group_id,
+            OffReason.NOT_CLASSIC,
+            "not probed: only classic Streams applications have probing rebalances that a trigger can bring forward",
+        )
     if not ground.limits.execute.probing:
-        return Off(group_id, OffReason.SWITCHED_OFF, "not probed: the setting probing.enabled is off")
+        return Off(group_id, OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
     scene = _Scene(group, ground, past)
     if group.state != "Stable" or group.hidden:
         return scene.rebalancing()
@@ -117,7 +121,7 @@ class _Scene:
             return self._about_standbys()
         if self._group.next_rebalance_ms is None and not any(member.defects for member in self._group.members):
             # A follow-up is on its way, or copies that were taken for warm-ups are standbys.
-            return self._off(OffReason.NOTHING_WANTED, "its leader has set no time for a probing rebalance")
+            return self._off(OffReason.NOTHING_WANTED, "its leader has scheduled no probing rebalance")
         if warm.caught_up:
             told = f"{_copies(warm.caught_up)} caught up"
             return self._now(Reason.CAUGHT_UP, (*warm.caught_up, *warm.likely), told)
@@ -160,32 +164,40 @@ class _Scene:
 
     def _about_standbys(self) -> Decision:
         if not self._growing:
-            return self._off(OffReason.NO_WARMUPS, "no process of it warms a task up")
+            return self._off(OffReason.NO_WARMUPS, "no process of it has a warm-up")
         keys = tuple((copy.process_id, copy.task) for copy in self._growing)
         return self._now(
-            Reason.STANDBY, keys, f"{_count(len(keys), 'standby', 'standbys')} falling behind all the time"
+            Reason.STANDBY, keys, f"{_count(len(keys), 'standby', 'standbys')} falling behind without bound"
         )
 
     def _doubted(self, why: Doubt, copies: tuple[CopyKey, ...]) -> Decision:
         if why is Doubt.LIKELY:
             return self._now(Reason.LIKELY, copies, f"{_copies(copies)} probably caught up by now")
         if why is Doubt.NOTHING_KNOWN:
-            return self._now(Reason.LEARN, copies, f"only fresh offset sums can tell how far {_copies(copies)} come")
+            return self._now(
+                Reason.LEARN,
+                copies,
+                f"the progress of {_count(len(copies), 'warm-up')} is unknown until a rebalance brings fresh "
+                "offset sums",
+            )
         if failures(self._past, self._now_ms, JUDGED_WITHIN_MS):  # fresh sums were had, and the estimate rests on them
             return self._restoring()
         left_s = self._warmups.arriving[0].eta_s.likely
-        told = f"{_copies(copies)} been restoring for a part of a long estimate, {left_s:.0f} s are left by it"
-        return self._now(Reason.LEARN, copies, f"{told}, and only fresh offset sums can confirm that")
+        told = f"{_copies(copies)} not caught up by the estimate, which leaves {left_s:.0f} s"
+        return self._now(Reason.LEARN, copies, f"{told}; a rebalance brings fresh offset sums to check it")
 
     def _restoring(self) -> Wait:
         warm = self._warmups
         if warm.unknown and not warm.arriving and self._join is not None:
             left_ms = self._join.seen_ms + LEARN_AFTER_MS - self._now_ms
-            why = f"nothing tells how far {_copies(warm.unknown)} come; asking for fresh sums in {_s(left_ms)}"
+            why = (
+                f"the progress of {_count(len(warm.unknown), 'warm-up')} is unknown; a rebalance for fresh "
+                f"offset sums is due in {_s(left_ms)}"
+            )
             return self._wait(WaitReason.RESTORING, self._now_ms + left_ms, why)
         if not warm.arriving:
             behind = (*warm.stuck, *warm.unknown)
-            why = f"{_copies(behind)} not caught up, and no time can be told"
+            why = f"{_copies(behind)} not caught up, and the remaining time is unknown"
             return self._wait(WaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why)
         first = warm.arriving[0]
         eta = f"{first.eta_s.low:.0f} to {first.eta_s.high:.0f} s, likely {first.eta_s.likely:.0f} s"
@@ -204,12 +216,12 @@ class _Scene:
         budget = execute.probing_budget_per_group_per_hour
         if len(lately) >= budget:
             until_ms = lately[-budget] + HOUR_MS if budget else None
-            why = f"{_count(len(lately), 'trigger')} within the last hour, the budget is {budget}"
+            why = f"{_count(len(lately), 'trigger')} within the last hour; the budget is {budget}"
             yield self._wait(WaitReason.BUDGET, until_ms, why)
         if wanted.reason is Reason.STANDBY:
             last_ms = max((one.at_ms for one in self._past), default=None)
             if last_ms is not None:
-                why = f"for standbys one trigger an hour is enough, the last was {_s(now_ms - last_ms)} ago"
+                why = f"one trigger an hour is the limit for standbys; the last was {_s(now_ms - last_ms)} ago"
                 yield self._wait(WaitReason.FLOOR, last_ms + STANDBY_EVERY_MS, why)
         yield from self._near_deadline()
 
@@ -221,16 +233,16 @@ class _Scene:
         ago = _s(now_ms - last.at_ms)
         seen = self._join is not None and self._join.seen_ms > last.at_ms
         if last.promoted is None and not seen:
-            why = f"the rebalance of the trigger {ago} ago is not seen yet"
+            why = f"the rebalance of the trigger {ago} ago has not been observed yet"
             yield self._wait(WaitReason.JUDGING, last.at_ms + JUDGED_WITHIN_MS, why)
         floor_ms = execute.probing_floor_ms
         yield self._wait(
-            WaitReason.FLOOR, last.at_ms + floor_ms, f"the last trigger was {ago} ago, the floor is {_s(floor_ms)}"
+            WaitReason.FLOOR, last.at_ms + floor_ms, f"the last trigger was {ago} ago; probing.floor is {_s(floor_ms)}"
         )
         failed = failures(self._past, now_ms, JUDGED_WITHIN_MS)
         if failed:
             pause_ms = backoff_ms(failed, execute)
-            why = f"the last {_count(failed, 'trigger')} promoted nothing, so the next comes after {_s(pause_ms)}"
+            why = f"the last {_count(failed, 'trigger')} promoted no warm-up, so the next one waits {_s(pause_ms)}"
             yield self._wait(WaitReason.BACK_OFF, last.at_ms + pause_ms, why)
 
     def _near_deadline(self) -> Iterable[Wait]:

@@ -25,34 +25,52 @@ from agent.web.top import OTHER, label, split_top, unique_labels
 
 METRICS: tuple[Described, ...] = (
     Described("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
-    Described("rackwise_last_success_timestamp_seconds", "gauge", (), "When a cycle last succeeded, as Unix time."),
+    Described("rackwise_last_success_timestamp_seconds", "gauge", (), "Unix time at which a cycle last succeeded."),
     Described("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
-    Described("rackwise_looks_skipped_total", "counter", (), "Looks that were due while one was running."),
+    Described(
+        "rackwise_looks_skipped_total", "counter", (),
+        "Looks skipped because the previous cycle was still running.",
+    ),
     Described("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
-    Described("rackwise_stage_seconds_total", "counter", ("stage",), "Time spent in each stage."),
-    Described("rackwise_cycle_seconds", "gauge", (), "How long the last cycle took, recording not included."),
-    Described("rackwise_records_total", "counter", ("outcome",), "Records written, failed or dropped."),
-    Described("rackwise_records_waiting", "gauge", (), "Records not yet confirmed at the end of the last cycle."),
+    Described("rackwise_stage_seconds_total", "counter", ("stage",), "Seconds spent in each stage."),
+    Described("rackwise_cycle_seconds", "gauge", (), "Duration of the last cycle, without recording."),
+    Described(
+        "rackwise_records_total", "counter", ("outcome",),
+        "Telemetry and proposal records written, failed or dropped.",
+    ),
+    Described(
+        "rackwise_records_waiting", "gauge", (),
+        "Records that the brokers had not confirmed at the end of the last cycle.",
+    ),
     Described("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
-    Described("rackwise_topics", "gauge", (), "Topics seen."),
-    Described("rackwise_partitions", "gauge", (), "Partitions seen."),
-    Described("rackwise_groups", "gauge", ("kind",), "Groups by kind."),
-    Described("rackwise_gaps", "gauge", ("part", "cause"), "Parts of the cluster that did not answer."),
-    Described("rackwise_findings", "gauge", ("reason", "severity"), "Findings by reason and severity."),
+    Described("rackwise_topics", "gauge", (), "Topics observed."),
+    Described("rackwise_partitions", "gauge", (), "Partitions observed."),
+    Described("rackwise_groups", "gauge", ("kind",), "Consumer groups by kind."),
+    Described(
+        "rackwise_gaps", "gauge", ("part", "cause"),
+        "Parts of the last look that are unknown, by part and cause.",
+    ),
+    Described("rackwise_findings", "gauge", ("reason", "severity"), "Current findings by reason and severity."),
     Described("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
-    Described("rackwise_unplanned", "gauge", ("reason",), "What the last planning left out, by reason."),
+    Described("rackwise_unplanned", "gauge", ("reason",), "Changes that the last planning left out, by reason."),
     Described(
         "rackwise_verdicts", "gauge", ("verdict", "reason"),
-        "What the guard said of the proposals of the last planning: allow, hold or refuse, and why.",
+        "Verdicts of the guard on the last planning's proposals (allow, hold or refuse), by reason.",
     ),
-    Described("rackwise_leads", "gauge", (), "Mode execute: 1 while this agent leads, 0 while it stands by."),
-    Described("rackwise_acts_total", "counter", ("kind", "outcome"), "Proposals carried out: done or not done."),
+    Described("rackwise_leads", "gauge", (), "Mode execute: 1 on the leading agent, 0 on a standby agent."),
+    Described(
+        "rackwise_acts_total", "counter", ("kind", "outcome"),
+        "Proposals executed, by kind and outcome (done or not done).",
+    ),
     Described("rackwise_plans_open", "gauge", (), "Reassignment plans that have not ended."),
-    Described("rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that are still to be moved."),
-    Described("rackwise_throttles_set", "gauge", (), "Throttle settings of rackwise that stand in the cluster."),
+    Described("rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that have not moved yet."),
+    Described(
+        "rackwise_throttles_set", "gauge", (),
+        "Replication throttle settings that rackwise has set and not yet removed.",
+    ),
     Described(
         "rackwise_group_cross_rack_share", "gauge", ("group", "measure", "unit"),
-        "Share of a group's work that crosses racks now, by a named measure; unknown racks are not counted.",
+        "Share of a group's reads that cross racks now, by measure; reads of unknown rack are not counted.",
     ),
     Described(
         "rackwise_group_optimal_cross_rack_share", "gauge", ("group", "measure", "unit"),
@@ -60,7 +78,7 @@ METRICS: tuple[Described, ...] = (
     ),
     Described(
         "rackwise_group_unknown_rack_share", "gauge", ("group", "measure", "unit"),
-        "Share of a group's work of which nobody knows whether it crosses racks.",
+        "Share of a group's reads for which it is unknown whether they cross racks.",
     ),
     Described(
         "rackwise_group_cross_rack_bytes_per_second", "gauge", ("group", "measure"),
@@ -68,27 +86,27 @@ METRICS: tuple[Described, ...] = (
     ),
     Described(
         "rackwise_task_lag_records", "gauge", ("group", "task", "role"),
-        "Records by which the copy of a task that lags most is behind, by role.",
+        "Lag in records of the copy of a task with the highest lag, by role.",
     ),
     Described(
         "rackwise_task_lag_trend_records_per_second", "gauge", ("group", "task", "role"),
-        "Rate at which that copy closes its lag; negative when it falls behind.",
+        "Records per second by which that copy catches up; negative when it falls behind.",
     ),
     Described(
         "rackwise_task_caught_up_eta_seconds", "gauge", ("group", "task", "role"),
-        "Time until that copy is within acceptable.recovery.lag.",
+        "Seconds until that copy is within acceptable.recovery.lag.",
     ),
     Described(
         "rackwise_task_promotable", "gauge", ("group", "task"),
-        "1 when a warm-up of the task has caught up for certain, 0 when one has not; no sample when it cannot be told.",
+        "1 when a warm-up of the task has certainly caught up, 0 when none has; no sample when unknown.",
     ),
     Described(
         "rackwise_task_copies_lag_unknown", "gauge", ("group",),
-        "Copies of stateful tasks whose lag cannot be told.",
+        "Copies of stateful tasks whose lag is unknown.",
     ),
     Described(
         "rackwise_task_series_left_out", "gauge", (),
-        "Tasks (by group and role) beyond metrics.top_tasks, which have no series.",
+        "Tasks (by group and role) without series of their own, beyond metrics.top_tasks.",
     ),
     *MONEY_METRICS,
 )  # fmt: skip

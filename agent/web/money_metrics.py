@@ -29,20 +29,23 @@ class Described(NamedTuple):
 MONEY_METRICS: tuple[Described, ...] = (
     Described(
         "rackwise_cross_rack_bytes_per_second", "gauge", ("path",),
-        "Bytes per second across racks by path (replicate, consume), at least where some are unknown.",
+        "Bytes per second across racks by path (replicate, consume); a lower bound where some are unknown.",
     ),
-    Described("rackwise_cross_rack_usd_per_day", "gauge", ("path",), "What they cost a day, by the prices set."),
+    Described(
+        "rackwise_cross_rack_usd_per_day", "gauge", ("path",),
+        "Cost per day of these bytes at the configured prices.",
+    ),
     Described(
         "rackwise_cross_rack_unknown", "gauge", ("path",),
-        "Copies (replicate) and reads (consume) of which it is not known how many bytes cross racks.",
+        "Copies (replicate) and reads (consume) whose bytes across racks are unknown.",
     ),
     Described(
         "rackwise_group_cross_rack_usd_per_day", "gauge", ("group",),
-        "What a group's reads across racks cost a day, at least where some are unknown.",
+        "Cost per day of a group's reads across racks; a lower bound where some are unknown.",
     ),
     Described(
         "rackwise_group_lag_records", "gauge", ("group",),
-        "End offsets minus commits over the topics that a group reads, at least where some are unknown.",
+        "End offsets minus committed offsets over the topics that a group reads; a lower bound where some are unknown.",
     ),
 )  # fmt: skip
 

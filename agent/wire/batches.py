@@ -163,7 +163,7 @@ def _sort_out(
             answers.values[row.group_id] = (one.broker, row.value)
     for group in one.groups:
         if group not in told:
-            answers.failures[group] = CallFailed(GapCause.ERROR, "the coordinator's answer left this group out")
+            answers.failures[group] = CallFailed(GapCause.ERROR, "the coordinator's answer does not contain this group")
     return again
 
 

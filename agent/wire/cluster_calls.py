@@ -72,7 +72,7 @@ def describe_brokers(pool: Pool, deadline: Deadline) -> ClusterAnswer:
     serving = {broker.id: Address(broker.host, broker.port) for broker in brokers if not broker.fenced}
     if not serving:
         raise NoBrokersYet(
-            "The cluster names no broker that serves", why="it is still forming", todo="Try again in a few seconds."
+            "The cluster lists no live broker", why="it may still be starting", todo="Try again in a few seconds."
         )
     pool.learn(serving)
     controller = answer.controller_id if answer.controller_id >= 0 else None
@@ -195,7 +195,7 @@ def _ask_log_dirs(connection: Connection, until: Deadline) -> Any:
     _raise_on(answer.error_code, None)
     if version < 3 and not answer.results:
         # Before v3 a broker that may not tell has no way to say so (KIP-784).
-        raise CallFailed(GapCause.NOT_ALLOWED, "the broker names no log dir; DESCRIBE on the cluster may be missing")
+        raise CallFailed(GapCause.NOT_ALLOWED, "the broker lists no log dir; DESCRIBE on the cluster may be missing")
     return answer.results
 
 

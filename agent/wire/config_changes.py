@@ -254,5 +254,5 @@ def _change(
     with passed_on() if holder is Holder.TOPIC else nullcontext():
         answer = connection.call(api, message, times.deadline, version=connection.version(api))
     told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
-    silent = Answered(Fate.UNKNOWN, None, f"the broker did not say what became of this {holder.name.lower()}")
+    silent = Answered(Fate.UNKNOWN, None, f"the broker's answer does not contain this {holder.name.lower()}")
     return {name: told.get(name, silent) for name in changes}

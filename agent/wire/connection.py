@@ -140,7 +140,7 @@ class Connection:
                 return
             if name != "UNSUPPORTED_VERSION":
                 raise from_error_name(name)
-        raise CallFailed(GapCause.UNSUPPORTED, f"{self.address} does not tell which calls it offers")
+        raise CallFailed(GapCause.UNSUPPORTED, f"{self.address} does not report its API versions")
 
     def _authenticate(self, sasl: dict[str, Any], deadline: Deadline) -> None:
         mechanism = sasl["sasl_mechanism"]
@@ -190,7 +190,7 @@ class Connection:
         head = self._receive(4, deadline, f"to {api.name}", first=True)
         if head.startswith(_TLS_ALERT) and self._settings.tls is None:
             error = TlsFailed(
-                f"The broker at {self.address} wants TLS", todo="Set security.protocol to SSL or SASL_SSL."
+                f"The broker at {self.address} requires TLS", todo="Set security.protocol to SSL or SASL_SSL."
             )
             raise CallFailed(GapCause.UNREACHABLE, str(error), error=error)
         size = struct.unpack(">i", head)[0]
@@ -237,9 +237,9 @@ class Connection:
     def _closed_by_peer(self, *, stale: bool) -> CallFailed:
         hint = ""
         if not self.versions and self._settings.tls is None:
-            hint = "; its listener may want TLS (security.protocol)"
+            hint = "; its listener may require TLS (security.protocol)"
         elif self._settings.sasl is None and not self._served:
-            hint = "; its listener may want SASL (security.protocol)"
+            hint = "; its listener may require SASL (security.protocol)"
         detail = f"{self.address} closed the connection{hint}"
         return CallFailed(GapCause.UNREACHABLE, detail, stale=stale)
 

@@ -48,7 +48,7 @@ def tls_failure(address: str, error: ssl.SSLError) -> CallFailed:
     elif error.reason in ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE"):
         why, todo = "it does not speak TLS on this port", "Check the port, or security.protocol."
     elif error.reason and "CERTIFICATE_REQUIRED" in error.reason:
-        why, todo = "it wants a client certificate", "Give ssl.certificate.location and ssl.key.location."
+        why, todo = "it requires a client certificate", "Give ssl.certificate.location and ssl.key.location."
     else:
         why = error.reason or str(error)
     failed = TlsFailed(f"The TLS handshake with {address} failed", why=why, todo=todo)

@@ -44,7 +44,7 @@ class TooLate(CallFailed):
     """The change was not begun: too much time had passed since it was decided."""
 
     def __init__(self) -> None:
-        super().__init__(GapCause.TIMED_OUT, "not begun: too much time has passed since it was decided")
+        super().__init__(GapCause.TIMED_OUT, "not sent: too much time has passed since the decision")
         self.passed_on = True
 
 

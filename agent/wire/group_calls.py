@@ -67,7 +67,9 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
             rows[row.group_id] = row
             coordinators[row.group_id] = broker
     if untold:
-        detail = f"ListGroups v{min(untold)} tells no group types; groups that are not classic cannot be told apart"
+        detail = (
+            f"ListGroups v{min(untold)} reports no group types, so the types of groups that are not classic are unknown"
+        )
         gaps.append(Gap(Part.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
     silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
     return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
@@ -94,7 +96,7 @@ def describe_group(connection: Connection, group: str, deadline: Deadline) -> Ra
     rows = _ask_describe(connection, [group], deadline)
     row = next((one for one in rows if one.group_id == group), None)
     if row is None or row.value is None:
-        raise CallFailed(GapCause.ERROR, "the coordinator's answer left this group out")
+        raise CallFailed(GapCause.ERROR, "the coordinator's answer does not contain this group")
     if row.error is not None:
         raise from_error_name(row.error, row.message)
     if row.value.state == _DEAD:

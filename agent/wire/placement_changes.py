@@ -33,7 +33,7 @@ _LANDING_SHARE = 0.5
 """The controller is told to drop after half of the time what it has not begun: no change may come late."""
 _REFUSES_OTHER_NUMBERS = 1
 _PREFERRED = 0
-_SILENT = Answered(Fate.UNKNOWN, None, "the broker did not say what became of this partition")
+_SILENT = Answered(Fate.UNKNOWN, None, "the broker's answer does not contain this partition")
 
 
 def alter_placements(pool: Pool, targets: Targets, deadline: Deadline, begin_by: Deadline | None = None) -> Answers:
@@ -162,12 +162,12 @@ def _refused_number(wanted: int, present: int | None) -> Answered:
     if present is None:
         return Answered(Fate.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION", "the broker does not know this partition")
     return Answered(
-        Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {present} replicas, and {wanted} were asked for"
+        Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {present} replicas, and the target has {wanted}"
     )
 
 
 def _cannot_compare(whole: Answered) -> CallFailed:
-    return CallFailed(GapCause.ERROR, f"the number of replicas could not be compared before the move: {whole.detail}")
+    return CallFailed(GapCause.ERROR, f"the number of replicas could not be checked before the move: {whole.detail}")
 
 
 def _ask(pool: Pool, ask: Ask[Answers], partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:

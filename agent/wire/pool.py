@@ -73,7 +73,7 @@ class Pool:
         """What that broker answers. Raises CallFailed."""
         address = self._brokers.get(broker)
         if address is None:
-            raise CallFailed(GapCause.UNREACHABLE, f"broker {broker} is not among the brokers that serve")
+            raise CallFailed(GapCause.UNREACHABLE, f"broker {broker} is not among the live brokers")
         return self._ask_at(address, ask, deadline)
 
     def ask_each(self, asks: Mapping[int, Ask[V]], deadline: Deadline, *, name: str) -> dict[int, V | CallFailed]:
@@ -131,7 +131,7 @@ class Pool:
         """``share`` is the part of what is left that a connection may take to be made, and then the call."""
         rest = self._rests.get(address)
         if rest is not None and rest.until > time.monotonic() and not last_resort:
-            raise CallFailed(GapCause.UNREACHABLE, f"not asked again so soon: {rest.why}")
+            raise CallFailed(GapCause.UNREACHABLE, f"not retried yet: {rest.why}")
         connection, fresh = self._take(address, deadline.part(share))
         try:
             return self._use(connection, ask, deadline.part(share))

@@ -114,7 +114,9 @@ def _racks(cluster: Any, topics: Iterable[str]) -> Mapping[str, RackSets]:
     rack_of = {broker.nodeId: broker.rack for broker in cluster.brokers() if broker.rack}
     known = getattr(cluster, "_partitions", None)
     if known is None:
-        log.warning("this aiokafka keeps replicas elsewhere than 0.14 did: partitions are assigned without racks")
+        log.warning(
+            "this version of aiokafka does not expose replicas as 0.14 did: partitions are assigned without racks"
+        )
         known = {}
 
     def brokers_of(partition: TopicPartition) -> tuple[int, ...]:

@@ -62,7 +62,11 @@ def assign(
         answer = _kafkas(protocol, _classic(protocol, told, racks, max_generation))
     except AssignorFails as failed:
         # Java's leader throws or never ends, and the group waits until somebody leaves.
-        return Led(_optimal(told, racks), max_generation, (f"the optimum stands in for Kafka's answer: {failed}",))
+        return Led(
+            _optimal(told, racks),
+            max_generation,
+            (f"an optimum of equal cost is used instead of Kafka's answer: {failed}",),
+        )
     return Led(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
 
 

@@ -20,12 +20,12 @@ def checked(protocols: Sequence[str], offered: Collection[str]) -> tuple[str, ..
     """Return the names as given; raise ``BadStrategy`` for none, an unknown one, or one twice."""
     choice = ", ".join(sorted(offered))
     if not protocols:
-        raise BadStrategy(f"no protocol is named; give one or more of {choice}, the preferred one first")
+        raise BadStrategy(f"no protocol is listed; give one or more of {choice}, the preferred one first")
     for name in protocols:
         if name not in offered:
             raise BadStrategy(f"{name!r} is not offered for this client; give one or more of {choice}")
     if len(set(protocols)) < len(protocols):
-        raise BadStrategy(f"a protocol is named twice in {', '.join(protocols)}; name each once")
+        raise BadStrategy(f"a protocol is listed twice in {', '.join(protocols)}; list each once")
     return tuple(protocols)
 
 

@@ -92,7 +92,7 @@ def check_problem(problem: ClassicProblem) -> None:
     for member in members if wrong else ():
         for generation in (member.generation, member.subscription_generation):
             if generation in wrong:
-                raise BadProblem(f"member {member.id} has generation {generation}, which is no 32-bit number")
+                raise BadProblem(f"member {member.id} has generation {generation}, which is not a 32-bit number")
 
 
 def member_order(members: Iterable[ClassicMember]) -> list[ClassicMember]:

@@ -51,7 +51,7 @@ def check_group(problem: GroupProblem) -> None:
     """Raise ``BadProblem`` for what no broker can hand to its assignor."""
     for topic, count in problem.partitions.items():
         if count < 1:
-            raise BadProblem(f"partitions of topic {topic} is {count}; a topic has at least one")
+            raise BadProblem(f"topic {topic} has {count} partitions; a topic has at least one")
     seen: set[str] = set()
     holder: dict[tuple[str, int], str] = {}
     for member in problem.members:
@@ -68,8 +68,10 @@ def _claim(problem: GroupProblem, member: GroupMember, holder: dict[tuple[str, i
         known = problem.partitions.get(topic)
         for partition in partitions:
             if partition < 0 or (known is not None and partition >= known):
-                raise BadProblem(f"assigned of member {member.id} has {topic}-{partition}, which does not exist")
+                raise BadProblem(f"member {member.id} is assigned {topic}-{partition}, which does not exist")
             if (topic, partition) in holder:
                 other = holder[topic, partition]
-                raise BadProblem(f"assigned of member {member.id} has {topic}-{partition}, which {other} has already")
+                raise BadProblem(
+                    f"member {member.id} is assigned {topic}-{partition}, which member {other} has already"
+                )
             holder[topic, partition] = member.id

@@ -70,7 +70,7 @@ def _visited(topics: tuple[str, ...]) -> list[str]:
     try:
         return hash_order(topics, lambda topic: halves_hash(topic_id_halves(topic)), copied_set_table(len(topics)))
     except ValueError as error:
-        raise BadProblem(f"topics has an id that is none: {error}") from None
+        raise BadProblem(f"topics has an invalid topic id: {error}") from None
 
 
 def _keep(member: GroupMember, topics: set[str], quota: int) -> tuple[dict[str, list[int]], int, list[tuple[str, int]]]:

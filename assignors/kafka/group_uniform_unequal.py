@@ -56,7 +56,7 @@ class _Group:
         try:
             return -(self._problem.partitions[topic] / readers), readers, topic_id_halves(topic)
         except ValueError as error:
-            raise BadProblem(f"topics has an id that is none: {error}") from None
+            raise BadProblem(f"topics has an invalid topic id: {error}") from None
 
     def keep_what_is_subscribed(self) -> None:
         for number, member in enumerate(self._problem.members):

@@ -50,7 +50,7 @@ def high_availability(problem: StreamsProblem) -> StreamsResult:
     stateful = sorted(problem.stateful)
     awareness = rack_awareness(problem)
     costs = _costs(problem)
-    warnings = [f"racks do not count for tasks: {awareness.reason}"] if awareness.unexpected else []
+    warnings = [f"tasks are assigned without racks: {awareness.reason}"] if awareness.unexpected else []
 
     flows: list[FlowAnswer] = [_place_stateful(problem, awareness, clients, stateful, costs)]
     if problem.configs.num_standby_replicas > 0:
@@ -72,10 +72,10 @@ def high_availability(problem: StreamsProblem) -> StreamsResult:
 
 def _check(problem: StreamsProblem) -> None:
     if problem.tasks and not problem.clients:
-        raise BadProblem("there are tasks but no client to run them; give at least one client")
+        raise BadProblem("there are tasks but no process to run them; give at least one")
     for client in problem.clients:
         if client.assigned_active or client.assigned_standby:
-            raise BadProblem(f"client {client.id} has tasks assigned already; this assignor starts from nothing")
+            raise BadProblem(f"client {client.id} has tasks assigned already; this assignor starts without assignments")
 
 
 def _costs(problem: StreamsProblem) -> tuple[int, int]:

@@ -75,7 +75,7 @@ def topic_id_halves(text: str) -> tuple[int, int]:
     except ValueError:
         data = b""
     if len(data) != 16 or len(text) != 22:
-        raise ValueError(f"{text!r} is no topic id: 22 characters of URL-safe base64 are expected")
+        raise ValueError(f"{text!r} is not a topic id: 22 characters of URL-safe base64 are expected")
     return int.from_bytes(data[:8], signed=True), int.from_bytes(data[8:], signed=True)
 
 

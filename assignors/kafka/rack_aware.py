@@ -100,7 +100,7 @@ def rack_misses(
     rows = [_misses(awareness.partition_racks, task, partitions.get(task, ()), number) for task in tasks]
     most = max((len(partitions[task]) for task in tasks), default=0) * costs[0] + costs[1]
     if most > 2**31 - 1:
-        raise BadProblem(f"costs of {costs[0]} (traffic) and {costs[1]} (non-overlap) go beyond 32 bit; lower them")
+        raise BadProblem(f"costs of {costs[0]} (traffic) and {costs[1]} (non-overlap) exceed 32 bits; lower them")
     return Misses(
         np.array(rows, np.int64).reshape(len(tasks), len(number)),
         np.array([number[rack] for rack in racks], np.int64),
@@ -130,7 +130,7 @@ def _process_racks(facts: RackFacts | None) -> tuple[dict[str, str], str]:
     """The rack of each process, and why clients are not enough to go by (empty: they are)."""
     racks: dict[str, str] = {}
     if facts is None:
-        return racks, "nothing is known about racks"
+        return racks, "no racks are known"
     for process, consumers in sorted(facts.consumer_racks.items()):
         if not consumers:
             return racks, f"process {process} has no consumer, so no rack; it must join with client.rack set"
@@ -138,7 +138,10 @@ def _process_racks(facts: RackFacts | None) -> tuple[dict[str, str], str]:
             if not rack:
                 return racks, f"consumer {consumer} of process {process} has no rack; set client.rack"
             if racks.setdefault(process, rack) != rack:
-                return racks, f"consumers of process {process} name two racks, {racks[process]} and {rack}; set one"
+                return (
+                    racks,
+                    f"consumers of process {process} have two racks, {racks[process]} and {rack}; set one client.rack",
+                )
     return racks, ""
 
 
@@ -171,7 +174,7 @@ def _described_racks(
 
 def _add(partition: TopicPartition, replicas: Replicas, racks: dict[TopicPartition, set[str]]) -> str:
     if not replicas:
-        return f"no replica is known of partition {partition}"
+        return f"the replicas of partition {partition} are unknown"
     for rack in replicas:
         if not rack:
             return f"a replica of partition {partition} is on a broker without a rack; set broker.rack everywhere"
@@ -196,7 +199,7 @@ def _misses(
     for partition in partitions:
         local = racks.get(partition)
         if not local:
-            raise BadProblem(f"nothing is known about the racks of partition {partition} of task {task}")
+            raise BadProblem(f"the racks of partition {partition} of task {task} are unknown")
         for rack in local:
             if rack in number:
                 misses[number[rack]] -= 1

@@ -127,7 +127,7 @@ def standby_cost(
 
 def _facts(problem: StreamsProblem) -> RackFacts:
     if problem.racks is None:
-        raise BadProblem("nothing is known about racks, so tasks cannot be placed by them")
+        raise BadProblem("no racks are known, so tasks cannot be placed by rack")
     return problem.racks
 
 

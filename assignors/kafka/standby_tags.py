@@ -88,7 +88,7 @@ class _Spread:
         listed = f"rack.aware.assignment.tags ({', '.join(self.tags)})"
         present = dict.fromkeys(key for client in self.clients for key in self.tags_of(client))
         warnings = [
-            f"client tag {key} does not count for standbys: {listed} does not list it"
+            f"client tag {key} is not used for standbys: {listed} does not list it"
             for key in present
             if key not in self.tags
         ]

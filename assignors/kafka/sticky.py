@@ -76,7 +76,10 @@ def _placed(group: Numbered, claims: Claims, racks: Racks) -> Placed:
 
 def _given_unasked(group: Numbered, given: Sequence[Sequence[int]]) -> tuple[str, ...]:
     return tuple(
-        f"{member} subscribes to nothing, yet Kafka gives it partitions because the first members do not either"
+        (
+            f"{member} subscribes to no topic, yet Kafka gives it partitions because the first members "
+            "subscribe to none either"
+        )
         for member, topics, mine in zip(group.ids, group.subscriptions, given, strict=True)
         if mine and not topics
     )

@@ -63,7 +63,7 @@ class Balance:
                 return passes > 0
             passes += 1
             if earlier == (state := (self.owner, self._moves.state())):
-                raise AssignorFails("Kafka's assignor would move the same partitions to and fro for ever here")
+                raise AssignorFails("Kafka's assignor would move the same partitions back and forth without end here")
             if passes & passes - 1 == 0:  # kept at each power of two, so that a circle of any length is found
                 earlier = list(state[0]), state[1]
 
@@ -138,8 +138,8 @@ class Balance:
 
     def _sentence(self, partition: int, member: int) -> str:
         return (
-            f"{self._group.ids[member]} claims {self._group.name(partition)} with an old generation though it does "
-            "not subscribe to the topic any more; Kafka throws a NullPointerException on that"
+            f"{self._group.ids[member]} claims {self._group.name(partition)} with an old generation but no "
+            "longer subscribes to the topic; Kafka throws a NullPointerException in that case"
         )
 
 

@@ -121,8 +121,8 @@ def _claims_of(member: str, owned: Sequence[TopicPartition], known: Mapping[str,
         if topic in known:
             if not 0 <= number < len(known[topic]):
                 raise BadProblem(
-                    f"member {member} claims partition {number} of topic {topic}, which has {len(known[topic])}; "
-                    "Kafka would give partitions to several members, so leave the claim out"
+                    f"member {member} claims partition {number} of topic {topic}, which has {len(known[topic])} "
+                    "partitions; Kafka would give partitions to several members, so leave the claim out"
                 )
             claims.append(known[topic][number])
     return claims

@@ -31,7 +31,7 @@ def first_flow(subtopology: Ints, count: Ints, room: Ints) -> Ints:
     while spread.waiting:
         if not spread.around():
             task = spread.waiting[0]
-            raise BadProblem(f"task number {task} finds no client within the bounds by subtopology; use min_traffic")
+            raise BadProblem(f"task number {task} has no process within the bounds by subtopology; use min_traffic")
     return np.array(spread.owner, np.int64)
 
 

@@ -94,14 +94,14 @@ class RackAwareUtils:
             return "rack.aware.assignment.strategy is none"
         for name in ("traffic_cost", "non_overlap_cost"):
             if getattr(configs, f"rack_aware_assignment_{name}") is None:
-                return f"rack.aware.assignment.{name} is not set; this assignor needs both costs to look at racks"
+                return f"rack.aware.assignment.{name} is not set; this assignor needs both costs to use racks"
         for state in self._states:
             if state.id not in self._awareness.process_racks:
                 return f"process {state.id} has no rack; set client.rack"
         for task in self._problem.tasks:
             for partition in (self._changelogs if standby else self._partitions).get(task, ()):
                 if not self._awareness.partition_racks.get(partition):
-                    return f"nothing is known about the racks of partition {partition} of task {task}"
+                    return f"the racks of partition {partition} of task {task} are unknown"
         return ""
 
     def optimize_active(self, tasks: Iterable[TaskId], costs: tuple[int, int]) -> Optimized:

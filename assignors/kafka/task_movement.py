@@ -63,7 +63,7 @@ def _lags(client: ClientState, stateful: Sequence[TaskId]) -> Longs:
             f"client {client.id} has no lag for stateful task {missing.args[0]}; give one to every stateful task"
         ) from None
     except OverflowError:
-        raise BadProblem(f"a lag of client {client.id} goes beyond 64 bit; lags are numbers of offsets") from None
+        raise BadProblem(f"a lag of client {client.id} exceeds 64 bits; lags are numbers of offsets") from None
 
 
 @dataclass(slots=True, kw_only=True)

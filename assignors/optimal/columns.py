@@ -69,7 +69,9 @@ class ColumnResult(NamedTuple):
 def read_columns(document: Any) -> TaskColumns:
     """Check a parsed problem file and turn its lists into arrays. Raises ``BadProblem`` naming the column."""
     if not isinstance(document, Mapping):
-        raise BadProblem("the problem is no JSON object; it has the fields racks, clients, tasks, sources, changelogs")
+        raise BadProblem(
+            "the problem is not a JSON object; it has the fields racks, clients, tasks, sources, changelogs"
+        )
     racks = document.get("racks")
     if isinstance(racks, bool) or not isinstance(racks, int) or racks < 0:
         raise BadProblem(f"racks is {_shown(racks)}; it is the number of racks")
@@ -89,7 +91,7 @@ def read_columns(document: Any) -> TaskColumns:
         changelogs=_partitions(document, "changelogs", racks, len(subtopology)),
     )
     if len(subtopology) and not clients:
-        raise BadProblem("clients.rack is empty, but there are tasks; at least one client has to run them")
+        raise BadProblem("clients.rack is empty, but there are tasks; at least one client must run them")
     _unique(columns)
     return columns
 

@@ -142,7 +142,7 @@ def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice 
     """What may change about a partition; None when nothing has to and, for the sake of balance, nothing may."""
     if len(set(partition.replicas)) != len(partition.replicas):
         return Infeasible(
-            id=partition.id, why="its replica list names a broker twice; nothing is planned on such a list"
+            id=partition.id, why="its replica list has a broker twice; nothing is planned for such a list"
         )
     if not cluster.racks or not partition.replicas:
         return None
@@ -202,12 +202,12 @@ def _why(cluster: _Cluster, over: dict[int, int], possible: int, unknown: list[i
     start = f"{excess} of its replicas in rack {crowded} should move to other racks"
     if unknown:
         names = ", ".join(map(str, unknown))
-        return f"{start}, but the rack of broker {names} is not known, so no move is sure to help; set its broker.rack"
+        return f"{start}, but the rack of broker {names} is unknown, so no move is certain to help; set its broker.rack"
     shut = [name for name, taking in zip(cluster.racks, cluster.taking, strict=True) if not taking]
     reason = (
         f"no broker of rack {' or '.join(shut)} accepts replicas" if shut else "the other racks have too few brokers"
     )
-    return f"{start}, but only {possible} can: {reason}; bring brokers back or add some there"
+    return f"{start}, but only {possible} can: {reason}; bring brokers back or add brokers there"
 
 
 def _choose(cluster: _Cluster, cases: list[Choice], counts: list[int], *, balance: bool) -> tuple[list[Change], bool]:

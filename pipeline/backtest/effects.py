@@ -32,10 +32,10 @@ class Ended(StrEnum):
     """Why history shows no more of what an act did."""
 
     REBALANCED = "the group rebalanced by itself"
-    GONE = "what it was about is gone"
-    CHANGED = "somebody else changed the same replicas"
+    GONE = "its group or topic no longer exists"
+    CHANGED = "another tool or operator changed the same replicas"
     REPLACED = "the strategy acted again"
-    STANDS = "it stood to the end"
+    STANDS = "it was in effect to the end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,8 +23,8 @@ def draw(rows: Sequence[Ranked], path: Path) -> None:
     in_money = all(row.usd_per_day is not None for row in rows)
     panels = (
         ("USD per day" if in_money else "reads across racks", [_cost(row, in_money=in_money) for row in rows]),
-        ("broken rule minutes", [row.scores.violation_minutes for row in rows]),
-        ("triggers for nothing", [float(row.scores.false_triggers) for row in rows]),
+        ("minutes with a broken rule", [row.scores.violation_minutes for row in rows]),
+        ("useless triggers", [float(row.scores.false_triggers) for row in rows]),
     )
     figure = Figure(figsize=(12, 1.6 + 0.45 * len(rows)), layout="constrained")
     FigureCanvasAgg(figure)

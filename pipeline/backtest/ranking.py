@@ -16,9 +16,12 @@ BASES = ("as-recorded", "no-action")
 """Strategies that show what was without any, the first that there is."""
 _DAY_S = 86_400.0
 ASSUMED = (
-    "Assumed: a rebalance gives what the group's own assignor is predicted to give (else the optimum), until the "
-    "group's next recorded rebalance; moved replicas are in sync once they can have been copied; nobody's traffic "
-    "changes; every approval is given at once; each stretch begins with what was recorded."
+    "Assumed: a rebalance gives the assignment predicted for the group's own assignor (else the optimum), until the "
+    "group's next recorded rebalance; moved replicas are in sync as soon as they can have been copied; traffic "
+    "does not "
+    "change; every approval is given at once; each period begins with the recorded state; prices are those "
+    "recorded with "
+    "the looks (price.usd_per_gb, price.between)."
 )
 
 
@@ -73,7 +76,7 @@ def markdown(rows: Sequence[Ranked], about: Mapping[str, str]) -> str:
     """The ranked table with what the strategies are, and what was assumed."""
     head = (
         "| rank | strategy | USD/day | saved USD/day | GB across racks | reads across racks | moves | triggers "
-        "| for nothing | broken rule minutes | time to balance |\n|---|---|---|---|---|---|---|---|---|---|---|"
+        "| useless triggers | broken rule minutes | time to balance |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     lines = [
         f"| {row.rank} | {row.strategy} | {_number(row.usd_per_day)} | {_number(row.saved_usd_per_day)} "
@@ -93,15 +96,18 @@ def _grounds(rows: Sequence[Ranked]) -> list[str]:
     one = rows[0].scores
     share = 100 * one.unseen_s / (one.seconds + one.unseen_s) if one.seconds + one.unseen_s else 0.0
     seen = (
-        f"{one.groups:,} group snapshots in {one.looks:,} looks stand for {one.seconds / 3600:,.1f} hours; for "
-        f"{one.unseen_s / 3600:,.1f} hours ({share:.0f} %) there is no look, and nothing is scored."
+        f"{one.groups:,} group snapshots in {one.looks:,} looks cover {one.seconds / 3600:,.1f} hours; "
+        f"for {one.unseen_s / 3600:,.1f} hours ({share:.0f} %) there is no look, and nothing is scored."
     )
     lines = [seen, ASSUMED]
     if any(row.scores.dark_group_s for row in rows):
         hours = max(row.scores.dark_group_s for row in rows) / 3600
-        lines.append(f"The bytes of groups are not known in full for {hours:,.1f} group hours; no money is in them.")
+        lines.append(
+            f"The bytes of groups are unknown, in part or in full, for {hours:,.1f} group hours; their cost "
+            "is not included."
+        )
     if any(row.scores.unjudged_triggers for row in rows):
-        lines.append("Triggers of which no later look shows what came count as neither good nor for nothing.")
+        lines.append("Triggers whose effect no later look shows count neither as useful nor as useless.")
     return lines
 
 

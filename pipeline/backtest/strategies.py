@@ -65,11 +65,13 @@ _FREE = (("execute.payback_max_days", None),)
 """What an application restores is often not known, and would hold everything that has to pay for it."""
 BUILT_IN: tuple[Strategy, ...] = (
     AS_RECORDED,
-    Strategy(name="no-action", about="Nothing is ever done; the ground on which others save something.", acts=False),
+    Strategy(
+        name="no-action", about="Nothing is ever changed: the baseline that savings are measured against.", acts=False
+    ),
     Strategy(name="execute", about="The recorded settings in mode execute, every approval given."),
     Strategy(
         name="eager-triggers",
-        about="Every gain of one partition is worth a rebalance at once, whatever the group's assignor or members are.",
+        about="Every gain of one partition is worth a rebalance at once, whatever the group's assignor or members.",
         changes=(
             *_UNTRIED,
             *_FREE,
@@ -86,7 +88,8 @@ BUILT_IN: tuple[Strategy, ...] = (
     ),
     Strategy(
         name="patient",
-        about="A rebalance must bring a fifth of the partitions home, and a group is asked once an hour at most.",
+        about="A rebalance must make a fifth of the partitions rack-local, and a group is triggered once an "
+        "hour at most.",
         changes=(
             *_UNTRIED,
             ("min_gain_share", 0.2),
@@ -97,12 +100,12 @@ BUILT_IN: tuple[Strategy, ...] = (
     ),
     Strategy(
         name="by-bytes",
-        about="What counts is bytes: a rebalance must keep 100 kB/s in their rack, however few partitions that is.",
+        about="Bytes count: a rebalance must make 100 kB/s rack-local, however few partitions that is.",
         changes=(*_UNTRIED, ("min_gain_partitions", 1), ("min_gain_share", 0.0), ("min_gain_bytes_per_s", 100_000.0)),
     ),
     Strategy(
         name="min_traffic",
-        about="Applications have rack.aware.assignment.strategy=min_traffic, and no rebalance has to pay for itself.",
+        about="Applications have rack.aware.assignment.strategy=min_traffic, and a rebalance needs no pay-back.",
         changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "min_traffic")),
     ),
     Strategy(
@@ -135,7 +138,7 @@ def chosen(
     for name in wanted:
         if name not in known:
             raise BadInput(
-                f"There is no strategy {name!r}", todo=f"{_nearest(name, known)}Known are: {', '.join(known)}."
+                f"There is no strategy {name!r}", todo=f"{_nearest(name, known)}Known strategies: {', '.join(known)}."
             )
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
@@ -197,7 +200,7 @@ def _changed(strategy: Strategy, values: Mapping[str, Any]) -> Strategy:
         try:
             _set(Limits(), tuple(name.split(".")), value)
         except UnreadableError as error:
-            raise BadInput(f"{value!r} is no value of the limit {name}", why=str(error)) from error
+            raise BadInput(f"{value!r} is not a value of the limit {name}", why=str(error)) from error
     return replace(strategy, changes=(*strategy.changes, *values.items()))
 
 

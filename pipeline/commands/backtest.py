@@ -37,14 +37,14 @@ def backtest(
         str, typer.Option(metavar="NAME,...", help="Names, comma-separated; --list shows them.", show_default=True)
     ] = _STRATEGIES,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="First moment, such as 2026-11-02T14:00.")
+        str | None, typer.Option("--from", metavar="TIME", help="Begin of the period, such as 2026-11-02T14:00.")
     ] = None,
-    to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="First moment that is left out.")] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the period (exclusive).")] = None,
     by: Annotated[
         str,
         typer.Option(
             metavar="looks|groups",
-            help="looks: exactly as the agent; groups: apart, for large clusters and long stretches.",
+            help="looks: exactly as the agent; groups: each group by itself, for large clusters and long periods.",
         ),
     ] = "looks",
     groups: Annotated[
@@ -52,22 +52,20 @@ def backtest(
     ] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
     change: Annotated[
-        list[str] | None, typer.Option(metavar="NAME:LIMIT=VALUE", help="Change a strategy or make one; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME:LIMIT=VALUE", help="Change a strategy or add one; repeatable.")
     ] = None,
     described: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with more strategies.")] = None,
     stretch_hours: Annotated[
         float, typer.Option(metavar="HOURS", help="Length of the pieces of history.", min=0.1)
     ] = 24.0,
     longest_gap_s: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Looks further apart leave a gap.", min=1)
+        float, typer.Option(metavar="SECONDS", help="A longer time between two looks counts as a gap.", min=1)
     ] = 900.0,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for ranking.md, ranking.json and ranking.svg.")
     ] = None,
-    output: Annotated[
-        _Output, typer.Option("--output", "-o", help="Form of the ranking on standard output.")
-    ] = _Output.TABLE,
-    listing: Annotated[bool, typer.Option("--list", help="Say which strategies there are, and end.")] = False,
+    output: Annotated[_Output, typer.Option("--output", "-o", help="Output format of the ranking.")] = _Output.TABLE,
+    listing: Annotated[bool, typer.Option("--list", help="List the strategies and exit.")] = False,
     master: options.Master = None,
     conf: options.Conf = None,
     tables: options.Root = None,
@@ -110,7 +108,7 @@ def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) 
 
     for line in done.messages:
         say(line)
-    say(f"{done.shared:.1%} of the group snapshots were as in the look before and were not worked out again")
+    say(f"{done.shared:.1%} of the group snapshots were unchanged since the look before and were not computed again")
     rows = ranked(done.rows)
     text = markdown(rows, about)
     document = json_text([_plain(row) for row in rows], 2)
@@ -120,7 +118,7 @@ def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) 
         (out / "ranking.md").write_text(text)
         (out / "ranking.json").write_text(document + "\n")
         draw(rows, out / "ranking.svg")
-        say(f"ranking.md, ranking.json and ranking.svg are in {out}")
+        say(f"wrote ranking.md, ranking.json and ranking.svg to {out}")
 
 
 def _plain(row: Ranked) -> dict[str, object]:
@@ -145,7 +143,9 @@ def _moment(text: str | None) -> int | None:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         raise BadInput(
-            f"{text!r} is no moment", why=str(error), todo="Write 2026-11-02, 2026-11-02T14:00 or epoch milliseconds."
+            f"{text!r} is not a date or time",
+            why=str(error),
+            todo="Write 2026-11-02, 2026-11-02T14:00 or epoch milliseconds.",
         ) from None
     return round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
 

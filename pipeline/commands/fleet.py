@@ -22,21 +22,22 @@ def command(app: typer.Typer) -> None:
 
 
 def fleet(
-    problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; looks are not read.")] = False,
+    problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; no looks are read.")] = False,
     cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PATH", help="Root of other clusters' tables, of the same format, to read looks from; repeatable."
+            metavar="PATH", help="Root of other clusters' tables, in the same format, to read looks from; repeatable."
         ),
     ] = None,
     publish: Annotated[
-        bool, typer.Option("--publish", help="Write the proposals to the topic of the cluster that is connected.")
+        bool, typer.Option("--publish", help="Publish the proposals to the topic of the connected cluster.")
     ] = False,
     publish_to: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="CLUSTER=FILE", help="Write to the topic of that cluster, by its settings file; repeatable."
+            metavar="CLUSTER=FILE",
+            help="Publish to the topic of that cluster, with the settings in that file; repeatable.",
         ),
     ] = None,
     master: options.Master = None,
@@ -90,7 +91,7 @@ def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None
     if Brokers(settings.kafka).topic(topic, cluster) is None:
         raise missing_topic(topic)
     count = publish(tables, run=run, cluster=cluster, topic=topic, options=source_options(settings.kafka))
-    say(f"{count} proposals are written to {topic} of cluster {cluster}")
+    say(f"{count} proposals published to {topic} of cluster {cluster}")
 
 
 def _connected(settings: Settings) -> str:
@@ -107,5 +108,5 @@ def _connected(settings: Settings) -> str:
 def _target(text: str) -> tuple[str, Path]:
     name, sign, path = text.partition("=")
     if not (sign and name and path):
-        raise BadInput(f"--publish-to {text!r} names no cluster", todo="Write CLUSTER=FILE.")
+        raise BadInput(f"--publish-to {text!r} is not CLUSTER=FILE", todo="Write CLUSTER=FILE.")
     return name, Path(path)

@@ -28,8 +28,10 @@ def command(app: typer.Typer) -> None:
 
 
 def ingest(
-    once: Annotated[bool, typer.Option("--once", help="Read what is there now, and end.")] = False,
-    bronze_only: Annotated[bool, typer.Option("--bronze-only", help="Leave silver and gold to refresh.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Read what the topics hold now, then exit.")] = False,
+    bronze_only: Annotated[
+        bool, typer.Option("--bronze-only", help="Write bronze only; silver and gold are left to refresh.")
+    ] = False,
     weights: Annotated[
         bool,
         typer.Option("--weights", help="Publish weights after the first batch and every spark.histories_every."),
@@ -38,7 +40,8 @@ def ingest(
         bool,
         typer.Option(
             "--accept-data-loss",
-            help="Go on over records that were deleted before they were read; the hole is written to quarantine.",
+            help="Continue over records that were deleted before they were read; the missing offsets are written "
+            "to quarantine.",
         ),
     ] = False,
     master: options.Master = None,
@@ -56,9 +59,7 @@ def ingest(
     answers.
     """
     if weights and bronze_only:
-        raise BadInput(
-            "--weights needs gold", why="with --bronze-only nothing is learned", todo="Leave one of them out."
-        )
+        raise BadInput("--weights needs gold", why="--bronze-only computes none", todo="Leave one of them out.")
     loaded = options.settings(
         master=master, conf=conf, tables=tables, format=format,
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
@@ -142,7 +143,7 @@ def _told_to_stop(stop: Stop) -> Iterator[None]:
             raise KeyboardInterrupt
         stop.set()
         # Not by `say`: whatever this interrupts may be writing there itself.
-        os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the batch at hand\n".encode())
+        os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the current batch".encode())
 
     with on_ending(on_signal):
         yield

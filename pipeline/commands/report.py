@@ -21,26 +21,24 @@ def command(app: typer.Typer) -> None:
 
 
 def report(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Folder for the report; it is made when it does not exist.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the report; created if missing.")],
     begin: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TIME", help="From this date or time on (ISO 8601, UTC unless it says otherwise)."
+            "--from", metavar="TIME", help="From this date or time on (ISO 8601; UTC unless it has an offset)."
         ),
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", help="Up to, but without, this date or time.")
+        str | None, typer.Option("--to", metavar="TIME", help="Up to this date or time (exclusive).")
     ] = None,
     cluster: Annotated[
         list[str] | None,
-        typer.Option("--cluster", metavar="ID", help="Id of a cluster to report on; repeatable, else all."),
+        typer.Option("--cluster", metavar="ID", help="Cluster id to report on; repeatable; default: all."),
     ] = None,
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", metavar="FORMAT,...", help="What to write: any of md, html and csv, with commas."
+            "--output", "-o", metavar="FORMAT,...", help="Formats to write: md, html, csv, separated by commas."
         ),
     ] = ",".join(_FORMATS),
     master: options.Master = None,

@@ -20,11 +20,15 @@ def weights(
     window: Annotated[
         str | None,
         typer.Option(
-            "--window", metavar="DURATION", help="How far back rates are averaged, such as 24h (weights.window)."
+            "--window",
+            metavar="DURATION",
+            help="Period that rates are averaged over, such as 24h (weights.window).",
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Write records that have not changed as well.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be written, and write nothing.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also write records that have not changed.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the records that would be written, and write none.")
+    ] = False,
     master: options.Master = None,
     conf: options.Conf = None,
     root: options.Root = None,

@@ -90,8 +90,8 @@ def read(kind: str, body: bytes) -> Problem:
     except UnreadableError:
         raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise UnreadableError(f"no problem of kind {kind}: {type(error).__name__}: {error}") from error
-    raise UnreadableError(f"there is no kind of problem {kind!r}; there are consumer, tasks and replicas")
+        raise UnreadableError(f"not a problem of kind {kind}: {type(error).__name__}: {error}") from error
+    raise UnreadableError(f"{kind!r} is not a kind of problem; use consumer, tasks or replicas")
 
 
 def _data(body: bytes) -> dict[str, Any]:

@@ -127,8 +127,9 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
 ) -> Proposal:
     before, after, moves = _changed(now, then, figures.what)
     sentence = (
-        f"Rebalance {group} once: at best {figures.before - figures.then} of {counted(figures.reads, 'read')} "
-        f"come home (crossing {figures.before} -> {figures.then}), moving {counted(len(moves), figures.what)}"
+        f"Rebalance {group} once: at best {figures.before - figures.then} of "
+        f"{counted(figures.reads, 'read')} become rack-local (cross-rack reads {figures.before} -> "
+        f"{figures.then}), moving {counted(len(moves), figures.what)}"
     )
     consumers = isinstance(problem, ConsumerProblem)
     predicted = Predicted(
@@ -143,7 +144,7 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
         ("crossing_now", figures.before),
         ("crossing_at_best", figures.then),
         ("measure", "kafka: any replica in the member's rack"),
-        ("prediction", "the exact optimum at equal balance, not the assignor's own answer"),
+        ("prediction", "exact optimum at equal balance; the group's own assignor may give another assignment"),
     )
     return _proposal(
         ProposalKind.TRIGGER,
@@ -238,7 +239,7 @@ def _reassignment(
     copied = None if None in sizes else sum(size for size in sizes if size is not None)
     sentence = (
         f"Move {counted(len(moves), 'replica')} of {topic}, so that no rack holds more copies of a partition than it "
-        "must; " + ("how many bytes that copies is unknown" if copied is None else f"{copied:,} bytes are copied")
+        "must; " + ("the bytes to copy are unknown" if copied is None else f"{copied:,} bytes are copied")
     )
     return _proposal(
         ProposalKind.REASSIGN,

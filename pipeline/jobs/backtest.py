@@ -117,7 +117,9 @@ def live(
         rows = rows.join(F.broadcast(mine), on=["cluster", "stretch_ms", "input"], how="left_semi")
     parts = _parts(rows)
     if not parts:
-        raise BadInput("There is no look to live through", why=_why_empty(tables, wanted), todo="See --from and --to.")
+        raise BadInput(
+            "There is no look to replay in that period", why=_why_empty(tables, wanted), todo="Check --from and --to."
+        )
     settings = Settings(wanted.longest_ms)
     ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in wanted.strategies}
     known = _finished(tables, ids.values())
@@ -134,7 +136,7 @@ def live(
         with _small_batches(spark, wanted.by):
             tables.append(UNITS, results, Batch(writer, number))
         finished += sum(len(of) for of in work.values())
-        say(f"{finished} of {sum(map(len, todo.values()))} units are worked out, {len(known)} were there")
+        say(f"{finished} of {sum(map(len, todo.values()))} units are computed; {len(known)} were already there")
     return _done(tables, ids.values(), finished, len(known))
 
 
@@ -149,7 +151,7 @@ def cut(tables: Tables, wanted: Wanted, say: Say = lambda _: None) -> list[Stret
     todo = [one for one in parts if (one.part.cluster, one.part.stretch_ms, one.content) not in known]
     for number, one in enumerate(todo, 1):
         _cut_one(tables, events, one, wanted)
-        say(f"{number} of {len(todo)} stretches are cut by group")
+        say(f"{number} of {len(todo)} periods are split by group")
     return [Stretch(one.part.cluster, one.part.stretch_ms, one.content) for one in parts]
 
 
@@ -208,9 +210,9 @@ def _why_empty(tables: Tables, wanted: Wanted) -> str:
     rows = _slices(tables, everything) if wanted.by == "groups" else _events(tables, everything)
     one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]
     if one["first"] is None:
-        return f"{TELEMETRY.name} tells no look in full; looks are written with record.full_every and each planning"
+        return f"{TELEMETRY.name} has no full look; full looks are written every record.full_every and at each planning"
     clusters = ", ".join(sorted(row.cluster for row in rows.select("cluster").distinct().collect()))
-    return f"looks in full go from {_when(one['first'])} to {_when(one['last'])}, of {clusters}"
+    return f"full looks cover {_when(one['first'])} to {_when(one['last'])}, of {clusters}"
 
 
 def _when(at_ms: int) -> str:
@@ -288,25 +290,25 @@ def _done(tables: Tables, ids: Any, worked_out: int, found: int) -> Done:
     left_out = {(row["cluster"], row["stretch_ms"], row["bucket"]): row["unusable"] for row in ordered}
     messages = tuple(problems)
     if total := sum(left_out.values()):
-        messages = (f"{total} looks could not be lived through and were left out", *messages)
+        messages = (f"{total} looks could not be replayed and were left out", *messages)
     return Done(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
 
 
 def _check(wanted: Wanted) -> None:
     if wanted.from_ms is not None and wanted.to_ms is not None and wanted.from_ms >= wanted.to_ms:
-        raise BadInput("The stretch is empty", why="--from is not before --to", todo="Give a later --to.")
+        raise BadInput("The period is empty", why="--from is not before --to", todo="Give a later --to.")
     if wanted.by == "looks" and wanted.groups is not None:
         raise BadInput(
-            "Whole looks cannot be lived through for some groups only",
-            why="readers of one topic decide together about its replicas",
-            todo="Say --by groups with --groups, or leave --groups out.",
+            "Whole looks cannot be replayed for some groups only",
+            why="all readers of a topic decide together about its replicas",
+            todo="Add --by groups to --groups, or leave --groups out.",
         )
     reading = [strategy.name for strategy in wanted.strategies if strategy.reads_otherwise]
     if wanted.by == "groups" and reading:
         raise BadInput(
-            f"Strategy {reading[0]} changes what a look shows",
-            why="groups apart are cut from looks that were read once",
-            todo="Say --by looks.",
+            f"Strategy {reading[0]} changes what a look contains",
+            why="--by groups uses looks that were decoded once, with the recorded settings",
+            todo="Use --by looks.",
         )
 
 

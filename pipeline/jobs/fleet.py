@@ -116,7 +116,7 @@ def plan_looks(
     if not newest:
         raise BadInput(
             "There is no whole look to plan from",
-            why="; ".join(messages) or f"{TELEMETRY.name} tells none",
+            why="; ".join(messages) or f"{TELEMETRY.name} has none",
             todo="Ingest telemetry first: rackwise spark ingest.",
         )
     spark = tables.spark
@@ -134,8 +134,10 @@ def plan_looks(
         done = [told_plan(Run(run), row.cluster, row.asDict()) for row in told if row.kind == ANSWER]
         messages += tuple(
             sorted(
-                f"cluster {row.cluster} is not planned: its look {row.look} cannot be rebuilt, "
-                f"{bytes(row.group_body).decode()}"
+                (
+                    f"cluster {row.cluster} is not planned: its look {row.look} cannot be rebuilt: "
+                    f"{bytes(row.group_body).decode()}"
+                )
                 for row in told
                 if row.kind == UNUSABLE
             )

@@ -99,7 +99,7 @@ def refresh(
     work = Work(tables)
     with Together(work) as together:
         read = _silver(work, touched, together)
-        say(f"{read} looks were read")
+        say(f"{read} looks read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours
         late = {*hours, *owed} if histories else set()
@@ -108,7 +108,7 @@ def refresh(
             together.wait()
         if hours:
             _gold(work, settings, past, carried, {LookId(one.cluster, one.look) for one in touched or ()})
-            say(f"{len(hours)} hours were worked out")
+            say(f"{len(hours)} hours computed")
         elif past is not None:
             _histories(past)
     if outcomes:
@@ -141,7 +141,7 @@ def looks_of_days(tables: Tables, days: tuple[str, ...]) -> tuple[LookKey, ...]:
         try:
             date.fromisoformat(day)
         except ValueError:
-            raise BadInput(f"{day!r} is no day", why="a day is written as yyyy-mm-dd") from None
+            raise BadInput(f"{day!r} is not a day", why="a day is written as yyyy-mm-dd") from None
     rows = tables.read(bronze.TELEMETRY).select("cluster", "look", "taken_ms")
     mine = rows.where(day_named(F.col("taken_ms")).isin(*days))
     return tuple(sorted(LookKey(*row) for row in mine.distinct().collect()))

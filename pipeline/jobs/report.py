@@ -34,8 +34,8 @@ def write_report(tables: Tables, period: Period, folder: Path, formats: tuple[st
     """Writes the report in these formats. Raises BadInput where there is nothing to report on or no place to write."""
     if not any(tables.exists(table) for table in GOLD):
         raise BadInput(
-            f"there is no table of gold in {tables.root}",
-            why="nothing was worked out there yet, or the tables are somewhere else or in the other format",
+            f"{tables.root} has no gold table",
+            why="no refresh has written it yet, or the tables are in another root or format",
             todo="Run `rackwise spark refresh` first, or give --tables and --format.",
         )
     report = compose(collect(tables, period))

@@ -58,7 +58,7 @@ def make_weights(tables: Tables, cluster: str, *, window_ms: int, now_ms: int) -
     if cluster not in known:
         raise BadInput(
             f"The tables have no complete look of cluster {cluster}",
-            why=f"they know {', '.join(sorted(known)) or 'no cluster'}",
+            why=f"the tables hold {', '.join(sorted(known)) or 'no cluster'}",
             todo="Check --tables and --bootstrap-servers, or run rackwise spark ingest first.",
         )
     here = looks.where(looks["cluster"] == cluster)
@@ -93,7 +93,7 @@ def publish_weights(
     made = make_weights(tables, cluster, window_ms=settings.weights.window_ms, now_ms=now_ms)
     say(f"weights of {made.partitions} partitions in {made.topics} topics, and of {made.groups} groups")
     if made.others:
-        say(f"left aside, as these are other brokers': weights of {', '.join(made.others)}")
+        say(f"not published, because they belong to other clusters: weights of {', '.join(made.others)}")
     stands = _standing(settings, topic)
     changes = changes_between(stands, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
@@ -106,8 +106,10 @@ def publish_weights(
         topics = settings.topics
         make_topic(settings.kafka, name, replicas=topics.replication_factor, min_insync=topics.min_insync_replicas)
         say(f"created {name}")
-    write(settings.kafka, name, changes, lambda number: None if number % _SAY_EVERY else say(f"{number} written"))
-    sentence = f"{len(changes) - deleted} records written to {name}, {deleted} deleted, {unchanged} as they were"
+    write(
+        settings.kafka, name, changes, lambda number: None if number % _SAY_EVERY else say(f"{number} records written")
+    )
+    sentence = f"{len(changes) - deleted} records written to {name}, {deleted} deleted, {unchanged} unchanged"
     return Published(len(changes) - deleted, deleted, unchanged, sentence)
 
 

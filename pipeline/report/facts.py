@@ -41,6 +41,9 @@ class Pair(NamedTuple):
     """The latest price date that was applied."""
     why_unknown: str | None
     sizeless: int
+    usd_per_gb_low: float | None = None
+    """The lowest price of a gigabyte (10**9 bytes) that was applied across racks; None without a price."""
+    usd_per_gb_high: float | None = None
 
 
 class Coverage(NamedTuple):

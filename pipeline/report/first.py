@@ -20,13 +20,13 @@ _ADVICE = {
     ProposalReason.REBALANCE_IMPROVES: "Rebalance {} once",
     ProposalReason.SET_CLIENT_RACK: "Set client.rack for {}",
     ProposalReason.SET_BROKER_RACK: "Set broker.rack of {}",
-    ProposalReason.SET_SELECTOR: "Set replica.selector.class of {}, so that reads are served from the nearest replica",
-    ProposalReason.CHANGE_ASSIGNOR: "Change the assignor of {} to one that looks at racks",
+    ProposalReason.SET_SELECTOR: "Set replica.selector.class of {}, so that reads stay in the rack",
+    ProposalReason.CHANGE_ASSIGNOR: "Change the assignor of {} to a rack-aware one",
     ProposalReason.SET_STRATEGY: "Set rack.aware.assignment.strategy of {}",
     ProposalReason.SET_STANDBYS: "Spread the standbys of {} over the racks",
     ProposalReason.UPGRADE_CLIENT: "Upgrade the clients of {}, they are too old to send their rack",
-    ProposalReason.USE_DROP_IN_ASSIGNOR: "Give the clients of {} an assignor that looks at racks, see docs/clients.md",
-    ProposalReason.REMOVE_THROTTLE: "Remove the throttle that was left behind on {}",
+    ProposalReason.USE_DROP_IN_ASSIGNOR: "Give the clients of {} a rack-aware assignor, see docs/clients.md",
+    ProposalReason.REMOVE_THROTTLE: "Remove the leftover throttle on {}",
 }
 _HOUR, _DAY = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY
 
@@ -35,6 +35,7 @@ class Pace:
     """Amounts of the period, scaled to an hour or a day by the seconds that looks cover."""
 
     def __init__(self, facts: Facts) -> None:
+        self.price = price_applied(facts)
         self._seconds = {row.cluster: row.seconds for row in facts.coverage}
 
     def over(self, amount: float | None, cluster: str, seconds: float) -> float | None:
@@ -59,11 +60,33 @@ def first_line(facts: Facts) -> str:
         cluster, what, size, usd = dearest
         cost = _a_day(usd, cluster, pace)
         return f"Nothing is proposed now; {what} crosses racks most: {pace.volume(size, cluster)}{cost}."
-    if not facts.pairs and not facts.coverage:
-        return "Nothing can be told yet: the tables hold no traffic of this period."
-    if any(row.zone == "UNKNOWN" for row in facts.pairs):
-        return "Tell where clients and brokers stand first: of no byte is it known whether it crosses racks."
-    return "Nothing to do: nothing that can be told crosses racks, and no proposal stands."
+    return _nothing_crosses(facts)
+
+
+def _nothing_crosses(facts: Facts) -> str:
+    """No proposal, and no byte that is known to cross racks: what that is worth knowing."""
+    if not facts.pairs:
+        return "Unknown: the tables hold no traffic of this period."
+    unknown = [row for row in facts.pairs if row.zone == "UNKNOWN"]
+    if unknown:
+        why = "; ".join(sorted({words.shown(row.why_unknown) for row in unknown if row.why_unknown})[:2])
+        some = words.volume(sum(row.bytes or 0.0 for row in unknown))
+        size = "all bytes" if len(unknown) == len(facts.pairs) else some
+        because = f" ({why})" if why else ""
+        return f"Set the missing racks first: for {size} it is unknown whether they cross racks{because}."
+    if any(row.sizeless for row in facts.pairs if row.zone == "CROSS_ZONE"):
+        return "Unknown: records cross racks, and the size of some of them is unknown."
+    return "Nothing to do: no byte crosses racks, and there are no open proposals."
+
+
+def price_applied(facts: Facts) -> str:
+    """`` at $0.02 per GB``: the price that the ledger applied across racks; empty where none was."""
+    low = [row.usd_per_gb_low for row in facts.pairs if row.usd_per_gb_low is not None]
+    high = [row.usd_per_gb_high for row in facts.pairs if row.usd_per_gb_high is not None]
+    if not low or not high:
+        return ""
+    least, most = f"${min(low):.3g}", f"${max(high):.3g}"
+    return f" at {least} per GB" if least == most else f" at {least} to {most} per GB"
 
 
 def by_worth(facts: Facts) -> tuple[Standing, ...]:
@@ -91,7 +114,7 @@ def todo(row: Standing) -> str:
     reason = (row.reason or "").upper()
     if reason in ProposalReason.__members__:
         return _ADVICE[ProposalReason[reason]].format(subject)
-    return f"Look at proposal {row.proposal} about {subject}"
+    return f"Check proposal {row.proposal} about {subject}"
 
 
 def worth(row: Standing, pace: Pace) -> str:
@@ -101,12 +124,12 @@ def worth(row: Standing, pace: Pace) -> str:
         now = f"{pace.volume(row.cross_bytes, row.cluster)} cross racks{_a_day(row.usd, row.cluster, pace)}"
         parts.append(now)
     if row.unknown_bytes:
-        parts.append(f"of {pace.volume(row.unknown_bytes, row.cluster)} nobody can tell whether they cross racks")
+        parts.append(f"for {pace.volume(row.unknown_bytes, row.cluster)} it is unknown whether they cross racks")
     if row.gain_usd_per_day:
-        parts.append(f"predicted to change the bill by {words.money(-row.gain_usd_per_day, sign=True)} a day")
+        parts.append(f"predicted to change the cost by {words.money(-row.gain_usd_per_day, sign=True)} a day")
     elif row.after_bytes_per_s is not None:
         parts.append(f"predicted to leave {words.per_second(row.after_bytes_per_s)} across racks")
-    return ", ".join(parts) or "its bytes are not known yet"
+    return ", ".join(parts) or "its bytes are unknown"
 
 
 def subject_of(subject: str | None) -> str:
@@ -126,7 +149,8 @@ def _a_day(usd: float | None, cluster: str, pace: Pace) -> str:
     if usd is None:
         return ", without a known price"
     daily = pace.over(usd, cluster, _DAY)
-    return f", {words.money(usd)} in the period" if daily is None else f", about {words.money(daily)} a day"
+    bill = f"{words.money(usd)} in the period" if daily is None else f"about {words.money(daily)} a day"
+    return f", {bill}{pace.price}"
 
 
 def _dearest(facts: Facts) -> tuple[str, str, float, float | None] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.propose.words import counted
 from pipeline.report import words
 from pipeline.report.facts import Coverage, Facts
+from pipeline.report.first import price_applied
 from pipeline.report.period import minute_of
 from pipeline.report.summaries import HOUR_MS
 
@@ -22,7 +23,7 @@ def notes(facts: Facts) -> tuple[str, ...]:
         *_sizes(facts),
         *_records(facts),
         *(
-            f"Section {title}: {counted(left, 'more row')} left out, of its sums too; a shorter period has all."
+            (f"Section {title}: {counted(left, 'more row')} left out, and not in its sums; a shorter period shows all.")
             for title, left in facts.left_out
         ),
     )
@@ -31,7 +32,7 @@ def notes(facts: Facts) -> tuple[str, ...]:
 def about(facts: Facts) -> str:
     """Period, clusters, and how much of it is covered."""
     if not facts.coverage:
-        return "No look of this period tells of any traffic."
+        return "No look of this period has traffic."
     first = min(row.first_ms for row in facts.coverage)
     last = max(row.last_ms for row in facts.coverage) + HOUR_MS
     clusters = ", ".join(words.short(row.cluster) for row in facts.coverage)
@@ -45,8 +46,8 @@ def about(facts: Facts) -> str:
 def _absent(facts: Facts) -> Iterator[str]:
     if facts.absent:
         yield (
-            f"These tables do not exist yet, so nothing is told of them: {', '.join(facts.absent)}. "
-            "They appear with the first refresh that has something to write."
+            f"These tables do not exist yet, so the report has nothing from them: {', '.join(facts.absent)}. "
+            "They appear with the first refresh that has rows for them."
         )
 
 
@@ -58,8 +59,8 @@ def _gaps(facts: Facts) -> Iterator[str]:
         if missing or row.thin_hours:
             yield (
                 f"Gaps in cluster {words.short(row.cluster)}: {counted(missing, 'hour')} without any look and "
-                f"{counted(row.thin_hours, 'hour')} covered by less than nine tenths, out of {row.hours + missing:,}; "
-                "nothing is made up for them."
+                f"{counted(row.thin_hours, 'hour')} covered by less than nine tenths, out of "
+                f"{row.hours + missing:,}; no values are filled in for them."
             )
     if not any(missing or row.thin_hours for row, missing in found):
         yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
@@ -72,25 +73,27 @@ def _missing_hours(row: Coverage) -> int:
 def _looks(facts: Facts) -> Iterator[str]:
     unusable = [problem for problem in facts.problems if problem.what == "look"]
     if facts.looks is None:
-        yield "How many looks arrived whole is not known: there is no table of looks."
+        yield "The number of complete looks is unknown: there is no table of looks."
     elif unusable:
         lost = sum(problem.number for problem in unusable)
         reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unusable[:5])
         yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({reasons})."
+    elif facts.looks:
+        yield f"All {facts.looks:,} looks of the period are complete."
     else:
-        yield f"All {facts.looks:,} looks of the period arrived whole."
+        yield "There is no look of this period."
 
 
 def _unknown(facts: Facts) -> Iterator[str]:
     sizes: dict[tuple[str, str], float] = {}
     for row in facts.pairs:
         if row.zone == "UNKNOWN":
-            key = row.path, row.why_unknown or "nobody told why"
+            key = row.path, row.why_unknown or "reason not recorded"
             sizes[key] = sizes.get(key, 0.0) + (row.bytes or 0.0)
     for (path, why), size in sorted(sizes.items()):
         yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({words.shown(why)})."
     if facts.pairs and not sizes:
-        yield "Of every byte in the ledger both racks are known."
+        yield "For every byte in the ledger both racks are known."
 
 
 def _size(size: float) -> str:
@@ -106,20 +109,21 @@ def _prices(facts: Facts) -> Iterator[str]:
         more = f" and {len(pairs) - 10} more" if len(pairs) > 10 else ""
         without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
         yield (
-            f"No price is known for every hour of these pairs of racks: {named}{more}; "
-            f"{words.volume(without)} are in no sum of dollars."
+            f"No price is known, for some hours at least, for these pairs of racks: {named}{more}; "
+            f"{words.volume(without)} are not in the sums of money."
         )
     elif any(row.zone == "CROSS_ZONE" for row in facts.pairs):
         dates = sorted({row.price_date for row in facts.pairs if row.price_date})
-        yield f"Every pair of racks has a price{', the latest of ' + dates[-1] if dates else ''}."
+        dated = f", the latest of {dates[-1]}" if dates else ""
+        yield f"Every pair of racks has a price{dated}; costs are{price_applied(facts) or ' unknown'} across racks."
 
 
 def _sizes(facts: Facts) -> Iterator[str]:
     rows = sum(row.sizeless for row in facts.pairs)
     if rows:
         yield (
-            f"Bytes are unknown in {counted(rows, 'row')} of the ledger, because the size of records is; "
-            "they are in no sum."
+            f"Bytes are unknown in {counted(rows, 'row')} of the ledger, because the size of records is "
+            "unknown; they are in no sum."
         )
 
 

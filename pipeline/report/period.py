@@ -26,7 +26,7 @@ def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()
     if found.from_ms is not None and found.to_ms is not None and found.from_ms >= found.to_ms:
         raise BadInput(
             f"--from {begin} is not before --to {end}",
-            why="the report would be about no time at all",
+            why="the period would be empty",
             todo="Give a later --to.",
         )
     return found
@@ -78,8 +78,8 @@ def _moment(option: str, text: str | None) -> int | None:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
         raise BadInput(
-            f"{option} {text!r} is no date",
-            why="it is read as ISO 8601",
+            f"{option} {text!r} is not a date",
+            why="a date or time in ISO 8601 is expected",
             todo="Write it as 2026-11-21 or 2026-11-21T18:00Z.",
         ) from None
     # A time without an offset is UTC, as the hours of the tables are.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipeline.report import words
 from pipeline.report.document import Bars, Cell, Grid, Head, Heat, Section, Unit, grid_of
 from pipeline.report.facts import Cost, Facts, Near, Pair
-from pipeline.report.first import Pace
+from pipeline.report.first import Pace, price_applied
 from pipeline.report.summaries import CONSUME
 
 CLUSTER = Head("cluster")
@@ -32,7 +32,7 @@ def cost_section(facts: Facts) -> Section:
         Head("price", Unit.USD),
         Head("crossed racks", Unit.BYTES),
         Head("of it without a price", Unit.BYTES),
-        Head("crossed or not: unknown", Unit.BYTES),
+        Head("unknown whether across racks", Unit.BYTES),
         Head("rows of unknown size", Unit.COUNT),
     )
     rows: list[tuple[Cell, ...]] = [
@@ -54,23 +54,23 @@ def cost_section(facts: Facts) -> Section:
         lead=_cost_lead(facts),
         grid=grid(facts, heads, rows),
         plot=_cost_bars(facts),
-        says="What crossed racks on each day, stacked by group and path.",
+        says="Bytes or cost across racks on each day, stacked by group and path.",
     )
 
 
 def _cost_lead(facts: Facts) -> str:
     if not facts.costs:
-        return "The ledger holds nothing of this period."
+        return "The ledger has no rows of this period."
     usd = [row.usd for row in facts.costs if row.usd is not None]
     size = sum(row.cross_bytes or 0.0 for row in facts.costs)
-    bill = f"cost {words.money(sum(usd))}" if usd else "have no known price"
+    bill = f"cost {words.money(sum(usd))}{price_applied(facts)}" if usd else "have no known price"
     text = f"{words.volume(size)} crossed racks in this period and {bill}"
     daily = [Pace(facts).over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs]
     known = [amount for amount in daily if amount is not None]
     if usd and known:
         text += f", which is {words.money(sum(known))} a day at this pace"
     without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
-    return text + (f"; {words.volume(without)} of it have no price." if without and usd else ".")
+    return text + (f"; {words.volume(without)} of these have no price." if without and usd else ".")
 
 
 def _cost_bars(facts: Facts) -> Bars | None:
@@ -92,7 +92,7 @@ def _cost_bars(facts: Facts) -> Bars | None:
         bars=days,
         parts=parts,
         sizes=tuple(tuple(sizes.get((part, day), 0.0) for day in days) for part in parts),
-        label="price of what crossed racks" if priced else "what crossed racks",
+        label="cost across racks" if priced else "bytes across racks",
         unit=Unit.USD if priced else Unit.BYTES,
         upright=True,
     )
@@ -152,15 +152,15 @@ def ledger_section(facts: Facts) -> Section:
 def _ledger_lead(facts: Facts) -> str:
     known = [row for row in facts.pairs if row.zone != _UNKNOWN]
     if not known:
-        return "Of no byte is it known whether it crossed racks." if facts.pairs else "The ledger is empty."
+        return "For all bytes it is unknown whether they crossed racks." if facts.pairs else "The ledger is empty."
     total = sum(row.bytes or 0.0 for row in facts.pairs)
     cross = sum(row.bytes or 0.0 for row in known if row.zone == _CROSS)
     avoidable = sum(_avoidable(row) or 0.0 for row in known)
     unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == _UNKNOWN)
     return (
         f"{words.share(cross, total)} of {words.volume(total)} crossed racks; "
-        f"{words.volume(cross - avoidable)} of that no placement avoids at this replication factor, "
-        f"{words.volume(avoidable)} could stay within a rack; of {words.volume(unknown)} it cannot be told."
+        f"{words.volume(cross - avoidable)} of these no placement avoids at this replication factor, "
+        f"{words.volume(avoidable)} could stay within a rack; for {words.volume(unknown)} it is unknown."
     )
 
 
@@ -226,11 +226,11 @@ def locality_section(facts: Facts) -> Section:
     ]
     shares = [found for row in facts.near if (found := local_share(row)) is not None]
     unknown = len(facts.near) - len(shares)
-    lead = "No group has readers that could be looked at."
+    lead = "No group had readers in this period."
     if facts.near:
         lead = (
-            f"{sum(found >= 0.95 for found in shares)} of {len(facts.near)} pairs of group and rack read at least "
-            f"95 % within their rack; of {unknown} it cannot be told."
+            f"{sum(found >= 0.95 for found in shares)} of {len(facts.near)} pairs of group and rack read "
+            f"at least 95 % within their rack; for {unknown} it is unknown."
         )
     return Section(
         name="locality",

@@ -47,11 +47,12 @@ def standing_section(facts: Facts) -> Section:
         for row in by_worth(facts)
     ]
     gains = [row.gain_usd_per_day for row in facts.standing if row.gain_usd_per_day is not None]
-    lead = f"{len(rows):,} proposals stand, what is worth most first." if rows else "No proposal stands."
+    lead = f"{len(rows):,} open proposals, the most valuable first." if rows else "There are no open proposals."
     if gains:
         lead += (
-            f" What it would save is predicted for {len(gains):,} of them, {words.money(max(gains))} a day at most;"
-            " savings of proposals that overlap do not add up."
+            f" A saving is predicted for {len(gains):,} of them, at most {words.money(max(gains))} a day at the "
+            "agent's price; "
+            "savings of proposals that overlap do not add up."
         )
     return Section(name="standing", title="Proposals worth doing", lead=lead, grid=grid(facts, heads, rows))
 
@@ -72,7 +73,7 @@ def outcome_section(facts: Facts) -> Section:
         Head("time, measured", Unit.SECONDS),
         Head("across racks afterwards, predicted", Unit.BYTES_PER_S),
         Head("across racks afterwards, measured", Unit.BYTES_PER_S),
-        Head("error of that", Unit.SHARE, sign=True),
+        Head("error of that prediction", Unit.SHARE, sign=True),
         Head("gain, predicted", Unit.USD_PER_DAY),
         Head("gain, measured", Unit.USD_PER_DAY),
     )
@@ -122,7 +123,7 @@ def error_section(facts: Facts) -> Section:
     ]
     return Section(
         name="errors",
-        title="How far predictions were off",
+        title="Prediction errors",
         lead=_error_lead(facts.errors),
         grid=grid(facts, heads, rows),
     )
@@ -130,9 +131,12 @@ def error_section(facts: Facts) -> Section:
 
 def _outcome_lead(facts: Facts) -> str:
     if not facts.outcomes:
-        return "No proposal of this period was acted on."
+        return "No proposal of this period was executed."
     both = [row.error_share for row in facts.outcomes if row.error_share is not None]
-    return f"{len(facts.outcomes):,} proposals were acted on; of {len(both):,} both are known: predicted and measured."
+    return (
+        f"{len(facts.outcomes):,} proposals were executed; for {len(both):,} both the predicted and the "
+        "measured value are known."
+    )
 
 
 def _outcome_scatter(facts: Facts) -> Scatter | None:
@@ -147,6 +151,6 @@ def _outcome_scatter(facts: Facts) -> Scatter | None:
 
 def _error_lead(rows: Sequence[Errors]) -> str:
     if not rows:
-        return "There is nothing to compare yet."
+        return "No prediction can be compared yet."
     told = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
     return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {told}."

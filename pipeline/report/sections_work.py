@@ -60,7 +60,7 @@ def warmup_section(facts: Facts) -> Section:
 
 def _warmup_lead(rows: tuple[Warmups, ...]) -> str:
     if not rows:
-        return "No warm-up was seen."
+        return "No look of this period shows a warm-up."
     ended = Counter[str]()
     for row in rows:
         ended[row.outcome] += row.number
@@ -104,12 +104,12 @@ def restore_section(facts: Facts) -> Section:
         for row in facts.restores
     ]
     rated = [row for row in facts.restores if None not in {row.low, row.median, row.high}][:_MOST_BARS]
-    lead = "No restore has been measured."
+    lead = "No restore was measured."
     if rated:
         slowest = rated[0]
         lead = (
-            f"{len(facts.restores)} stores were seen restoring; the slowest is subtopology {slowest.subtopology} of "
-            f"{words.short(slowest.group)} with {words.number(slowest.median, 'records/s')} in the median."
+            f"{len(facts.restores)} stores were restoring; the slowest is subtopology {slowest.subtopology} "
+            f"of {words.short(slowest.group)} with {words.number(slowest.median, 'records/s')} in the median."
         )
     return Section(
         name="restores",
@@ -151,7 +151,7 @@ def rebalance_section(facts: Facts) -> Section:
     return Section(
         name="rebalances",
         title="Rebalances and their causes",
-        lead=f"{sum(causes.values()):,} rebalances: {told}." if causes else "No rebalance was seen.",
+        lead=f"{sum(causes.values()):,} rebalances: {told}." if causes else "No look of this period shows a rebalance.",
         grid=grid(facts, heads, rows),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
         says="Number of rebalances of each group, by cause.",
@@ -210,11 +210,11 @@ def drift_section(facts: Facts) -> Section:
 
 def _drift_lead(rows: tuple[Drift, ...]) -> str:
     if not rows:
-        return "No rack changed."
+        return "No look of this period shows a changed rack."
     lasting = [row for row in rows if row.ended_ms is None]
     causes = Counter(row.cause or words.UNKNOWN for row in rows)
     told = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    return f"{len(rows):,} changes of racks ({told}), still lasting: {len(lasting):,}."
+    return f"{len(rows):,} rack changes ({told}); {len(lasting):,} still in effect."
 
 
 def _racks(racks: tuple[str, ...] | None) -> str | None:

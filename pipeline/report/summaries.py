@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from agent.propose.flows import BYTES_PER_GB
 from pipeline.report.facts import Cost, Coverage, Drift, Errors, Near, Outcome, Pair, Rebalances, Restore, Warmups
 
 CONSUME, MOVE = "consume", "move"
@@ -84,6 +85,8 @@ def pairs(ledger: DataFrame) -> DataFrame:
             _sum(F.col("usd")).alias("usd"),
             F.max("price_date").alias("price_date"),
             F.count_if(F.col("bytes").isNull()).alias("sizeless"),
+            F.min(_usd_per_gb()).alias("usd_per_gb_low"),
+            F.max(_usd_per_gb()).alias("usd_per_gb_high"),
         )
         .select(*Pair._fields)
         .orderBy("cluster", "path", "zone", "source_rack", "target_rack", F.asc_nulls_first("why_unknown"))
@@ -229,7 +232,7 @@ def looked(looks: DataFrame) -> DataFrame:
     Looks that the agent wrote in short on purpose are neither.
     """
     lost = ~F.col("complete") & F.coalesce(F.col("full"), ~F.col("complete"))
-    why = F.when(lost, F.coalesce("problem", F.lit("nobody told why")))
+    why = F.when(lost, F.coalesce("problem", F.lit("reason not recorded")))
     return _counted_by(looks.where(F.col("complete") | lost).select(why.alias("why")))
 
 
@@ -268,6 +271,10 @@ def _crossings() -> tuple[Column, ...]:
         _total(cross & F.col("usd").isNull(), F.col("bytes")).alias("unpriced_bytes"),
         F.count_if(F.col("bytes").isNull()).alias("sizeless"),
     )
+
+
+def _usd_per_gb() -> Column:
+    return F.when(_zone("CROSS_ZONE") & (F.col("bytes") > 0), F.col("usd") / F.col("bytes") * BYTES_PER_GB)
 
 
 def _zone(name: str) -> Column:

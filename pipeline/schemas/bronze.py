@@ -14,18 +14,18 @@ _DAY = column("day", STRING, "UTC day of kafka_time, yyyy-mm-dd.", required=True
 
 TELEMETRY = Table(
     "bronze.telemetry",
-    "Telemetry events, fragments among them, as their JSON said.",
+    "Telemetry events, fragments among them, as JSON.",
     columns(
         *_PLACE,
         column("event_id", STRING, "cluster/look/n, for a fragment with /part: the same event twice has the same id."),
         column("v", INT, "Version of the event."),
-        column("kind", STRING, "What data tells."),
+        column("kind", STRING, "Kind of the event's data."),
         column("subject", STRING, "kind/name."),
         column("cluster", STRING, "Cluster id."),
         column("look", STRING, "Id of the look."),
         column("n", INT, "Number among the events of the look."),
         column("taken_ms", LONG, "When the look began, epoch milliseconds."),
-        column("data", STRING, "The rest, as JSON."),
+        column("data", STRING, "The event's data, as JSON."),
         column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
         column("late", BOOLEAN, "Whether it came after its hour had been closed."),
         _DAY,
@@ -36,7 +36,7 @@ TELEMETRY = Table(
 
 PROPOSALS = Table(
     "bronze.proposals",
-    "Records of the proposals topic: proposals and the steps of their lives.",
+    "Records of the proposals topic: proposals and the changes of their state.",
     columns(
         *_PLACE,
         column("event_id", STRING, "CloudEvents id; null for a tombstone."),
@@ -64,7 +64,7 @@ JOURNAL = Table(
         column("at_ms", LONG, "The writer's clock, epoch milliseconds."),
         column("epoch", LONG, "Which leadership wrote it."),
         column("seq", LONG, "Number within the epoch."),
-        column("data", STRING, "What it says, as JSON; null for a deletion."),
+        column("data", STRING, "The entry, as JSON; null for a deletion."),
         column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
         _DAY,
     ),

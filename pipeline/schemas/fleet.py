@@ -15,8 +15,8 @@ PROBLEMS = Table(
     "Problems to be solved: who reads what, who runs what, where replicas are.",
     columns(
         *_OF,
-        column("size", LONG, "Partitions, tasks or replicas; by it work is shared out.", required=True),
-        column("made_ms", LONG, "When it was so.", required=True),
+        column("size", LONG, "Partitions, tasks or replicas; work is divided by it.", required=True),
+        column("made_ms", LONG, "When the state was observed, epoch milliseconds.", required=True),
         column("problem", BINARY, "The problem, as pipeline.fleet.compact writes it.", required=True),
     ),
     key=("cluster", "subject", "kind"),
@@ -24,7 +24,7 @@ PROBLEMS = Table(
 
 PLANS = Table(
     "fleet.plans",
-    "What is planned for each group, application and topic of a fleet.",
+    "Plans for each group, application and topic of a fleet.",
     columns(
         column("run", STRING, "The run that planned it.", required=True),
         *_OF,
@@ -32,13 +32,13 @@ PLANS = Table(
         column("made_ms", LONG, "When the look was taken, or the problem made.", required=True),
         column("size", LONG, "Partitions, tasks or replicas.", required=True),
         column("readers", INT, "Members, processes or brokers.", required=True),
-        column("crossing", LONG, "What crosses racks now; null for replicas, or where it cannot be planned."),
+        column("crossing", LONG, "Cross-rack reads now; null for replicas, or where it cannot be planned."),
         column("optimal_crossing", LONG, "The same under the exact optimum."),
         column("lower_bound", LONG, "No plan costs less."),
         column("moved", LONG, "Partitions, tasks or replicas that the optimum moves."),
         column("optimal", BOOLEAN, "Whether the bound is proven to be met.", required=True),
         column("why_not", STRING, "Why nothing can be planned; null otherwise."),
-        column("cpu_s", DOUBLE, "What planning took."),
+        column("cpu_s", DOUBLE, "Seconds that planning took."),
         column("proposals", STRINGS, "Documents of the proposals, as a proposals topic has them; empty for none."),
     ),
     key=("run", "cluster", "subject", "kind"),

@@ -17,7 +17,7 @@ _BY_HOUR = ("day", "cluster", "hour_ms")
 
 PARTITION_TRAFFIC = Table(
     "gold.partition_traffic",
-    "What each partition took in.",
+    "Bytes and records written to each partition.",
     columns(
         _CLUSTER,
         _HOUR,
@@ -37,7 +37,7 @@ PARTITION_TRAFFIC = Table(
 
 READ_TRAFFIC = Table(
     "gold.read_traffic",
-    "What each group read of each partition.",
+    "Bytes and records that each group read of each partition.",
     columns(
         _CLUSTER,
         _HOUR,
@@ -48,7 +48,11 @@ READ_TRAFFIC = Table(
         column("bytes", DOUBLE, "Bytes read."),
         column("bytes_per_s", DOUBLE, "Over the seconds covered."),
         column("basis", STRING, "committed (offsets that the group committed) or tail (assumed to keep up)."),
-        column("catching_up", BOOLEAN, "Whether it read what lay there before: bytes are less certain then."),
+        column(
+            "catching_up",
+            BOOLEAN,
+            "Whether it read older records than those appended in the hour; bytes are less certain then.",
+        ),
         _DAY,
     ),
     ("cluster", "hour_ms", "group", "topic", "partition"),
@@ -86,8 +90,8 @@ LAGS = Table(
         _HOUR,
         _GROUP,
         column("topic", STRING, "Topic.", required=True),
-        column("looks", INT, "Looks that could tell it."),
-        column("unknown_looks", INT, "Looks that could not, because nothing was committed."),
+        column("looks", INT, "Looks in which the lag is known."),
+        column("unknown_looks", INT, "Looks in which it is unknown, because nothing was committed."),
         column("lag_min", LONG, "Records behind over all partitions, least."),
         column("lag_mean", DOUBLE, "Mean over the looks."),
         column("lag_max", LONG, "Most."),
@@ -138,7 +142,7 @@ RESTORE_RATES = Table(
         column("low", DOUBLE, "Records per second, tenth percentile."),
         column("median", DOUBLE, "Records per second, median."),
         column("high", DOUBLE, "Records per second, ninetieth percentile."),
-        column("stalled_share", DOUBLE, "Share of the time in which nothing was restored."),
+        column("stalled_share", DOUBLE, "Share of the time in which no record was restored."),
         column("stalls_when", STRING, "What went with the stalls: a word and a sentence; null when it never stalled."),
         column("until_ms", LONG, "Last restore that counted, epoch milliseconds."),
     ),
@@ -147,7 +151,7 @@ RESTORE_RATES = Table(
 
 REBALANCES = Table(
     "gold.rebalances",
-    "Every rebalance that looks tell of.",
+    "Every rebalance that looks show.",
     columns(
         _CLUSTER,
         _GROUP,
@@ -157,7 +161,7 @@ REBALANCES = Table(
         column("seconds_most", DOUBLE, "How long the group was out of Stable at most, as far as looks can tell."),
         column("members_before", INT, "Members before."),
         column("members_after", INT, "Members after."),
-        column("moved", INT, "Partitions whose reader is another one; null where it was hidden."),
+        column("moved", INT, "Partitions that changed their reader; null where unknown."),
         column(
             "cause",
             STRING,
@@ -206,7 +210,7 @@ LOCALITY = Table(
         column("rack", STRING, "Rack of the readers; empty where unknown.", required=True),
         column("local", DOUBLE, "Partition-looks read within the rack."),
         column("total", DOUBLE, "Partition-looks assigned to readers of the rack."),
-        column("unknown", DOUBLE, "Of these, those that cannot be told."),
+        column("unknown", DOUBLE, "Of these, those of unknown rack."),
         column("local_bytes", DOUBLE, "Bytes read within the rack; null where unknown."),
         column("total_bytes", DOUBLE, "Bytes read by readers of the rack; null where unknown."),
         _DAY,
@@ -217,7 +221,7 @@ LOCALITY = Table(
 
 OUTCOMES = Table(
     "gold.proposal_outcomes",
-    "Proposals: what was predicted and what came of them.",
+    "Proposals: predicted and measured results.",
     columns(
         _CLUSTER,
         column("proposal", STRING, "Id.", required=True),
@@ -226,7 +230,7 @@ OUTCOMES = Table(
         column("subject", STRING, "kind/name."),
         column("created_ms", LONG, "When it was first published."),
         column("state", STRING, "standing, void, expired, running, done, cancelled, failed.", required=True),
-        column("applied_ms", LONG, "When acting on it began; null while nobody did."),
+        column("applied_ms", LONG, "When its execution began; null if it did not."),
         column("done_ms", LONG, "When it ended."),
         column("predicted_moves", INT, "Moves."),
         column("measured_moves", INT, "Moves that looks show."),

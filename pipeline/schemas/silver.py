@@ -24,12 +24,12 @@ def _table(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField
 
 LOOKS = _table(
     "looks",
-    "Looks, and whether they can be relied upon.",
+    "Looks, and whether they are complete.",
     (),
     column("monotonic_ms", LONG, "The agent's monotonic clock at the look; comparable within one instance only."),
     column("instance", STRING, "The agent's instance: what precedes the dash in the look's id."),
     column("complete", BOOLEAN, "Whether every event that rebuilds it arrived.", required=True),
-    column("full", BOOLEAN, "False where the agent wrote copies and a report alone; null while that cannot be told."),
+    column("full", BOOLEAN, "False where the agent recorded task copies and a report only; null while unknown."),
     column("problem", STRING, "Why it is not complete or could not be read; null otherwise."),
     column("gaps", INT, "Parts that did not answer."),
     column("gap_parts", STRINGS, "Their names, each once, sorted."),
@@ -46,10 +46,10 @@ BROKERS = _table(
     "Brokers with their racks.",
     ("broker",),
     column("broker", INT, "Id.", required=True),
-    column("rack", STRING, "Rack where it stands; null unless known."),
+    column("rack", STRING, "Rack of the broker by the rack locators; null unless known."),
     column("rack_state", STRING, "known, unknown or conflicting.", required=True),
     column("alive", BOOLEAN, "False for one that only replica lists name."),
-    column("told_rack", STRING, "What it tells itself, which is what clients' racks are compared with."),
+    column("told_rack", STRING, "broker.rack, which client.rack is compared with."),
 )
 
 PARTITIONS = _table(
@@ -72,7 +72,7 @@ PARTITIONS = _table(
     column("reassigned_by_us", BOOLEAN, "Whether that reassignment is rackwise's own."),
     column("end_offset", LONG, "Log end offset (high watermark)."),
     column("size_bytes", LONG, "Size on disk of its largest replica."),
-    column("replica_bytes", LONGS, "Size of each replica, in the order of replicas; null where no log dir told."),
+    column("replica_bytes", LONGS, "Size of each replica, in the order of replicas; null where no log dir reports it."),
     column("size_fresh", BOOLEAN, "Whether the size was asked in this very look."),
     column("compacted", BOOLEAN, "Whether its topic is compacted; null when configs did not answer."),
     column("learned_bytes_per_record", DOUBLE, "What the agent had learned of its topic by then."),
@@ -88,20 +88,20 @@ GROUPS = _table(
     column("assignor", STRING, "Assignor in use; null when hidden."),
     column("members", INT, "Number of members."),
     column("hidden", BOOLEAN, "Whether the coordinator shows no member bytes at the moment."),
-    column("rebalance", STRING, "Tells the last rebalance from the one before; null while it cannot be told."),
-    column("assignment_digest", STRING, "Digest of who has what; null while hidden."),
+    column("rebalance", STRING, "Identifies the last rebalance; null while unknown."),
+    column("assignment_digest", STRING, "Digest of the assignment; null while hidden."),
 )
 
 READS = _table(
     "reads",
-    "Who is assigned which partition.",
+    "Assignments: member and partition.",
     ("group", "member", "role", "topic", "partition"),
     column("group", STRING, "Group id.", required=True),
-    column("member", STRING, "Member id; the process id where a task's member cannot be told.", required=True),
+    column("member", STRING, "Member id; the process id where a task's member is unknown.", required=True),
     column("role", STRING, "active, or standby or warm-up of a task that restores from it.", required=True),
     column("client_id", STRING, "Client id."),
-    column("rack", STRING, "Rack where the member stands; null unless known."),
-    column("told_rack", STRING, "The client.rack that brokers hear from it; null when it sends none."),
+    column("rack", STRING, "Rack of the member; null unless known."),
+    column("told_rack", STRING, "The client.rack that the member sends; null when it sends none."),
     column("topic", STRING, "Topic.", required=True),
     column("partition", INT, "Partition.", required=True),
     column("committed_offset", LONG, "What the group has committed there; null for nothing."),
@@ -109,7 +109,7 @@ READS = _table(
 
 COPIES = _table(
     "copies",
-    "Copies of stateful tasks, with how far behind they are.",
+    "Copies of stateful tasks, with their lag.",
     ("group", "process", "task", "role"),
     column("group", STRING, "Application id.", required=True),
     column("process", STRING, "Process id.", required=True),
@@ -130,15 +130,15 @@ COPIES = _table(
 
 FINDINGS = _table(
     "findings",
-    "Findings as the agent told them.",
+    "Findings of the agent.",
     ("id",),
     column("id", STRING, "Id of the finding.", required=True),
     column("reason", STRING, "Reason.", required=True),
     column("severity", STRING, "Severity."),
     column("subject", STRING, "kind/name."),
-    column("sentence", STRING, "The finding in words."),
-    column("since_ms", LONG, "Since when it stands, epoch milliseconds."),
-    column("held", BOOLEAN, "Whether it is held down because racks do not hold still."),
+    column("sentence", STRING, "The finding's sentence."),
+    column("since_ms", LONG, "When it began, epoch milliseconds."),
+    column("held", BOOLEAN, "Whether no proposal follows from it until racks are stable."),
 )
 
 LOCALITY = _table(
@@ -146,7 +146,7 @@ LOCALITY = _table(
     "How local each group's work is, and could be.",
     ("group", "measure", "unit"),
     column("group", STRING, "Group id.", required=True),
-    column("measure", STRING, "Which replicas count as near.", required=True),
+    column("measure", STRING, "Measure: which replicas count as local.", required=True),
     column("unit", STRING, "partitions or bytes_per_s.", required=True),
     column("local", DOUBLE, "Near."),
     column("total", DOUBLE, "All."),

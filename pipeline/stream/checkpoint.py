@@ -68,8 +68,8 @@ class Checkpoint:
         if has_rows():
             raise BadInput(
                 f"The tables have rows of {identity.topic}, but there is no checkpoint at {self.path}",
-                why="without it nobody knows which records they have, so every record could come twice",
-                todo="Restore the checkpoint (spark.checkpoints), or begin anew with another root (--tables).",
+                why="without it the offsets read so far are unknown, and every record could be written twice",
+                todo="Restore the checkpoint (spark.checkpoints), or start with another, empty root (--tables).",
             )
         writer = f"{identity.query}-{uuid.uuid4().hex[:12]}"
         self._files.write(mark, json.dumps({"writer": writer, **identity._asdict()}))
@@ -101,14 +101,14 @@ class Checkpoint:
         if found.cluster != wanted.cluster:
             raise WrongCluster(
                 f"The brokers belong to cluster {wanted.cluster}",
-                why=f"{self.path} has read {found.topic} of cluster {found.cluster}",
+                why=f"{self.path} belongs to {found.topic} of cluster {found.cluster}",
                 todo="Check bootstrap.servers; each cluster has a root of its own (--tables).",
             )
         if found.topic == wanted.topic and found.topic_id != wanted.topic_id:
             raise BadInput(
-                f"The topic {wanted.topic} is another one than before",
-                why="it was deleted and created again, so the offsets that were read mean other records",
-                todo="Begin anew with another root (--tables); what was read before stays where it is.",
+                f"Topic {wanted.topic} is not the one that was read before",
+                why="it was deleted and created again, so the offsets read so far belong to other records",
+                todo="Start with another, empty root (--tables); the tables of the former topic are kept.",
             )
         odd = [name for name in Identity._fields if getattr(found, name) != getattr(wanted, name)]
         told = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)
@@ -124,7 +124,7 @@ class Checkpoint:
         if version != _LOG_VERSION or len(lines) != 2:
             raise RackwiseError(
                 f"{self.path}/offsets/{number} cannot be read",
-                why=f"its layout is {version[:20]!r}, and {_LOG_VERSION!r} is known",
+                why=f"its layout is {version[:20]!r}, and {_LOG_VERSION!r} is supported",
                 todo="Use the Spark that rackwise names in its extra.",
             )
         by_topic = json.loads(lines[1])

@@ -135,7 +135,7 @@ class Ingest:
                     wait.silent_since = None
                 return
             wait.is_running = False
-            self._bear(stream, wait, stream.problem or RackwiseError(f"Reading {stream.plan.topic} ended by itself"))
+            self._bear(stream, wait, stream.problem or RackwiseError(f"Reading {stream.plan.topic} ended unexpectedly"))
         elif now >= wait.until:
             try:
                 wait.is_running = self._is_there(stream)
@@ -160,14 +160,14 @@ class Ingest:
             raise problem
         wait.until = now + _RETRY_S
         left = self._patience_s - (now - since)
-        self._say(f"{stream.plan.name}: {problem.what}; tried again for {left:.0f} s more")
+        self._say(f"{stream.plan.name}: {problem.what}; retrying for {left:.0f} s more")
 
     def _is_there(self, stream: TopicStream) -> bool:
         if stream.check(self._expected):
             return True
         if stream.plan.name == TELEMETRY:
             raise missing_topic(stream.plan.topic)
-        self._say(f"{stream.plan.name}: there is no topic {stream.plan.topic} yet")
+        self._say(f"{stream.plan.name}: topic {stream.plan.topic} does not exist yet")
         return False
 
     def _end(self, stream: TopicStream) -> None:

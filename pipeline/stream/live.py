@@ -78,7 +78,7 @@ class Live:
             self._histories_at = time.monotonic()
         else:
             self._owed.add(done.hours)
-        self._say(f"gold: {done.looks} looks and {len(done.hours)} hours worked out in {done.seconds:.1f} s")
+        self._say(f"gold: {done.looks} looks and {len(done.hours)} hours computed in {done.seconds:.1f} s")
         for message in done.messages:
             if message not in self._told:
                 self._told.add(message)

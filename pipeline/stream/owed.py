@@ -48,6 +48,6 @@ class Owed:
         except (ValueError, TypeError) as error:
             raise RackwiseError(
                 f"{self._path}/{name} cannot be read",
-                why=f"it should name hours whose histories are owed: {error!r}",
-                todo="Delete it, and work everything out again with: rackwise spark refresh",
+                why=f"it should list the hours whose histories are not computed yet: {error!r}",
+                todo="Delete it, and compute everything again with: rackwise spark refresh",
             ) from error

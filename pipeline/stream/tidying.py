@@ -52,4 +52,6 @@ class Tidying:
         except (PySparkException, Py4JError, RackwiseError) as error:
             if table.name not in self._told:
                 self._told.add(table.name)
-                self._say(f"{table.name} cannot be tidied up, its files become more: {str(error).splitlines()[0]}")
+                self._say(
+                    f"{table.name} cannot be compacted, so its number of files grows: {str(error).splitlines()[0]}"
+                )

@@ -225,7 +225,7 @@ class TopicStream:
         if not holes:
             return quarantined(parsed)
         for hole in holes:
-            self._say(f"{self.plan.name}: {_told(hole)}; the hole is written down")
+            self._say(f"{self.plan.name}: {_told(hole)}; recorded in quarantine")
         when = datetime.fromtimestamp(span.time_ms / 1_000, UTC)
         rows = [
             (self.plan.topic, hole.partition, hole.first, when, None, None, None, f"lost: {_told(hole)}", f"{when:%F}")
@@ -265,4 +265,4 @@ def _holes(position: Mapping[int, int], first: Mapping[int, int]) -> list[Hole]:
 
 
 def _told(hole: Hole) -> str:
-    return f"partition {hole.partition} lacks offsets {hole.first} to {hole.end - 1}"
+    return f"partition {hole.partition}: offsets {hole.first} to {hole.end - 1} are missing"

@@ -245,7 +245,7 @@ def test_a_group_that_is_not_as_it_was_is_not_asked() -> None:
 def test_a_coordinator_that_describes_too_slowly_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "FRESH_MS", -1)
     to = Coordinator()
-    with pytest.raises(StaleError, match="too long to rely on it"):
+    with pytest.raises(StaleError, match="too old to join on"):
         run(to)
     assert "join" not in to.said
 
@@ -277,7 +277,7 @@ def test_a_group_that_is_not_sure_any_more_between_the_two_ways_is_not_asked_aga
     with Prober(lambda: Later(to), ASK, same) as prober:
         probed = prober.run(Path.PENDING_LEAVE)
     assert probed.effect is effect
-    assert "but then it is too late" in probed.sentence
+    assert "no second attempt: it is too late" in probed.sentence
     assert to.said.count("join") == 1
 
 
@@ -292,7 +292,7 @@ def test_a_group_that_has_rebalanced_in_no_time_is_seen_by_its_members_generatio
     with Prober(lambda: Quick(to), ASK, fine) as prober:
         probed = prober.run(Path.PENDING_LEAVE)
     assert probed.effect is Effect.REBALANCING
-    assert "has rebalanced already" in probed.sentence
+    assert "has already rebalanced" in probed.sentence
 
 
 def test_there_is_no_way_to_take_part_in_a_generation() -> None:

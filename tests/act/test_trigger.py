@@ -141,7 +141,7 @@ def test_an_outcome_that_cannot_be_written_leaves_the_intent_to_be_judged() -> N
 
     outcome = Trigger(hand, journal, Clock(), LIMITS, on_step=fail).carry_out(a_proposal("g"), snapshot())
     assert outcome.done
-    assert "could not be written down" in outcome.sentence
+    assert "not written to the journal" in outcome.sentence
     (entry,) = triggers(journal.view())
     assert (entry.effect, entry.open) == (None, True)
 
@@ -183,8 +183,8 @@ LATER = encode_subscription(Subscription(3, ("t",), b"\0\0\0\5", (), 5, "a"))
         pytest.param(GROUP._replace(state="CompletingRebalance"), "CompletingRebalance", id="it is rebalancing"),
         pytest.param(GROUP._replace(protocol="range"), "gives up all its partitions", id="it has become eager"),
         pytest.param(STATIC, "static", id="a member has become static"),
-        pytest.param(NEWCOMER, "came or went", id="somebody came"),
-        pytest.param(GROUP._replace(members=MEMBERS[:1]), "came or went", id="somebody went"),
+        pytest.param(NEWCOMER, "joined or left", id="somebody came"),
+        pytest.param(GROUP._replace(members=MEMBERS[:1]), "joined or left", id="somebody went"),
         pytest.param(
             GROUP._replace(members=tuple(one._replace(metadata=LATER) for one in MEMBERS)), "has rebalanced since",
             id="it has rebalanced",
@@ -235,8 +235,10 @@ class SlowJournal(MemoryJournal):
 @pytest.mark.parametrize(
     ("took_ms", "sure_s", "says"),
     [
-        pytest.param(30_000, 8.0, "the intent is 30000 ms old by now", id="frozen while the journal was written"),
-        pytest.param(0, 0.0, "it is not sure any more that this agent leads", id="the lease ran out meanwhile"),
+        pytest.param(
+            30_000, 8.0, "the intent in the journal is 30000 ms old", id="frozen while the journal was written"
+        ),
+        pytest.param(0, 0.0, "this agent's leadership is no longer certain", id="the lease ran out meanwhile"),
         pytest.param(3_000, 8.0, None, id="a journal that is slow is no reason"),
     ],
 )
@@ -255,7 +257,7 @@ def test_an_intent_that_no_journal_can_hold_is_told_and_ends_nothing() -> None:
     journal.fails = BadInput("What is to be written is too big")
     outcome = Trigger(hand, journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
-    assert "its intent could not be written (What is to be written is too big" in outcome.sentence
+    assert "the intent could not be written to the journal (What is to be written is too big" in outcome.sentence
     assert "join" not in hand.said
 
 
@@ -267,7 +269,10 @@ def test_where_nobody_tells_who_writes_in_transactions_nothing_is_asked() -> Non
     hand, limits = Deaf(), replace(LIMITS, trigger=TriggerLimits())
     outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
-    assert "who writes in transactions could not be asked (no answer in time)" in outcome.sentence
+    assert (
+        "ListTransactions failed, so it is unknown whether its members write in transactions (no answer in time)"
+        in outcome.sentence
+    )
     assert "join" not in hand.said
 
 

@@ -42,7 +42,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        pytest.param([], "the problem is no JSON object", id="no object"),
+        pytest.param([], "the problem is not a JSON object", id="no object"),
         pytest.param(changed("racks", ...), "racks is missing", id="no racks"),
         pytest.param(changed("racks", True), "racks is True", id="racks true"),
         pytest.param(changed("racks", -1), "racks is -1", id="racks negative"),

@@ -47,7 +47,7 @@ def test_a_process_that_may_hold_nothing_cannot_take_the_task() -> None:
     case = replace(case, processes=(*case.processes, Process(id="z", rack="a", capacity=1)))
     explanation = explain_task(case, optimal_tasks(case), TaskId(0, 0), "z")
     assert explanation.extra_cost is None
-    assert str(explanation) == "no allowed assignment puts the task there"
+    assert str(explanation) == "the task cannot be placed there by any allowed assignment"
 
 
 def test_an_unknown_process_is_an_error() -> None:

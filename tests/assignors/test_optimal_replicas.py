@@ -109,26 +109,26 @@ HOPELESS = {
     "the free rack accepts nothing": (
         "a a b c!", "0 1 2",
         ("1 of its replicas in rack a should move to other racks, but only 0 can: no broker of rack c accepts replicas"
-         "; bring brokers back or add some there"),
+         "; bring brokers back or add brokers there"),
     ),
     "the free rack has too few brokers": (
         "a a a a b", "0 1 2 3",
         ("2 of its replicas in rack a should move to other racks, but only 1 can: the other racks have too few brokers"
-         "; bring brokers back or add some there"),
+         "; bring brokers back or add brokers there"),
     ),
     "the rack of another replica is not known": (
         "a a b c ?", "0 1 4",
-        ("1 of its replicas in rack a should move to other racks, but the rack of broker 4 is not known, so no move is "
-         "sure to help; set its broker.rack"),
+        ("1 of its replicas in rack a should move to other racks, but the rack of broker 4 is unknown, so no move is "
+         "certain to help; set its broker.rack"),
     ),
     "another replica is on a broker that is gone": (
         "a a b c", "0 1 9",
-        ("1 of its replicas in rack a should move to other racks, but the rack of broker 9 is not known, so no move is "
-         "sure to help; set its broker.rack"),
+        ("1 of its replicas in rack a should move to other racks, but the rack of broker 9 is unknown, so no move is "
+         "certain to help; set its broker.rack"),
     ),
     "the list names a broker twice": (
         "a b c", "0 0 1",
-        "its replica list names a broker twice; nothing is planned on such a list",
+        "its replica list has a broker twice; nothing is planned for such a list",
     ),
 }  # fmt: skip
 

@@ -40,7 +40,7 @@ def test_every_locator_that_fails_is_told_in_one_go(tmp_path: Path) -> None:
     missing = f"{tmp_path / 'none'} cannot be read (No such file or directory)"
     assert done.stderr.splitlines()[-3:] == [
         "rackwise: 2 rack locators cannot be used",
-        f"  why: file: {missing}; command: it ended with exit code 3; run it by hand to see what it says",
+        f"  why: file: {missing}; command: it ended with exit code 3; run it by hand to see its output",
         "  do:  Correct rack.locator.properties, or what it names.",
     ]
     assert SECRET not in done.stdout + done.stderr

@@ -98,9 +98,9 @@ def test_neither_library_asks_for_a_rebalance_when_a_broker_changes_its_rack() -
 
 
 BAD = [
-    pytest.param((), {}, "no protocol is named", id="no name"),
+    pytest.param((), {}, "no protocol is listed", id="no name"),
     pytest.param(("rnage",), {}, "'rnage' is not offered", id="a name misspelt"),
-    pytest.param(("range", "range"), {}, "named twice", id="a name twice"),
+    pytest.param(("range", "range"), {}, "listed twice", id="a name twice"),
     pytest.param(("range",), {"client_rack": 7}, "client_rack is 7", id="a rack that is no text"),
     pytest.param(("range",), {"client_rack": "x" * 40_000}, "give the name", id="a rack that no field holds"),
 ]

@@ -62,7 +62,7 @@ def test_without_a_cluster_status_is_empty_and_down_has_nothing_to_do() -> None:
     [
         pytest.param(("up", "--version", "4"), "'4' is no Kafka version", 2, id="a version that is none"),
         pytest.param(("up", "--racks", "a,,b"), "'' is no rack name", 2, id="an empty rack"),
-        pytest.param(("up", "--name", "../x"), "'../x' is no cluster name", 2, id="a name that leads elsewhere"),
+        pytest.param(("up", "--name", "../x"), "'../x' is not a cluster name", 2, id="a name that leads elsewhere"),
         pytest.param(("logs", "--name", "gone"), "There is no cluster named gone", 2, id="logs of no cluster"),
         pytest.param(("broker", "1", "kill"), "There is no cluster named default", 2, id="a broker of no cluster"),
     ],
@@ -79,7 +79,7 @@ def test_what_cannot_be_done_is_a_sentence_and_an_exit_code(
 @pytest.mark.usefixtures("empty")
 def test_a_rack_is_for_start_and_restart_only() -> None:
     refused = run("broker", "1", "kill", "--rack", "b")
-    assert "only start and restart put a broker into a rack" in refused.stderr
+    assert "only start and restart can change a broker's rack" in refused.stderr
     assert refused.exit_code == 2
 
 

@@ -71,7 +71,7 @@ def test_a_broker_can_lose_its_rack(embedded_cluster: EmbeddedCluster) -> None:
 
 def test_a_running_broker_is_not_started_twice(embedded_cluster: EmbeddedCluster) -> None:
     pid = embedded_cluster.broker(1).pid
-    with pytest.raises(ClusterError, match=f"Broker 1 runs already, as pid {pid}"):
+    with pytest.raises(ClusterError, match=f"Broker 1 is already running, as pid {pid}"):
         embedded_cluster.broker(1).start()
     assert embedded_cluster.broker(1).pid == pid
 

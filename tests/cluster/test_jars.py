@@ -63,8 +63,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     [
         pytest.param(None, "java is not on PATH: brokers need JDK 17. Install it", id="no Java"),
         pytest.param(JAVA_8, "is too old: brokers need 17 or newer. Put a newer JDK first on PATH", id="Java 8"),
-        pytest.param("echo what", "does not tell its version: what. Install", id="something else that is called java"),
-        pytest.param("exit 3", "does not tell its version: it printed nothing. Install", id="a Java that is broken"),
+        pytest.param("echo what", "is unknown: what. Install", id="something else that is called java"),
+        pytest.param("exit 3", "is unknown: it printed nothing. Install", id="a Java that is broken"),
     ],
 )
 def test_a_java_that_will_not_do_is_named(machine: Machine, script: str | None, sentence: str) -> None:
@@ -78,7 +78,9 @@ def test_a_java_that_will_not_do_is_named(machine: Machine, script: str | None, 
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
-        pytest.param(None, "mvn is not on PATH: the jars of Kafka come from Maven. Install it", id="no Maven"),
+        pytest.param(
+            None, "mvn is not on PATH: the jars of Kafka are downloaded with Maven. Install it", id="no Maven"
+        ),
         pytest.param(MAVEN_3_3, "is too old: 3.6 or newer is needed. Put a newer one first on PATH", id="Maven 3.3"),
     ],
 )
@@ -124,7 +126,7 @@ def test_cached_jars_need_no_maven(machine: Machine) -> None:
         pytest.param(
             FAILING_MAVEN, "Could not find artifact org.apache.kafka:kafka_2.13:jar:4.9.9", id="an unknown version"
         ),
-        pytest.param(EMPTY_MAVEN, "Maven ended well but copied no jar", id="a pom that names nothing"),
+        pytest.param(EMPTY_MAVEN, "Maven ended without an error but copied no jar", id="a pom that names nothing"),
     ],
 )
 def test_a_resolution_that_fails_leaves_nothing_in_the_cache(machine: Machine, script: str, sentence: str) -> None:

@@ -126,8 +126,8 @@ def test_a_cluster_with_a_dead_broker_is_partly_running(home: Path, sleeper: Sta
     ("left", "why"),
     [
         pytest.param(manifest(ENDED, None), "none of its brokers runs", id="the machine was started anew"),
-        pytest.param(manifest(ready=False), "its start was broken off", id="up was killed half-way"),
-        pytest.param(manifest(ENDED, owner=ENDED), "which it belonged to, is gone", id="its owner was killed"),
+        pytest.param(manifest(ready=False), "its start was interrupted", id="up was killed half-way"),
+        pytest.param(manifest(ENDED, owner=ENDED), "its owner, has ended", id="its owner was killed"),
     ],
 )
 def test_what_nobody_owns_any_more_is_left_behind(home: Path, left: Manifest, why: str) -> None:

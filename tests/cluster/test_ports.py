@@ -55,7 +55,7 @@ def test_a_kernel_that_gives_all_ports_away_is_named(monkeypatch: pytest.MonkeyP
     everything = tmp_path / "ip_local_port_range"
     everything.write_text("1024 65535\n")
     monkeypatch.setattr(ports, "_KERNEL_RANGE", everything)
-    with pytest.raises(ClusterError, match=r"from 1024 to 65535.*ip_local_port_range"), ports.hold_ports(1):
+    with pytest.raises(ClusterError, match=r"covers 1024 to 65535.*ip_local_port_range"), ports.hold_ports(1):
         pass
 
 

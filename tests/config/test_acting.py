@@ -30,7 +30,8 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["execute.journal=file"],
-            "execute.journal_file: execute.journal file needs the path of its file; give it, or set kafka",
+            "execute.journal_file: execute.journal file needs the path of its file; set it, or set "
+            "execute.journal kafka",
             id="a file journal without a path",
         ),
         pytest.param(
@@ -40,7 +41,7 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["execute.commands_dir=/run/rackwise"],
-            "execute.commands_dir: it contradicts execute.journal kafka, where commands come by a topic",
+            "execute.commands_dir: it contradicts execute.journal kafka, where commands are read from a topic",
             id="a directory for commands that come by a topic",
         ),
         *(
@@ -67,12 +68,12 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["trigger.budget_per_hour=600"],
-            "trigger.budget_per_hour: it is larger than budget_per_day, so it would never count",
+            "trigger.budget_per_hour: it is larger than budget_per_day, so it could never be reached",
             id="a budget for an hour that is larger than that for the day",
         ),
         pytest.param(
             ["execute.batches_per_day=201"],
-            "execute.batches_per_day: 201 is more than the journal keeps to count by; give 200 at most",
+            "execute.batches_per_day: 201 is above 200, the most that the journal can count",
             id="a budget that cannot be counted",
         ),
         pytest.param(
@@ -87,7 +88,7 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["execute.batch_partitions=300"],
-            "execute.batch_partitions: it is larger than execute.max_moves_per_cluster, so never reached",
+            "execute.batch_partitions: it is larger than execute.max_moves_per_cluster, so it could never be reached",
             id="a batch that the cluster's cap never lets be full",
         ),
         pytest.param(
@@ -102,13 +103,13 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["approve.rules.any.kinds=reassign"],
-            "approve.rules.any: a rule without a bound approves everything; give it one, such as max_bytes: 10GB "
+            "approve.rules.any: a rule without a bound approves everything; add one, such as max_bytes: 10GB "
             "or topics: logs-*",
             id="a rule that approves everything",
         ),
         pytest.param(
             ["windows.allow.nights.zone=Europe/Berlln"],
-            "windows.allow.nights.zone: 'Europe/Berlln' is no IANA time zone; did you mean Europe/Berlin?",
+            "windows.allow.nights.zone: 'Europe/Berlln' is not an IANA time zone; did you mean Europe/Berlin?",
             id="a zone that is no zone",
         ),
         pytest.param(
@@ -118,8 +119,8 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["windows.allow.nights.days=mon-fry"],
-            "windows.allow.nights.days: 'mon-fry' is no day: give mon, tue, wed, thu, fri, sat, sun, or a range as "
-            "mon-fri",
+            "windows.allow.nights.days: 'mon-fry' is not a day: use mon, tue, wed, thu, fri, sat, sun, or a range such "
+            "as mon-fri",
             id="a day of no week",
         ),
         pytest.param(
@@ -133,12 +134,12 @@ def settings_of(*assignments: str) -> Settings:
                 "windows.allow.once.last=2026-12-22",
                 "windows.allow.once.days=sun",
             ],
-            "windows.allow.once.days: none of them lies between first and last, so the window never opens",
+            "windows.allow.once.days: none of these days is between first and last, so the window never opens",
             id="a window on a day that does not come",
         ),
         pytest.param(
             ["windows.blackout.always.days=mon-sun"],
-            "windows.blackout: it leaves no minute of the week in which a trigger may be done",
+            "windows.blackout: it leaves no minute of the week for a trigger",
             id="a blackout without end",
         ),
         pytest.param(
@@ -149,7 +150,7 @@ def settings_of(*assignments: str) -> Settings:
                 "windows.blackout.backups.end=07:00",
                 "windows.blackout.backups.kinds=reassign",
             ],
-            "windows.blackout: it leaves no minute of the week in which a reassign may be done",
+            "windows.blackout: it leaves no minute of the week for a reassign",
             id="a blackout over all that is allowed",
         ),
         pytest.param(

@@ -134,7 +134,9 @@ REFUSALS = [
     pytest.param(
         {"sasl.oauthbearer.token.endpoint.url": "u"}, "sasl.oauthbearer.token.endpoint.url: it names a URL", id="url"
     ),
-    pytest.param({"sasl.kerberos.kinit.cmd": "sh"}, "sasl.kerberos.kinit.cmd: Kerberos is not offered", id="a command"),
+    pytest.param(
+        {"sasl.kerberos.kinit.cmd": "sh"}, "sasl.kerberos.kinit.cmd: Kerberos is not supported", id="a command"
+    ),
     pytest.param({"debug": "security"}, "debug: librdkafka's debug output prints secrets", id="debug output"),
     pytest.param(
         {"enable.ssl.certificate.verification": "false"},
@@ -148,7 +150,7 @@ REFUSALS = [
         {"config.providers.v.class": "x.Vault"}, "config.providers.v.class: only Kafka's env", id="a provider"
     ),
     pytest.param(
-        {"sasl.jaas.config": "x.Evil required a=b;"}, "sasl.jaas.config: Evil is not known", id="a login module"
+        {"sasl.jaas.config": "x.Evil required a=b;"}, "sasl.jaas.config: Evil is not supported", id="a login module"
     ),
     pytest.param({"sasl.jaas.config": JAAS[:-1]}, "sasl.jaas.config: it must end with a semicolon", id="no semicolon"),
     pytest.param({"sasl.jaas.config": JAAS.replace("required", "")}, "sasl.jaas.config: write it as", id="no flag"),
@@ -229,7 +231,7 @@ def test_a_properties_file_is_imported(tmp_path: Path) -> None:
 
 def test_what_was_left_out_is_said() -> None:
     assert notes_on({"group.id": "x", "acks": "1", "client.id": "c"}) == (
-        "left out, as they belong to producers or consumers: acks, group.id",
+        "ignored, as they are settings of producers or consumers: acks, group.id",
     )
     assert notes_on({"client.id": "c"}) == ()
 

@@ -109,7 +109,7 @@ def test_references_to_the_environment_files_and_directories_are_replaced(tmp_pa
         pytest.param(
             "${directory:/x:../y}", "${directory:…} needs a path and the name of a file in it", id="a way out"
         ),
-        pytest.param("${vault:a:b}", "${vault:…} is not known; use", id="an unknown provider"),
+        pytest.param("${vault:a:b}", "${vault:…} is no config provider here; use", id="an unknown provider"),
     ],
 )
 def test_a_reference_that_leads_nowhere_is_named(value: str, sentence: str) -> None:

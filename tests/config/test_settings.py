@@ -27,42 +27,37 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
     [
         pytest.param(
             ["probing.rebalance.interval.ms=59999"],
-            ["probing.rebalance.interval.ms: 59999 is out of its limits; Kafka takes nothing less than 60000"],
+            ["probing.rebalance.interval.ms: 59999 is out of range; Kafka accepts at least 60000"],
             id="Kafka probes at most once a minute",
         ),
         pytest.param(
             ["max.warmup.replicas=0"],
-            ["max.warmup.replicas: 0 is out of its limits; Kafka takes nothing less than 1"],
+            ["max.warmup.replicas: 0 is out of range; Kafka accepts at least 1"],
             id="Kafka takes at least one warm-up",
         ),
         pytest.param(
             ["acceptable.recovery.lag=-1", "num.standby.replicas=-1"],
             [
-                "acceptable.recovery.lag: -1 is out of its limits; Kafka takes nothing less than 0",
-                "num.standby.replicas: -1 is out of its limits; Kafka takes nothing less than 0",
+                "acceptable.recovery.lag: -1 is out of range; Kafka accepts at least 0",
+                "num.standby.replicas: -1 is out of range; Kafka accepts at least 0",
             ],
             id="lags and standbys are never negative, and both mistakes are told at once",
         ),
         pytest.param(
             ["groups.my.app.max.warmup.replicas=0"],
-            ["groups.my.app.max.warmup.replicas: 0 is out of its limits; Kafka takes nothing less than 1"],
+            ["groups.my.app.max.warmup.replicas: 0 is out of range; Kafka accepts at least 1"],
             id="the limits hold for one application too, also when its id has dots",
         ),
         pytest.param(
             ["rack.aware.assignment.strategy=min_cost"],
-            [
-                (
-                    "rack.aware.assignment.strategy: min_cost stands in KIP-925's text only; "
-                    "Kafka released it as min_traffic"
-                )
-            ],
+            [("rack.aware.assignment.strategy: min_cost is in KIP-925's text only; Kafka released it as min_traffic")],
             id="min_cost was released as min_traffic",
         ),
         pytest.param(
             ["rack.aware.assignment.strategy=balanced_min_cost"],
             [
                 (
-                    "rack.aware.assignment.strategy: balanced_min_cost stands in KIP-925's text only; "
+                    "rack.aware.assignment.strategy: balanced_min_cost is in KIP-925's text only; "
                     "Kafka released it as balance_subtopology"
                 )
             ],
@@ -72,7 +67,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
             ["rack.aware.assignment.enabled=true"],
             [
                 (
-                    "rack.aware.assignment.enabled: it stands in KIP-925's text only; Kafka released "
+                    "rack.aware.assignment.enabled: it is in KIP-925's text only; Kafka released "
                     "rack.aware.assignment.strategy (none, min_traffic or balance_subtopology)"
                 )
             ],
@@ -82,7 +77,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
             ["groups.orders.rack.aware.assignment.enabled=true"],
             [
                 (
-                    "groups.orders.rack.aware.assignment.enabled: it stands in KIP-925's text only; Kafka released "
+                    "groups.orders.rack.aware.assignment.enabled: it is in KIP-925's text only; Kafka released "
                     "rack.aware.assignment.strategy (none, min_traffic or balance_subtopology)"
                 )
             ],
@@ -90,7 +85,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
         ),
         pytest.param(
             ["groups.orders.max_task_migrations=2"],
-            ["groups.orders.max_task_migrations: it stands in KIP-441's text only; Kafka released max.warmup.replicas"],
+            ["groups.orders.max_task_migrations: it is in KIP-441's text only; Kafka released max.warmup.replicas"],
             id="max_task_migrations was released as max.warmup.replicas",
         ),
         pytest.param(
@@ -134,7 +129,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
         ),
         pytest.param(
             ["dry_run=false"],
-            ["dry_run: false contradicts mode propose, which never acts; set mode execute"],
+            ["dry_run: false contradicts mode propose, which changes nothing; set mode execute"],
             id="no dry run, but nothing that acts either",
         ),
         pytest.param(
@@ -152,17 +147,27 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
         ),
         pytest.param(
             ["plan.interval=5s"],
-            ["plan.interval: it is shorter than poll.interval, and nothing new is seen in between"],
+            [
+                (
+                    "plan.interval: it is shorter than poll.interval; proposals are made from looks, so they cannot "
+                    "change in between"
+                )
+            ],
             id="planning more often than looking",
         ),
         pytest.param(
             ["topics.replication.factor=2", "topics.min.insync.replicas=3"],
-            ["topics.min.insync.replicas: it is larger than topics.replication.factor, so nothing could be written"],
+            ["topics.min.insync.replicas: it is larger than topics.replication.factor, so no record could be written"],
             id="more in-sync replicas than replicas",
         ),
         pytest.param(
             ["topics.telemetry.name=seen"],
-            ["topics.telemetry.name: it must begin with topics.prefix (rackwise): one ACL prefix for all"],
+            [
+                (
+                    "topics.telemetry.name: it must begin with topics.prefix (rackwise), so that one ACL prefix "
+                    "covers all names"
+                )
+            ],
             id="a topic outside of the ACL prefix",
         ),
         pytest.param(
@@ -174,8 +179,8 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
             ["topics.telemetry.name=rackwise/x"],
             [
                 (
-                    "topics.telemetry.name: it is no topic name: give letters, digits, dots, dashes or underscores, "
-                    "at most 249"
+                    "topics.telemetry.name: it is not a valid topic name: use letters, digits, '.', '_' or '-', "
+                    "at most 249 characters"
                 )
             ],
             id="no topic name",
@@ -193,7 +198,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
         ),
         pytest.param(
             ["price.between.a=0.1"],
-            ["price.between: 'a' names no pair of racks: write it as from->to"],
+            ["price.between: 'a' is not a pair of racks: write it as from->to"],
             id="a price without a pair of racks",
         ),
         pytest.param(
@@ -203,12 +208,12 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
         ),
         pytest.param(
             ["groups.a.application.endpoints=ftp://x"],
-            ["groups.a.application.endpoints: ftp://x is no http:// or https:// URL"],
+            ["groups.a.application.endpoints: ftp://x is not an http:// or https:// URL"],
             id="an endpoint that is no URL",
         ),
         pytest.param(
             ["groups.a.application.endpoints=http://u:secret@x/"],
-            ["groups.a.application.endpoints: a URL with a user and a password is not taken: it would end in logs"],
+            ["groups.a.application.endpoints: a URL must not contain a user and a password: it would appear in logs"],
             id="an endpoint with a password",
         ),
     ],
@@ -263,9 +268,9 @@ def test_a_streams_properties_file_sets_its_application_and_brings_no_strange_se
     assert found.settings.acceptable_recovery_lag == 10_000
     assert found.settings.kafka.root == {"bootstrap.servers": "h:9092"}
     assert found.notes == (
-        f"{file}: left out, as they belong to producers or consumers: group.id, key.deserializer",
+        f"{file}: ignored, as they are settings of producers or consumers: group.id, key.deserializer",
         (
-            f"{file}: left out, as they belong to the application itself: "
+            f"{file}: ignored, as they are settings of the application itself: "
             "client.tag.zone, main.consumer.client.rack, num.stream.threads"
         ),
     )
@@ -276,7 +281,7 @@ def test_an_unknown_name_in_a_properties_file_is_refused_with_the_nearest_and_th
     file.write_text("bootstrap.server=h:9092\nrack.aware.assignment.enabled=true\n")
     assert mistakes(properties=[file]) == [
         (
-            "rack.aware.assignment.enabled: it stands in KIP-925's text only; Kafka released "
+            "rack.aware.assignment.enabled: it is in KIP-925's text only; Kafka released "
             "rack.aware.assignment.strategy (none, min_traffic or balance_subtopology)"
         ),
         f"kafka.bootstrap.server: no such setting; did you mean bootstrap.servers? (properties {file})",
@@ -314,7 +319,7 @@ def test_the_environment(environ: dict[str, str], outcome: int | str) -> None:
 
 def test_an_unknown_variable_that_is_no_misspelling_is_noted_and_left_alone() -> None:
     assert loaded(environ={"RACKWISE_IMAGE_TAG": "v1"}).notes == (
-        "the environment variable RACKWISE_IMAGE_TAG is no setting and is left alone",
+        "the environment variable RACKWISE_IMAGE_TAG is not a setting and is ignored",
     )
 
 
@@ -366,7 +371,7 @@ def test_every_mistake_of_every_source_is_told_at_once(tmp_path: Path) -> None:
     assert found == [
         f"poll.intervall: no such setting; did you mean poll.interval? (file {file})",
         "mode: x is not offered; use one of observe, propose or execute (flag --set)",
-        f"http.port: 70000 is out of its limits; rackwise takes nothing more than 65535 (file {file})",
+        f"http.port: 70000 is out of range; rackwise accepts at most 65535 (file {file})",
         "log.level: loud is not offered; use one of debug, info, warning or error (environment RACKWISE_LOG_LEVEL)",
     ]
 

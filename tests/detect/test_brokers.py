@@ -129,7 +129,7 @@ def test_a_cluster_that_answers_with_no_brokers_yet_is_doubted_not_believed() ->
         answers.without_broker(broker)
     run = Run().look(answers.at(0))
     (found,) = run.of(Reason.PART_MISSING)
-    assert "without a single broker" in found.sentence
+    assert "lists no broker" in found.sentence
     assert [(gap.part, gap.cause) for gap in run.snapshot.gaps] == [(Part.BROKERS, GapCause.DOUBTED)]
 
 

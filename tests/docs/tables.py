@@ -38,7 +38,7 @@ def described(table: Table) -> list[str]:
     return [
         f"{table.comment} One row per {key}.{parts} Version {table.version}.",
         "",
-        "| column | type | null | what it says |",
+        "| column | type | null | meaning |",
         "|---|---|---|---|",
         *(
             f"| `{field.name}` | {shown(field.dataType)} | {'may be' if field.nullable else 'never'} | "

@@ -92,7 +92,7 @@ def test_a_client_of_kafka_is_configured_by_its_own_properties_file(odd: Embedde
 def test_who_may_see_nothing_is_told_so(odd: EmbeddedCluster, tmp_path: Path) -> None:
     done = rackwise("groups", *properties(odd, "rackwise", tmp_path), "-o", "json")
     assert (done.exit_code, done.json) == (5, [])
-    assert "not allowed to see" in done.stderr
+    assert "not authorized" in done.stderr
 
 
 REFUSALS = [

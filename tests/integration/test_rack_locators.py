@@ -155,8 +155,8 @@ def test_a_locator_that_fails_leaves_its_last_answer_and_says_how_old_it_is(eye:
     assert {name: gap.cause for name, gap in gaps.items()} == {
         "file": GapCause.UNREACHABLE, "command": GapCause.TIMED_OUT,
     }  # fmt: skip
-    assert gaps["file"].detail.startswith(f"{file} cannot be read (No such file or directory); its answer of ")
-    assert gaps["file"].detail.endswith(" s ago stands in")
+    assert gaps["file"].detail.startswith(f"{file} cannot be read (No such file or directory); its answer from ")
+    assert gaps["file"].detail.endswith(" s ago is used")
     ages = {one.name: one.age_ms for one in failed.snapshot.rack_locators}
     assert ages["file"]
     assert ages["command"]

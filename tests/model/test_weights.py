@@ -71,8 +71,8 @@ def test_without_either_nothing_is_known() -> None:
     [
         pytest.param(told({"orders": (1.0,)}), None, False, id="fresh"),
         pytest.param(Told(TOPIC, missing="there is no topic"), "there is no topic", True, id="missing"),
-        pytest.param(Told(TOPIC), "rackwise.weights holds none", True, id="empty"),
-        pytest.param(Told(TOPIC, others=3), "holds those of other clusters only", True, id="of another cluster"),
+        pytest.param(Told(TOPIC), "rackwise.weights holds no weights", True, id="empty"),
+        pytest.param(Told(TOPIC, others=3), "holds weights of other clusters only", True, id="of another cluster"),
         pytest.param(
             told({"orders": (1.0,)}, until_s=-9_000), "they are 150 min old, 30 min more than", False, id="stale"
         ),
@@ -83,7 +83,7 @@ def test_without_either_nothing_is_known() -> None:
             Told(TOPIC, unreadable=2, example="'C/x' is no JSON"), "none of the 2 .* 'C/x' is no JSON", False,
             id="unreadable",
         ),
-        pytest.param(told({}, group_told("g", {"orders": (1.0,)})), "of groups alone", False, id="groups alone"),
+        pytest.param(told({}, group_told("g", {"orders": (1.0,)})), "groups only", False, id="groups alone"),
     ],
 )  # fmt: skip
 def test_why_weights_are_not_used(weights: Told, why: str | None, *, silent: bool) -> None:

@@ -111,27 +111,29 @@ def with_task(**fields: object) -> bytes:
 @pytest.mark.parametrize(
     ("settings", "cause", "sentence"),
     [
-        pytest.param({"body": b"<html>"}, GapCause.ERROR, "the answer is no JSON", id="a page instead of JSON"),
-        pytest.param({"body": b"[" * 9_000}, GapCause.ERROR, "the answer is no JSON", id="JSON without end or depth"),
-        pytest.param({"body": b"\xff\xfe\x00"}, GapCause.ERROR, "the answer is no JSON", id="no text"),
-        pytest.param({"body": b"[]"}, GapCause.ERROR, "the answer is no JSON object", id="a list"),
+        pytest.param({"body": b"<html>"}, GapCause.ERROR, "the answer is not JSON", id="a page instead of JSON"),
+        pytest.param({"body": b"[" * 9_000}, GapCause.ERROR, "the answer is not JSON", id="JSON without end or depth"),
+        pytest.param({"body": b"\xff\xfe\x00"}, GapCause.ERROR, "the answer is not JSON", id="no text"),
+        pytest.param({"body": b"[]"}, GapCause.ERROR, "the answer is not a JSON object", id="a list"),
         pytest.param(
-            {"body": changed(v=2)}, GapCause.UNSUPPORTED, "the answer has version 2, and 1 is", id="a newer form"
+            {"body": changed(v=2)}, GapCause.UNSUPPORTED, "the answer has version 2; version 1 is", id="a newer form"
         ),
         pytest.param(
             {"body": changed(application="")}, GapCause.ERROR, "the answer has no text application", id="no name"
         ),
         pytest.param({"body": changed(instances={})}, GapCause.ERROR, "the answer has no list instances", id="no list"),
         pytest.param({"body": changed(observed_ms=1.5)}, GapCause.ERROR, "observed_ms is 1.5", id="half a millisecond"),
-        pytest.param({"body": with_task(lag=-1)}, GapCause.ERROR, "lag is -1, and a whole number", id="a negative lag"),
+        pytest.param({"body": with_task(lag=-1)}, GapCause.ERROR, "lag is -1; a whole number", id="a negative lag"),
         pytest.param(
             {"body": with_task(lag=2**63)}, GapCause.ERROR, "lag is 9223372036854775808", id="a lag beyond Kafka"
         ),
         pytest.param({"body": with_task(lag=True)}, GapCause.ERROR, "lag is True", id="true is no number"),
         pytest.param(
-            {"body": with_task(task="1-0")}, GapCause.ERROR, "'1-0' is no task", id="a task written otherwise"
+            {"body": with_task(task="1-0")}, GapCause.ERROR, "'1-0' is not a task", id="a task written otherwise"
         ),
-        pytest.param({"body": with_task(role="warmup")}, GapCause.ERROR, "'warmup' is no role", id="an unknown role"),
+        pytest.param(
+            {"body": with_task(role="warmup")}, GapCause.ERROR, "'warmup' is not a role", id="an unknown role"
+        ),
         pytest.param({"body": b"x" * 20_000}, GapCause.TOO_LARGE, "larger than 10000 bytes", id="too large"),
         pytest.param({"status": 500}, GapCause.ERROR, "it answered 500", id="a server error"),
         pytest.param(

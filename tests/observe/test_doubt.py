@@ -80,10 +80,10 @@ def test_the_sentences_name_a_few_and_count_the_rest() -> None:
     lost = judged(frozenset(), dict.fromkeys(TEN, Word.HIDDEN)).gaps[0]
     assert lost.subject == "10 topics"
     assert lost.detail == (
-        "10 topics (t0, t1, t2 and 7 more) are no longer allowed to be seen; grant DESCRIBE on topics"
+        "10 topics (t0, t1, t2 and 7 more) are no longer visible: DESCRIBE is denied; grant DESCRIBE on topics"
     )
     one = judged(TEN - {"t4"}, {"t4": Word.HIDDEN}).gaps[0]
-    assert (one.subject, one.detail) == ("t4", "t4 is no longer allowed to be seen; grant DESCRIBE on topics")
+    assert (one.subject, one.detail) == ("t4", "t4 is no longer visible: DESCRIBE is denied; grant DESCRIBE on topics")
 
 
 def test_what_a_witness_said_about_names_that_are_shown_does_not_matter() -> None:

@@ -166,7 +166,7 @@ def test_a_program_gets_its_arguments_as_they_are_and_none_of_our_environment(mo
         pytest.param(
             python(f"import sys; print('broker.1=a'); sys.exit('{SECRET}')"),
             GapCause.UNUSABLE,
-            "it ended with exit code 1; run it by hand to see what it says",
+            "it ended with exit code 1; run it by hand to see its output",
             id="an error after a good answer",
         ),
         pytest.param(
@@ -447,7 +447,7 @@ def test_a_locator_that_has_not_come_back_is_not_asked_again(tmp_path: Path) -> 
     first = threading.Thread(target=ask_locator, args=(question, recall, 10_000))
     first.start()
     wait_until(lambda: "command" in recall.asked_locators)
-    with pytest.raises(CallFailed, match="it has not yet answered the question of an earlier look"):
+    with pytest.raises(CallFailed, match="it has not yet answered the request of an earlier look"):
         ask_locator(question, recall, 1_000)
     gate.touch()
     first.join(10)

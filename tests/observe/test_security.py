@@ -117,7 +117,7 @@ def look(cluster: EmbeddedCluster, user: str, recall: Recall | None = None) -> O
             id="a wrong CA",
         ),
         pytest.param(
-            {"security.protocol": "SASL_PLAINTEXT"}, TlsFailed, "wants TLS. Set security.protocol to", id="no TLS"
+            {"security.protocol": "SASL_PLAINTEXT"}, TlsFailed, "requires TLS. Set security.protocol to", id="no TLS"
         ),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_listener_that_wants_a_password_is_named(guarded: EmbeddedCluster) -> 
     }
     with Clients.open(KafkaClientConfig.of(written)) as clients, pytest.raises(ClusterUnreachable) as caught:
         observe(clients, system_clock)
-    assert "its listener may want SASL (security.protocol)" in caught.value.why
+    assert "its listener may require SASL (security.protocol)" in caught.value.why
 
 
 def test_a_ca_file_that_is_not_there_is_named_before_anything_is_connected(guarded: EmbeddedCluster) -> None:
@@ -246,7 +246,7 @@ def test_rights_that_are_lost_while_we_watch_hide_names_and_never_delete_them(
     assert after.rights.groups_hidden == len(before.listed_groups)
     hidden = [gap for gap in gaps(after, Part.TOPICS) if gap.subject]
     assert [(gap.cause, gap.subject) for gap in hidden] == [(GapCause.NOT_ALLOWED, f"{len(before.topics)} topics")]
-    assert "no longer allowed to be seen; grant DESCRIBE on topics" in hidden[0].detail
+    assert "no longer visible: DESCRIBE is denied; grant DESCRIBE on topics" in hidden[0].detail
     again = look(guarded, user, recall)
     assert again.rights.topics_hidden == len(before.topics), "what is hidden stays known"
     grant(admin, [acl(user, *right) for right in RIGHTS])

@@ -31,7 +31,7 @@ def test_the_list_names_every_strategy() -> None:
     [
         pytest.param(("--strategies", "patiet"), "Did you mean patient?", id="a strategy that is not there"),
         pytest.param(("--by", "week"), "neither looks nor groups", id="a word that is no fidelity"),
-        pytest.param(("--from", "yesterday"), "is no moment", id="a moment that is none"),
+        pytest.param(("--from", "yesterday"), "is not a date or time", id="a moment that is none"),
         pytest.param(("--change", "x"), "NAME:LIMIT=VALUE", id="a change of nothing"),
         pytest.param(("--described", "/nowhere.yaml"), "cannot be read", id="a file that is not there"),
     ],
@@ -68,7 +68,7 @@ def test_without_bytes_reads_across_racks_decide_and_no_money_is_told() -> None:
     assert [row.strategy for row in rows] == ["b", "a"]
     text = markdown(rows, {})
     assert "| 1 | b | unknown | unknown |" in text
-    assert "no money is in them" in text
+    assert "their cost is not included" in text
 
 
 def test_without_a_price_nothing_costs_zero_dollars_and_reads_decide() -> None:

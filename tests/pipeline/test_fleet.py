@@ -119,9 +119,11 @@ def test_a_problem_reads_as_it_was_written(problem: Problem) -> None:
         pytest.param("tasks", b"{}", "'v'", id="an empty object"),
         pytest.param("tasks", b'{"v":1}', "sets", id="nothing but a version"),
         pytest.param("tasks", b'{"v":2}', "needs a newer rackwise", id="a newer version"),
-        pytest.param("tasks", b"\xff", "no problem of kind tasks", id="no text"),
-        pytest.param("tusks", b'{"v":1}', "there is no kind of problem 'tusks'", id="another kind"),
-        pytest.param("consumer", b'{"v":1,"sets":[],"topics":{"t":[3]}}', "no problem of kind", id="a set not there"),
+        pytest.param("tasks", b"\xff", "not a problem of kind tasks", id="no text"),
+        pytest.param("tusks", b'{"v":1}', "'tusks'", id="another kind"),
+        pytest.param(
+            "consumer", b'{"v":1,"sets":[],"topics":{"t":[3]}}', "not a problem of kind", id="a set not there"
+        ),
     ],
 )
 def test_bytes_that_are_no_problem_are_told(kind: str, body: bytes, told: str) -> None:
@@ -235,7 +237,7 @@ def test_a_table_of_problems_is_solved(own_tables: Tables) -> None:
     done = plan_problems(own_tables, run="r")
     found = rows_of(own_tables, "r")
     assert len(found) == 5
-    assert "no problem of kind tasks" in found["bad", "tasks"].why_not
+    assert "not a problem of kind tasks" in found["bad", "tasks"].why_not
     for name, subject, problem in problems:
         answer = planned(name, subject, problem, 5)
         row = found[subject, kind_of(problem)]
@@ -265,7 +267,7 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: Tables) 
     why = f"look 0000abcd-2 of cluster test-cluster is newer, but lacks 2 of its {events} events"
     assert done.messages[0] == why
     (unusable,) = done.messages[1:]
-    assert unusable.startswith("cluster c-cluster is not planned: its look 0000abcd-0 cannot be rebuilt, an event of ")
+    assert unusable.startswith("cluster c-cluster is not planned: its look 0000abcd-0 cannot be rebuilt: an event of ")
     assert "version 2 needs a newer rackwise" in unusable
     assert done.clusters == 2
     found = own_tables.read(PLANS).where(F.col("cluster") == "test-cluster").collect()

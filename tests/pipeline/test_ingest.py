@@ -38,7 +38,7 @@ def test_every_record_of_every_topic_is_in_one_table_once_over_restarts(
     topics.ingest(tables, tmp_path, max_records=300, say=told.append).run_once(Event())
     assert counted(tables, TELEMETRY) == Counted(428, 428)
     assert counted(tables, QUARANTINE) == Counted(72, 72)
-    assert f"journal: there is no topic {topics.names.journal} yet" in told
+    assert f"journal: topic {topics.names.journal} yet" in told
 
     topics.make(topics.names.proposals, topics.names.journal, partitions=1)
     topics.events(100, every_bad=7)
@@ -73,7 +73,7 @@ def test_records_that_were_deleted_unread_stop_ingest_until_the_hole_is_accepted
     ].result(30)
     with pytest.raises(DataLost) as refused:
         topics.ingest(delta_tables, tmp_path).run_once(Event())
-    assert "partition 1 lacks offsets 20 to 32" in str(refused.value)
+    assert "partition 1: offsets 20 to 32 are missing" in str(refused.value)
     assert "--accept-data-loss" in refused.value.todo
     assert counted(delta_tables, TELEMETRY) == Counted(40, 40)
 
@@ -81,7 +81,7 @@ def test_records_that_were_deleted_unread_stop_ingest_until_the_hole_is_accepted
     assert counted(delta_tables, TELEMETRY) == Counted(80 - 13, 80 - 13)
     (hole,) = delta_tables.read(QUARANTINE).collect()
     assert (hole["partition"], hole["offset"], hole["value"]) == (1, 20, None)
-    assert hole["reason"] == "lost: partition 1 lacks offsets 20 to 32"
+    assert hole["reason"] == "lost: partition 1: offsets 20 to 32 are missing"
     topics.ingest(delta_tables, tmp_path).run_once(Event())  # what was accepted is behind us
 
     _check_refusals(topics, delta_tables, tmp_path)

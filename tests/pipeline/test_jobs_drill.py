@@ -73,8 +73,8 @@ def test_a_backtest_that_was_killed_goes_on_and_comes_to_the_same(
 
     done = run(tables, "backtest", *arguments)
     units = 2 * len({event.taken_ms // (STRETCH_MINUTES * 60_000) for event in events})
-    (last,) = [line for line in done.stderr.splitlines() if "units are worked out" in line]
-    assert last == f"{units - there} of {units - there} units are worked out, {there} were there"
+    (last,) = [line for line in done.stderr.splitlines() if "units are computed" in line]
+    assert last == f"{units - there} of {units - there} units are computed; {there} were there"
 
     undisturbed = run_backtest(whole, Wanted(strategies=chosen(NAMES), stretch_ms=STRETCH_MINUTES * 60_000), print)
     assert undisturbed.worked_out == units
@@ -96,7 +96,7 @@ def _killed_between_waves(command: list[str]) -> int:
     with process:
         for line in process.stderr or ():
             said.append(line)
-            if "units are worked out" in line:
+            if "units are computed" in line:
                 os.killpg(process.pid, signal.SIGKILL)
                 finished, of = line.split()[0], line.split()[2]
                 assert 0 < int(finished) < int(of)
@@ -135,7 +135,7 @@ def test_what_a_fleet_job_publishes_can_be_read_by_anybody_and_is_the_same_again
     told = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
     first = run(filled, "fleet", "--publish", "-b", broker.bootstrap_servers, *told)
     published = read(broker, topics.names.proposals)
-    assert f"{len(published)} proposals are written to {topics.names.proposals}" in first.stderr
+    assert f"{len(published)} proposals published to {topics.names.proposals}" in first.stderr
     assert f"{len(published)} proposals; 0 could not be planned" in first.stdout
 
     proposals = {key: proposal_from_json(value) for key, value, _ in published}
@@ -178,7 +178,7 @@ def test_weights_of_real_tables_are_what_the_agent_plans_by(
     assert len(ages) == len(by_bytes)
     assert all(0 <= age_s < 60 for age_s in ages)
     again = run(filled, "weights", *arguments)
-    assert f"0 records written to {name}, 0 deleted, {len(stands)} as they were" in again.stderr
+    assert f"0 records written to {name}, 0 deleted, {len(stands)} unchanged" in again.stderr
     assert len(read(broker, name)) == len(stands)
 
 

@@ -66,7 +66,7 @@ def test_a_period_is_read(begin: str | None, end: str | None, period: Period):
 @pytest.mark.parametrize(
     ("begin", "end", "sentence"),
     [
-        pytest.param("yesterday", None, "--from 'yesterday' is no date", id="a word"),
+        pytest.param("yesterday", None, "--from 'yesterday' is not a date", id="a word"),
         pytest.param("2025-01-02", "2025-01-02", "is not before", id="no time at all"),
     ],
 )
@@ -113,7 +113,8 @@ def cost(**figures: object) -> Cost:
     return Cost("c", "1970-01-01", "consume", "billing", 2e9, 0.0, 0.04, 0.0, 0)._replace(**figures)
 
 
-NAMED = {"cross_bytes": 1.9e9, "avoidable_bytes": 1.9e9, "unknown_bytes": 0.0, "usd": 18.4 / 24}
+NAMED = {"cross_bytes": 1.9e9, "avoidable_bytes": 1.9e9, "unknown_bytes": 0.0, "usd": 0.038}
+CROSSING = Pair("c", "consume", "a", "b", "CROSS_ZONE", 2e9, 0.0, 0.04, None, None, 0, 0.02, 0.02)
 UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "member without rack", 0)
 
 
@@ -121,8 +122,8 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
     ("told", "sentence"),
     [
         pytest.param(
-            facts(standing=(proposal(**NAMED),)),
-            "Set client.rack for group billing: 1.9 GB/h cross racks, about $18.40 a day.",
+            facts(standing=(proposal(**NAMED),), pairs=(CROSSING,)),
+            "Set client.rack for group billing: 1.9 GB/h cross racks, about $0.91 a day at $0.02 per GB.",
             id="what a group reads from elsewhere, and its bill",
         ),
         pytest.param(
@@ -130,12 +131,12 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
                 standing=(proposal(**NAMED), proposal(subject="topic/x", reason="leaders_even", gain_usd_per_day=40.0))
             ),
             "Spread the preferred leaders of topic x evenly over the racks: "
-            "predicted to change the bill by \N{MINUS SIGN}$40.00 a day.",
+            "predicted to change the cost by \N{MINUS SIGN}$40.00 a day.",
             id="a predicted gain that is larger than another subject's whole bill comes first",
         ),
         pytest.param(
             facts(standing=(proposal(unknown_bytes=3e8),)),
-            "Set client.rack for group billing: of 300 MB/h nobody can tell whether they cross racks.",
+            "Set client.rack for group billing: for 300 MB/h it is unknown whether they cross racks.",
             id="readers of unknown rack",
         ),
         pytest.param(
@@ -145,7 +146,7 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
         ),
         pytest.param(
             facts(standing=(proposal("mend_rack_spread", "topic/pay"),)),
-            "Move replicas of topic pay, so that no rack holds more copies than it must: its bytes are not known yet.",
+            "Move replicas of topic pay, so that no rack holds more copies than it must: its bytes are unknown.",
             id="nothing is known of the topic's bytes",
         ),
         pytest.param(
@@ -155,27 +156,43 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
         ),
         pytest.param(
             facts(standing=(proposal("from_a_newer_agent", "topic/pay"),)),
-            "Look at proposal p-1 about topic pay: its bytes are not known yet.",
+            "Check proposal p-1 about topic pay: its bytes are unknown.",
             id="a reason that only a newer agent knows",
         ),
         pytest.param(
-            facts(costs=(cost(),)),
-            "Nothing is proposed now; what group billing reads crosses racks most: 2.0 GB/h, about $0.96 a day.",
+            facts(costs=(cost(),), pairs=(CROSSING, CROSSING._replace(usd_per_gb_low=0.01))),
+            "Nothing is proposed now; what group billing reads crosses racks most: 2.0 GB/h, about $0.96 a day at "
+            "$0.01 to $0.02 per GB.",
             id="nothing stands, and something costs",
         ),
         pytest.param(
             facts(costs=(cost(cross_bytes=0.0, usd=0.0),), pairs=(UNKNOWN_PAIR._replace(zone="SAME_ZONE"),)),
-            "Nothing to do: nothing that can be told crosses racks, and no proposal stands.",
+            "Nothing to do: no byte crosses racks, and there are no open proposals.",
             id="all is well",
         ),
         pytest.param(
             facts(pairs=(UNKNOWN_PAIR,)),
-            "Tell where clients and brokers stand first: of no byte is it known whether it crosses racks.",
+            "Set the missing racks first: for all bytes it is unknown whether they cross racks (member without rack).",
             id="nothing is known of racks",
         ),
         pytest.param(
+            facts(pairs=(UNKNOWN_PAIR._replace(bytes=3e8), UNKNOWN_PAIR._replace(zone="SAME_ZONE"))),
+            "Set the missing racks first: for 300 MB it is unknown whether they cross racks (member without rack).",
+            id="racks are known in part",
+        ),
+        pytest.param(
+            facts(pairs=(CROSSING._replace(bytes=None, usd=None, sizeless=3),)),
+            "Unknown: records cross racks, and the size of some of them is unknown.",
+            id="records of unknown size cross racks",
+        ),
+        pytest.param(
+            facts(),
+            "Unknown: the tables hold no traffic of this period.",
+            id="looks without traffic are not taken for no crossing",
+        ),
+        pytest.param(
             facts(coverage=()),
-            "Nothing can be told yet: the tables hold no traffic of this period.",
+            "Unknown: the tables hold no traffic of this period.",
             id="no traffic at all",
         ),
     ],
@@ -189,11 +206,16 @@ def test_every_reason_of_a_proposal_has_words():
     assert [sentence for sentence in told if "billing" not in sentence or sentence.startswith("Look at")] == []
 
 
+def test_a_period_without_looks_is_not_told_as_complete():
+    assert "There is no look of this period." in notes(facts(looks=0))
+    assert "All 2 looks of the period are complete." in notes(facts(looks=2))
+
+
 def test_a_gap_of_hours_is_told_and_its_absence_too():
     gap = Coverage("c", 0, 3 * HOUR_MS, 3, 9_000.0, 1)
     assert notes(facts(coverage=(gap,)))[0] == (
         "Gaps in cluster c: 1 hour without any look and 1 hour covered by less than nine tenths, out of 4; "
-        "nothing is made up for them."
+        "no values are filled in for them."
     )
     assert notes(facts())[0].startswith("No gaps")
 

@@ -132,7 +132,7 @@ def test_a_column_that_a_newer_rackwise_adds_is_kept_and_null_before(tables: Tab
         pytest.param({"version": 2}, "is of version 2, and this rackwise reads up to 1", id="a newer version"),
         pytest.param({"format": "iceberg"}, "holds gold.hours as iceberg, not gold.hours as", id="another format"),
         pytest.param({"table": "gold.other"}, "holds gold.other as", id="another table"),
-        pytest.param({"version": "new"}, "is no table of rackwise", id="a mark that says nothing"),
+        pytest.param({"version": "new"}, "is not a table of rackwise", id="a mark that says nothing"),
     ],
 )
 def test_a_table_that_is_another_one_is_refused(tables: Tables, mark: dict[str, object], sentence: str) -> None:

@@ -167,6 +167,6 @@ def test_tables_take_turns_and_what_fails_is_told_once(delta_tables: Tables, mon
         turns.take_turn()
     assert tidied == [(10, "a"), (20, "b"), (30, "c"), (40, "a"), (50, "b"), (60, "c")]
     assert len(told) == 1
-    assert told[0].startswith("silver.b cannot be tidied up, its files become more: ")
+    assert told[0].startswith("silver.b cannot be compacted, so its number of files grows: ")
     turns.all()
     assert [name for _, name in tidied[-3:]] == ["a", "b", "c"]

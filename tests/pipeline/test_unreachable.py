@@ -164,7 +164,7 @@ def test_brokers_that_fall_silent_are_waited_for_as_long_as_patience_lasts(monke
 
     Ingest([back], expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[list-item]
     assert len(told) == 2
-    assert all(line.startswith("telemetry: silent; tried again for ") for line in told)
+    assert all(line.startswith("telemetry: silent; retrying for ") for line in told)
     assert back.starts == 2
 
     with pytest.raises(ClusterUnreachable):
@@ -200,8 +200,8 @@ def test_a_topic_that_was_never_there_does_not_end_the_patience_with_silent_brok
 
     both = [Silent([None]), Missing([False, True, True])]
     Ingest(both, expected_cluster=None, patience_ms=60_000, say=say).run(stop)  # type: ignore[arg-type]
-    assert told[0] == "journal: there is no topic j yet"
-    assert all(line.startswith("journal: silent; tried again for ") for line in told[1:])
+    assert told[0] == "journal: topic j does not exist yet"
+    assert all(line.startswith("journal: silent; retrying for ") for line in told[1:])
 
     with pytest.raises(ClusterUnreachable):  # nobody ever answered
         Ingest([Missing([True])], expected_cluster=None, patience_ms=60_000, say=say).run(Event())  # type: ignore[list-item]

@@ -64,7 +64,7 @@ def test_eager_groups_get_everything_at_once(assignor, first):
 @pytest.mark.parametrize(
     ("built", "limits", "certainty", "note"),
     [
-        pytest.param(swapped(), Limits(), Certainty.COST_EQUAL, "not known which client leads", id="nobody knows"),
+        pytest.param(swapped(), Limits(), Certainty.COST_EQUAL, "leads the group is unknown", id="nobody knows"),
         pytest.param(
             swapped(), Limits(groups={"g": GroupLimits(client_software_name="librdkafka")}), Certainty.COST_EQUAL,
             "librdkafka leads", id="the user says librdkafka",
@@ -72,8 +72,8 @@ def test_eager_groups_get_everything_at_once(assignor, first):
         pytest.param(swapped(client_id="consumer-g-1"), Limits(), Certainty.EXACT, "", id="Java by its own client ids"),
         pytest.param(swapped(client_id="rdkafka"), Limits(), Certainty.COST_EQUAL, "librdkafka", id="librdkafka's ids"),
         pytest.param(
-            swapped(client_id="kafka-python-3.0.12"), Limits(), Certainty.COST_EQUAL, "looks at no racks",
-            id="a Python client looks at no racks",
+            swapped(client_id="kafka-python-3.0.12"), Limits(), Certainty.COST_EQUAL, "ignores racks",
+            id="a Python client ignores racks",
         ),
     ],
 )  # fmt: skip

@@ -127,12 +127,12 @@ def test_what_justifies_a_trigger(snapshot: Snapshot, reason: Reason, tasks: lis
 @pytest.mark.parametrize(
     ("snapshot", "reason", "words"),
     [
-        pytest.param(shown(), OffReason.NO_WARMUPS, "no process of it warms a task up", id="nothing warms up"),
+        pytest.param(shown(), OffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"),
         pytest.param(
             shown(warmup(0)._replace(role=Role.STANDBY)), OffReason.NO_WARMUPS, "", id="a standby that has caught up"
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=None), OffReason.NOTHING_WANTED, "set no time",
+            shown(warmup(0), next_rebalance_ms=None), OffReason.NOTHING_WANTED, "scheduled no probing rebalance",
             id="the leader wants no other assignment",
         ),
         pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), OffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
@@ -148,9 +148,7 @@ def test_where_there_is_nothing_to_do(snapshot: Snapshot, reason: OffReason, wor
 
 
 def test_probing_can_be_switched_off_and_groups_left_out() -> None:
-    assert decide(READY, probing=False) == Off(
-        "app", OffReason.SWITCHED_OFF, "not probed: the setting probing.enabled is off"
-    )
+    assert decide(READY, probing=False) == Off("app", OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
     assert decisions(Ground(READY, Memory(), Limits(exclude_groups=("a*",))), {}) == {}
     assert list(decisions(Ground(READY, Memory(), Limits()), {})) == ["app"]
 
@@ -161,25 +159,25 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
         pytest.param(shown(warmup(0, eta=30)), [], {}, WaitReason.RESTORING, 30_000, "24 to 45 s, likely 30 s",
                      id="still restoring"),
         pytest.param(shown(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)), [], {}, WaitReason.RESTORING, 50_000,
-                     "no time can be told", id="standing still: the longer, the later the next look"),
+                     "the remaining time is unknown", id="standing still: the longer, the later the next look"),
         pytest.param(shown(warmup(0), warmup(1, eta=3)), [], {}, WaitReason.SHARING, 3_000, "1 more warm-up will",
                      id="the next one comes in three seconds"),
         pytest.param(READY, [], {"join": Join("k", NOW - 1_500, NOW - 500, {})}, WaitReason.SETTLING, 1_500,
                      "rebalanced 0 s ago", id="just rebalanced: a second round may follow"),
-        pytest.param(READY, [Past(NOW - 4_000, True)], {}, WaitReason.FLOOR, 6_000, "4 s ago, the floor is 10 s",
+        pytest.param(READY, [Past(NOW - 4_000, True)], {}, WaitReason.FLOOR, 6_000, "4 s ago; probing.floor is 10 s",
                      id="within the floor"),
         pytest.param(READY, [Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 8_000,
-                     "the last 1 trigger promoted nothing, so the next comes after 20 s", id="one in vain"),
+                     "the last 1 trigger promoted no warm-up, so the next one waits 20 s", id="one in vain"),
         pytest.param(READY, [Past(NOW - 95_000, False), Past(NOW - 12_000, False)], {}, WaitReason.BACK_OFF, 28_000,
-                     "the last 2 triggers promoted nothing", id="two in vain"),
+                     "the last 2 triggers promoted no warm-up", id="two in vain"),
         pytest.param(READY, [Past(NOW - 65_000, None), Past(NOW - 62_000, None)], {"probing_backoff_factor": 6.0},
-                     WaitReason.BACK_OFF, 238_000, "the last 2 triggers promoted nothing",
+                     WaitReason.BACK_OFF, 238_000, "the last 2 triggers promoted no warm-up",
                      id="two that nobody judged within a minute"),
-        pytest.param(READY, [Past(NOW - 30_000, None)], {}, WaitReason.JUDGING, 30_000, "is not seen yet",
+        pytest.param(READY, [Past(NOW - 30_000, None)], {}, WaitReason.JUDGING, 30_000, "has not been observed yet",
                      id="the rebalance of the last one was not seen"),
         pytest.param(READY, [Past(NOW - 500_000 - n, True) for n in range(5)],
                      {"probing_budget_per_group_per_hour": 5}, WaitReason.BUDGET, 3_600_000 - 500_004,
-                     "5 triggers within the last hour, the budget is 5", id="the budget of the hour"),
+                     "5 triggers within the last hour; the budget is 5", id="the budget of the hour"),
         pytest.param(READY, [], {"probing_budget_per_group_per_hour": 0}, WaitReason.BUDGET, None, "the budget is 0",
                      id="a budget of none"),
         pytest.param(shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000), [], {"limits": Limits()},
@@ -189,7 +187,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
         pytest.param(shown(warmup(0), state="PreparingRebalance", hidden=True), [], {}, WaitReason.REBALANCING, 1_000,
                      "PreparingRebalance, not Stable", id="rebalancing"),
         pytest.param(shown(unknown(0)), [], {"join": Join("k", NOW - 11_000, NOW - 10_000, {})},
-                     WaitReason.RESTORING, LEARN_AFTER_MS - 10_000, "asking for fresh sums in 20 s",
+                     WaitReason.RESTORING, LEARN_AFTER_MS - 10_000, "a rebalance for fresh offset sums is due in 20 s",
                      id="nothing tells, and it has only begun"),
     ],
 )  # fmt: skip
@@ -282,7 +280,7 @@ def checked(
 
 def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
     assert checked(READY, triggered_ms=4_000) == (
-        WaitReason.FLOOR.value, "held: the last trigger was 4 s ago, the floor is 10 s", NOW_MS + 6_000,
+        WaitReason.FLOOR.value, "held: the last trigger was 4 s ago; probing.floor is 10 s", NOW_MS + 6_000,
     )  # fmt: skip
     assert checked(READY, triggered_ms=11_000) is None
 
@@ -290,7 +288,7 @@ def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "sentence"),
     [
-        pytest.param(shown(), "held: no process of it warms a task up", id="nothing to promote any more"),
+        pytest.param(shown(), "not probed: no process of it has a warm-up", id="nothing to promote any more"),
         pytest.param(
             shown(warmup(0, eta=30)),
             "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
@@ -325,7 +323,7 @@ def test_since_when_a_warm_up_waits_outlives_the_process() -> None:
             shown(warmup(0, eta=30)), Answer.WAIT,
             "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s", id="not yet",
         ),
-        pytest.param(shown(), Answer.NO, "not probed: no process of it warms a task up", id="nothing to do"),
+        pytest.param(shown(), Answer.NO, "not probed: no process of it has a warm-up", id="nothing to do"),
     ],
 )  # fmt: skip
 def test_what_explain_says(snapshot: Snapshot, answer: Answer, sentence: str) -> None:

@@ -80,10 +80,10 @@ COUNTED = (
             told({"t": HEAVY}, until_s=-10_800), "they are 180 min old, 60 min more than weights.max_age allows",
             id="stale",
         ),
-        pytest.param(Told(TOPIC, others=2), "rackwise.weights holds those of other clusters only", id="of others"),
+        pytest.param(Told(TOPIC, others=2), "rackwise.weights holds weights of other clusters only", id="of others"),
         pytest.param(
             Told(TOPIC, unreadable=1, example="'x' is no JSON"),
-            "none of the 1 records in rackwise.weights can be read, such as: 'x' is no JSON",
+            "none of the 1 records in rackwise.weights can be read; example: 'x' is no JSON",
             id="unreadable",
         ),
         pytest.param(

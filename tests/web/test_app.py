@@ -54,7 +54,7 @@ BLIND = state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, gaps=GAPS)))
     ("seen", "status", "reasons"),
     [
         pytest.param(state(), 200, [], id="a fresh look"),
-        pytest.param(LoopState(started=Instant(0, 0)), 503, ["there was no successful look yet"], id="no look yet"),
+        pytest.param(LoopState(started=Instant(0, 0)), 503, ["no look has succeeded yet"], id="no look yet"),
         pytest.param(
             replace(state(), last_success=Instant(0, -30_000)),
             503,
@@ -83,7 +83,7 @@ def test_readyz_names_what_it_cannot_see_and_what_it_could_not_record(server: We
         {"part": "log dirs", "cause": "no answer in time", "subject": "broker 2", "detail": "no answer in 5000 ms"},
         {
             "part": "groups",
-            "cause": "not allowed to see",
+            "cause": "not authorized",
             "subject": "pay\\nments",
             "detail": "GROUP_AUTHORIZATION_FAILED",
         },

@@ -98,7 +98,9 @@ def say(data: bytes) -> Serve:
     [
         pytest.param(silence, GapCause.TIMED_OUT, "did not answer to ApiVersions in time", id="a frozen broker"),
         pytest.param(drip, GapCause.TIMED_OUT, "did not answer to ApiVersions in time", id="an answer that drips"),
-        pytest.param(hang_up, GapCause.UNREACHABLE, "closed the connection; its listener may want TLS", id="hang-up"),
+        pytest.param(
+            hang_up, GapCause.UNREACHABLE, "closed the connection; its listener may require TLS", id="hang-up"
+        ),
         pytest.param(reset, GapCause.UNREACHABLE, "the connection to 127.0.0.1", id="a reset"),
         pytest.param(
             say(struct.pack(">i", 2**31 - 1)),
@@ -140,7 +142,7 @@ def test_a_listener_that_wants_tls_is_named() -> None:
     ):
         wire.describe_brokers(DEADLINE_MS)
     assert isinstance(caught.value.error, TlsFailed)
-    assert str(caught.value.error) == f"The broker at {address} wants TLS. Set security.protocol to SSL or SASL_SSL."
+    assert str(caught.value.error) == f"The broker at {address} requires TLS. Set security.protocol to SSL or SASL_SSL."
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ def test_a_broker_that_was_silent_is_left_alone_for_a_moment() -> None:
         (gap,) = wire.list_groups(300).gaps
         assert time.monotonic() - began < 0.2
         assert (gap.cause, gap.subject) == (GapCause.UNREACHABLE, "broker 1")
-        assert gap.detail.startswith("not asked again so soon: ")
+        assert gap.detail.startswith("not retried yet: ")
         assert gap.detail.endswith("did not answer to ListGroups in time")
         asked = len(broker.asked)
         assert wire.describe_brokers(2_000).cluster_id == "fake", "there is nobody else to ask"
@@ -394,7 +396,7 @@ def test_a_cluster_that_names_no_broker_is_still_forming() -> None:
     ):
         wire.describe_brokers(2_000)
     assert str(caught.value) == (
-        "The cluster names no broker that serves: it is still forming. Try again in a few seconds."
+        "The cluster lists no live broker: it may still be starting. Try again in a few seconds."
     )
     assert caught.value.exit_code == 5
 

@@ -19,7 +19,7 @@ UNTOLD = Gap(
     Part.GROUPS,
     GapCause.UNSUPPORTED,
     "group types",
-    "ListGroups v4 tells no group types; groups that are not classic cannot be told apart",
+    "ListGroups v4 reports no group types, so the types of groups that are not classic are unknown",
 )
 
 

@@ -183,10 +183,10 @@ class JavaHost:
             line = lines.get(timeout=_READY_WITHIN_S)
         except Empty:
             raise WorkloadError(
-                f"The workload's JVM said nothing within {_READY_WITHIN_S:.0f} s", why=self._last_words()
+                f"The workload's JVM printed nothing within {_READY_WITHIN_S:.0f} s", why=self._last_words()
             ) from None
         if not line.startswith("{"):
-            raise WorkloadError("The workload's JVM ended before it listened", why=self._last_words())
+            raise WorkloadError("The workload's JVM ended before it was listening", why=self._last_words())
         return cast("Json", json.loads(line))
 
     def _first_line(self) -> str:

@@ -156,7 +156,7 @@ def _demo_topics(facts: ClusterFacts) -> tuple[tuple[TopicPlan, ...], tuple[Faul
     payments = crowded(racks, _PARTITIONS)
     if payments is None:
         payments = spread(racks, _PARTITIONS, 2)
-        left_out.append("Topic payments is well placed: for replicas that share a rack one rack needs two brokers.")
+        left_out.append("Topic payments has no replicas that share a rack: that needs a rack with two brokers.")
     else:
         faults.append(Fault(kind=FaultKind.REPLICAS_SHARE_RACK, subject="payments"))
     names = facts.rack_names
@@ -165,7 +165,7 @@ def _demo_topics(facts: ClusterFacts) -> tuple[tuple[TopicPlan, ...], tuple[Faul
         faults.append(Fault(kind=FaultKind.LEADERS_IN_ONE_RACK, subject="views"))
     else:
         views = spread(racks, _PARTITIONS, 3)
-        left_out.append("Topic views is led from everywhere: the brokers have fewer than two racks.")
+        left_out.append("Topic views has its leaders in all racks: leader skew needs at least two racks.")
     topics = (
         TopicPlan(name="orders", replicas=spread(racks, _PARTITIONS, 3)),
         TopicPlan(name="payments", replicas=payments, configs={"min.insync.replicas": "1"}),

@@ -148,9 +148,9 @@ class Workload(AbstractContextManager["Workload"]):
 
     def _begin(self, on_progress: Progress) -> None:
         made = create_topics(self.bootstrap_servers, self.plan.topics)
-        on_progress(f"{len(made)} topics made, their replicas placed by hand")
+        on_progress(f"{len(made)} topics created with explicit replica assignments")
         # A topic of an earlier run has its records already.
-        on_progress(f"{self.load.preload(made)} records written ahead")
+        on_progress(f"{self.load.preload(made)} records produced")
         for plan in self.plan.librdkafka_groups:
             self.groups[plan.group] = Group(self.bootstrap_servers, plan)
         for group in self.plan.java_groups:

@@ -55,7 +55,7 @@ def told_tables(
 def ask_locator(question: LocatorQuestion, recall: Recall, timeout_ms: int) -> Rows:
     """The rows of its answer. Raises CallFailed."""
     if question.name in recall.asked_locators:
-        raise CallFailed(GapCause.TIMED_OUT, "it has not yet answered the question of an earlier look")
+        raise CallFailed(GapCause.TIMED_OUT, "it has not yet answered the request of an earlier look")
     recall.asked_locators.add(question.name)
     read: Read
     try:
@@ -122,5 +122,5 @@ def _with_age(gap: Gap, kept: dict[str, RawRackTable]) -> Gap:
         return gap
     table = kept.get(gap.subject)
     if table is None:
-        return gap._replace(detail=f"{gap.detail}; it has never answered, so what only it knows is unknown")
-    return gap._replace(detail=f"{gap.detail}; its answer of {table.age_ms / 1000:.0f} s ago stands in")
+        return gap._replace(detail=f"{gap.detail}; it has never answered, so racks that only it knows are unknown")
+    return gap._replace(detail=f"{gap.detail}; its answer from {table.age_ms / 1000:.0f} s ago is used")

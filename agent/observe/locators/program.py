@@ -139,11 +139,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _judge(returncode: int | None) -> None:
     if returncode is None:
-        raise CallFailed(GapCause.TIMED_OUT, "it cannot be ended: the kernel holds it")
+        raise CallFailed(GapCause.TIMED_OUT, "it cannot be killed")
     if returncode < 0:
         raise CallFailed(GapCause.UNUSABLE, f"it was ended by signal {-returncode}")
     if returncode:
-        sentence = f"it ended with exit code {returncode}; run it by hand to see what it says"
+        sentence = f"it ended with exit code {returncode}; run it by hand to see its output"
         raise CallFailed(GapCause.UNUSABLE, sentence)
 
 

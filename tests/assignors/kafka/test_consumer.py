@@ -335,7 +335,7 @@ def test_kafka_gives_partitions_to_one_that_subscribes_to_nothing_and_comes_firs
     result = sticky_assign(problem(member("x", topics=""), member("y"), t=(NOWHERE,) * 2))
     assert shown(result) == {"x": "t0", "y": "t1"}
     assert result.warnings == (
-        "x subscribes to nothing, yet Kafka gives it partitions because the first members do not either",
+        "x subscribes to no topic, yet Kafka gives it partitions because the first members subscribe to none either",
     )
     assert shown(sticky_assign(problem(member("y"), member("x", topics=""), t=(NOWHERE,) * 2))) == {
         "y": "t0 t1",
@@ -374,7 +374,7 @@ def test_a_circle_of_moves_is_noticed() -> None:
     ]
     balance = Balance(group, Claims([[], [], []], frozenset(), -1, ()), everything, owner, [2, 0, 5])
     balance._moves.record(0, 0, two, three)
-    with pytest.raises(AssignorFails, match="to and fro for ever"):
+    with pytest.raises(AssignorFails, match="back and forth without end"):
         balance.even_out(everything)
 
 

@@ -152,24 +152,26 @@ def test_an_unknown_topic_is_refused_as_kafka_does(assign: Any, sentence: str, o
         pytest.param(group(member("m", "AA"), A=1), "name a topic twice", id="a topic subscribed to twice"),
         pytest.param(
             group(member("m", "A", A=[0]), member("n", "A", A=[0]), A=1),
-            f"member n has {A}-0, which m has already",
+            f"member n is assigned {A}-0, which member m has already",
             id="a partition claimed by two",
         ),
-        pytest.param(group(member("m", "A", A=[0, 0]), A=1), "which m has already", id="a partition claimed twice"),
+        pytest.param(
+            group(member("m", "A", A=[0, 0]), A=1), "which member m has already", id="a partition claimed twice"
+        ),
         pytest.param(group(member("m", "A", A=[1]), A=1), f"{A}-1, which does not exist", id="a partition too far"),
         pytest.param(group(member("m", "A"), A=0), "a topic has at least one", id="a topic without partitions"),
         pytest.param(
             GroupProblem(
                 members=(GroupMember(id="m", topics=("orders",)),), partitions={"orders": 1}, homogeneous=True
             ),
-            "'orders' is no topic id",
+            "'orders' is not a topic id",
             id="a topic's name for its id",
         ),
         pytest.param(
             GroupProblem(
                 members=(GroupMember(id="m", topics=("orders",)),), partitions={"orders": 1}, homogeneous=False
             ),
-            "'orders' is no topic id",
+            "'orders' is not a topic id",
             id="a topic's name for its id, unequal subscriptions",
         ),
     ],

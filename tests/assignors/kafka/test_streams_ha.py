@@ -263,13 +263,13 @@ def test_an_unknown_lag_keeps_the_task() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        pytest.param({"clients": ()}, "no client to run them", id="tasks but nobody to run them"),
+        pytest.param({"clients": ()}, "no process to run them", id="tasks but nobody to run them"),
         pytest.param({"stateful": (T1, T1)}, "stateful task 0_1 is listed twice", id="a task is listed twice"),
         pytest.param({"stateful": (T2,)}, "0_2 is not among the tasks", id="a stateful task that does not exist"),
         pytest.param({"capacity": 0}, "has capacity 0", id="a process without threads"),
         pytest.param({"lags": {}}, "no lag for stateful task 0_1", id="a lag is missing"),
-        pytest.param({"lags": {T1: 2**70}}, "beyond 64 bit", id="a lag that no offset can have"),
-        pytest.param({"assigned_active": (T1,)}, "starts from nothing", id="a task is assigned already"),
+        pytest.param({"lags": {T1: 2**70}}, "exceeds 64 bits", id="a lag that no offset can have"),
+        pytest.param({"assigned_active": (T1,)}, "starts without assignments", id="a task is assigned already"),
         pytest.param({"id": "one"}, "is not a process UUID", id="an id that is no UUID"),
         pytest.param({"max_warmup_replicas": 0}, "asks for at least 1", id="no warm-ups"),
         pytest.param({"num_standby_replicas": -1}, "num_standby_replicas is -1", id="fewer standbys than none"),

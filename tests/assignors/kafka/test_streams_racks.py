@@ -153,7 +153,7 @@ WITH_CHANGELOG: dict[str, Any] = {"changelog_partitions": {TaskId(0, 1): (TopicP
         pytest.param(
             {"consumer_racks": {ONE: {"c": "a", "d": "b"}, TWO: {"c": "b"}}},
             False,
-            f"consumers of process {ONE} name two racks, a and b; set one",
+            f"consumers of process {ONE} have two racks, a and b; set one client.rack",
             id="a process in two racks",
         ),
         pytest.param(
@@ -177,7 +177,7 @@ WITH_CHANGELOG: dict[str, Any] = {"changelog_partitions": {TaskId(0, 1): (TopicP
         pytest.param(
             {"cluster": {"in0_1": ((),), "in0_2": (("b",),)}, "described": {"in0_1": ((),)}},
             True,
-            "no replica is known of partition in0_1-0",
+            "the replicas of partition in0_1-0 are unknown",
             id="a source without replicas even when described",
         ),
         pytest.param(
@@ -201,7 +201,7 @@ def test_kip_925_what_switches_racks_off_is_said(facts: dict[str, Any], valid: b
     assert (awareness.valid_client_rack, awareness.enabled, awareness.reason) == (valid, False, reason)
     clients = tuple(replace(client, assigned_active=()) for client in problem.clients)
     result = high_availability(replace(problem, clients=clients))
-    assert f"racks do not count for tasks: {reason}" in result.warnings
+    assert f"tasks are assigned without racks: {reason}" in result.warnings
     assert result.flow == "not run"
 
 
@@ -229,7 +229,7 @@ def test_nothing_known_about_racks_is_a_failure_where_they_are_asked_for() -> No
 @pytest.mark.parametrize(
     ("change", "costs", "complaint"),
     [
-        pytest.param({}, (2**31 - 1, 1), "beyond 32 bit", id="costs beyond 32 bit together"),
+        pytest.param({}, (2**31 - 1, 1), "exceed 32 bits", id="costs beyond 32 bit together"),
         pytest.param({"task_partitions": {}}, (10, 1), "0_1 has no partitions", id="a task without partitions"),
         pytest.param(
             {"consumer_racks": {ONE: {"c": "a"}}}, (10, 1), "no consumer with a rack", id="an unknown process"

@@ -137,7 +137,7 @@ def test_kip_708_what_is_not_apart_is_said() -> None:
 
 def test_kip_708_too_few_processes_leave_a_task_short() -> None:
     standby, warnings = placed_with_warnings({1: {}}, 1, replicas=1, by=())
-    why = "1 of 1 standbys of task 0_0 have no process: every process holds a copy of it"
+    why = "1 of 1 standbys of task 0_0 cannot be placed: every process has a copy of it"
     assert (standby, warnings) == (set(), [f"{why}; start more instances or lower num.standby.replicas"])
 
 
@@ -240,5 +240,5 @@ def test_standbys_are_as_many_as_fit_and_never_with_another_copy(seed: int) -> N
         holders = [client for client in clients if task in client.standby]
         assert len(holders) == fit
         assert not any(task in client.active for client in holders)
-    short = [warning for warning in warnings if "have no process" in warning]
+    short = [warning for warning in warnings if "cannot be placed" in warning]
     assert len(short) == (len(problem.stateful) if fit < replicas else 0)

@@ -236,7 +236,7 @@ def test_kip_924_looks_at_racks_only_with_both_costs_configured() -> None:
     without = sticky_kip924(crossed(traffic_cost=1))
     assert active_on(without, 1) == ts("0_0")
     assert without.warnings == (
-        "rack.aware.assignment.non_overlap_cost is not set; this assignor needs both costs to look at racks",
+        "rack.aware.assignment.non_overlap_cost is not set; this assignor needs both costs to use racks",
     )
     assert without.flow == "not run"
     configured = sticky_kip924(crossed(traffic_cost=1, non_overlap_cost=10))
