@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import NamedTuple
 
 from agent.limits import GroupLimits
@@ -18,11 +19,7 @@ from agent.model.snapshot import Role, Statefulness, StreamsGroup, StreamsProces
 from agent.model.topology import NO_CHANGELOG_SEEN
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
 from agent.predict.seen import Ground
-from assignors.kafka.fallback_prior import fallback_prior
-from assignors.kafka.high_availability import high_availability
 from assignors.kafka.java import hash_order, string_hash, utf16_key
-from assignors.kafka.legacy_sticky import legacy_sticky
-from assignors.kafka.sticky_kip924 import sticky_kip924
 from assignors.kafka.streams_problem import (
     LONG_MAX,
     RUNNING_ACTIVE,
@@ -39,13 +36,14 @@ Lags = tuple[tuple[str, TaskId, int], ...]
 Assign = Callable[[StreamsProblem], StreamsResult]
 
 HIGH_AVAILABILITY = "HighAvailabilityTaskAssignor"
-ASSIGNORS: Mapping[str, Assign] = {
-    HIGH_AVAILABILITY: high_availability,
-    "LegacyStickyTaskAssignor": legacy_sticky,
-    "FallbackPriorTaskAssignor": fallback_prior,
-    "StickyTaskAssignor": sticky_kip924,
+ASSIGNORS: Mapping[str, str] = {
+    HIGH_AVAILABILITY: "high_availability",
+    "LegacyStickyTaskAssignor": "legacy_sticky",
+    "FallbackPriorTaskAssignor": "fallback_prior",
+    "StickyTaskAssignor": "sticky_kip924",
 }
-"""Kafka's class -> its assignor. The last is the public one (KIP-924)."""
+"""Kafka's class -> the function and module in `assignors.kafka`, loaded when an application is predicted, because numpy
+comes with it. The last is the public one (KIP-924)."""
 UNKNOWN_END = 2**40
 """In place of a changelog's end that is not known: nobody without a copy counts as caught up."""
 MOST_WORK = 100_000
@@ -94,7 +92,7 @@ def predict_application(
 ) -> tuple[Prediction, Way | None]:
     """The next round, and the state in the end; bytes of warm-ups are laid over it by ``with_bytes``."""
     name = assignor_of(settings)
-    assign = ASSIGNORS.get(name)
+    assign = _assign_of(name)
     if assign is None:
         why = NotPredicted.UNKNOWN_ASSIGNOR
         return Prediction(group_id=group.id, assignor=name, basis=Basis.SET, why_not=why), None
@@ -250,6 +248,15 @@ def _unsure(topology: Topology, settings: GroupLimits) -> list[str]:
 
 
 # --- the way to the end ---------------------------------------------------------------------------------------
+
+
+def _assign_of(name: str) -> Assign | None:
+    """The assignor of Kafka's class of that simple name; None where it is not one of Kafka's."""
+    function = ASSIGNORS.get(name)
+    if function is None:
+        return None
+    assign: Assign = getattr(import_module(f"assignors.kafka.{function}"), function)
+    return assign
 
 
 def _way(problem: StreamsProblem, assign: Assign) -> Way:

@@ -169,7 +169,7 @@ def test_a_rack_with_nothing_in_it_and_a_world_that_was_not_seen_are_not_called_
     hidden = Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", "no topic is shown")
     (a, *_) = risks(a_cluster().snapshot(gaps=(hidden,)))
     assert (a.state, a.name) == (CheckState.UNKNOWN, "what losing rack a stops is not known")
-    assert a.sentence.startswith("not all was seen (topics: not allowed to see)")
+    assert a.sentence.startswith("not all was seen (topics: not authorized)")
     (nowhere,) = risks(a_cluster(_=(1, 2)).topic("t", (1, 2)).snapshot())
     assert (nowhere.state, nowhere.sentence) == (CheckState.UNKNOWN, "no rack of a live broker is known")
 
