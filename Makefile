@@ -81,6 +81,14 @@ drill: venv ## long tests and drills of faults, with their table (DRILL="tests/d
 properties: venv ## every example of the assignors' and optima's properties (RACKWISE_EXAMPLES=5: five times as many)
 	RACKWISE_EXAMPLES=$(or $(RACKWISE_EXAMPLES),1) $(BIN)/pytest -q -n 2 --dist worksteal -m "not integration" tests/assignors
 
+.PHONY: sentences
+sentences: venv ## write the list of all sentences that an operator can see anew (tests/golden/sentences.txt)
+	$(BIN)/python -m tests.docs.sentences
+
+.PHONY: schemas
+schemas: venv ## write the schemas of what commands print anew (docs/schemas/command-*.json, docs/operations.md)
+	$(BIN)/python -m tests.docs.documents
+
 .PHONY: test-compose
 test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)
 	docker compose up -d --wait

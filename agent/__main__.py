@@ -1,39 +1,52 @@
-"""The command ``rackwise``: the only place where an error becomes a sentence on stderr and an exit code."""
+"""The command ``rackwise``: everything that it says when it ends is said in `agent.cli.ending`.
+
+Invariant: Ctrl-C ends it with exit code 130 and not a word, from the first statement to the last. While modules are
+loaded, and when the command is over, it ends on the spot: nothing is open then that would have to be closed.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import NoReturn
 
-from agent.collector import walk_seldom
-from agent.errors import RackwiseError, told
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes longer to load than all else before Ctrl-C is heeded
+    from typing import NoReturn
+
+INTERRUPTED = 130
 
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code; a traceback is shown only with RACKWISE_DEBUG or --debug."""
+    heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # as below nohup, where Ctrl-C is not for it
+    if heeded:
+        signal.signal(signal.SIGINT, _leave_at_once)
+        sys.unraisablehook = _unraisable
     debug = bool(os.environ.get("RACKWISE_DEBUG")) or "--debug" in sys.argv
     if "--debug" in sys.argv:
         sys.argv.remove("--debug")
-    walk_seldom()
     # Looking for plugins of pydantic reads what every installed package says of itself; none concerns settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from agent.cli.app import command_line  # noqa: PLC0415 typer is slow to import, and an error of its own is caught below
+    from agent.cli.ending import run  # noqa: PLC0415 from here on Ctrl-C is heeded, also while this is loaded
 
-    try:
-        command_line(sys.argv[1] if len(sys.argv) > 1 else "")()
-    except RackwiseError as error:
-        if debug:
-            raise
-        print(told(error), file=sys.stderr)  # noqa: T201 the command line talks to a person
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader (`| head`) has what it wanted; a second error while Python flushes stdout helps nobody.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    sys.exit(0)
+    code = run(sys.argv[1:], debug=debug, interruptible=heeded)
+    if heeded:
+        signal.signal(signal.SIGINT, _leave_at_once)
+    if code == INTERRUPTED:
+        _leave_at_once()  # threads that still wait for a broker would keep the process
+    sys.exit(code)
+
+
+def _leave_at_once(*_signal: object) -> NoReturn:
+    os._exit(INTERRUPTED)
+
+
+def _unraisable(told: sys.UnraisableHookArgs) -> None:
+    """An interrupt within a callback of Python's own goes nowhere, and the command would go on without it."""
+    if issubclass(told.exc_type, KeyboardInterrupt):
+        _leave_at_once()
+    sys.__unraisablehook__(told)
 
 
 if __name__ == "__main__":

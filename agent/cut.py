@@ -42,6 +42,7 @@ def to_limits(settings: Settings) -> Limits:
         include_own_topics=settings.scope.include_own_topics,
         exclude_topics=settings.scope.exclude_topics,
         exclude_groups=settings.scope.exclude_groups,
+        keep_leaders=settings.plan.keep_leaders,
         rack_locators=_rules(settings.rack_locator),
         rack_stable_ms=settings.racks.stable_for_ms,
         rack_stable_polls=settings.racks.stable_polls,

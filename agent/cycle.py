@@ -20,6 +20,7 @@ from agent.model.snapshot import OtherGroup, Snapshot
 from agent.model.weighed import Basis
 from agent.observation import Gap, Observation
 from agent.plan.plan import Plan
+from agent.propose.basis import figures_rest_on
 from agent.propose.proposal import Proposal
 
 _NAMED = 3
@@ -112,6 +113,8 @@ def sentence(cycle: Cycle) -> str:
     parts = [_seen(world(cycle.snapshot)), _found(cycle)]
     if cycle.planned:
         parts.append(_proposed(cycle))
+        figures = figures_rest_on(cycle.proposals)
+        parts += [figures] if figures is not None else []
     if cycle.snapshot.gaps:
         parts.append(_not_seen(cycle.snapshot.gaps))
     return "; ".join(parts)

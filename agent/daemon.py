@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -23,6 +23,9 @@ from agent.cycle import Cycle, basis, sentence, world
 from agent.errors import Fatal, RackwiseError
 from agent.loop import Line, Look, run_cycle
 from agent.memory import Memory
+from agent.observation import Observation
+from agent.record.announcing import announce
+from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
 from agent.state import Failure, LoopWatch
@@ -51,7 +54,8 @@ class Pace:
 class Agent:
     """One agent beside one cluster. ``look`` asks the brokers; everything else is decided here.
 
-    ``acting`` is what mode execute adds; None where nothing is acted.
+    ``acting`` is what mode execute adds; None where nothing is acted. ``own_topics`` are those that the recorder and
+    leadership create where they are missing.
     """
 
     def __init__(
@@ -62,11 +66,14 @@ class Agent:
         recorder: Recorder,
         pace: Pace,
         acting: Acting | None = None,
+        own_topics: Sequence[OwnTopic] = (),
         clock: Clock = system_clock,
     ) -> None:
         self._look = look
         self._acting = acting
         self._line = line
+        self._own_topics = own_topics
+        self._announced = False
         self._recorder = recorder
         self._pace = pace
         self._clock = clock
@@ -90,7 +97,9 @@ class Agent:
             return self._cycle(planning=planning)[0]
         self._acting.start()
         try:
-            self._acting.begin(self._look(), Memory())
+            first = self._look()
+            self._announce(first)
+            self._acting.begin(first, Memory())
             self._acting.wait_to_lead(LEAD_WITHIN_S)
             cycle, _ = self._cycle(planning=planning)
             self._acting.wait_until_done()
@@ -141,6 +150,7 @@ class Agent:
         self._number += 1
         self.watch.began(self._clock())
         observation = self._look()
+        self._announce(observation)
         if self._memory is None:
             restored = self._recorder.restore(observation, self._clock())
             self._memory = restored.memory
@@ -162,12 +172,26 @@ class Agent:
         recording = self._recorder.record(cycle)
         self.watch.succeeded(cycle, recording, self._clock())
         self._tell(cycle, recording)
+        if self._number == 1:
+            self._tell_missing_topics()
         if acting is not None:
             early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
             self.watch.acting(acting.now())
             if early_ms is not None:
                 self._schedule.look_by(early_ms, planning=True)
         return cycle, recording
+
+    def _announce(self, observation: Observation) -> None:
+        """Say once which topics are about to be created, before any is."""
+        if self._announced:
+            return
+        self._announced = True
+        told = announce(self._own_topics, observation, self._line.limits.mode.value)
+        self._log.info("own_topics", sentence=told.sentence, creates=list(told.creates), exist=list(told.exist))
+
+    def _tell_missing_topics(self) -> None:
+        for problem in self._recorder.missing_topics():
+            self._log.warning("own_topic_missing", sentence=f"topic {problem}")
 
     def _run(self) -> None:
         """A scheduled cycle: nothing that it raises ends the schedule, and nothing of it is lost."""

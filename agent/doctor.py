@@ -1,43 +1,79 @@
 """doctor: what keeps this cluster from being rack-local, in one screen, with the line to change.
 
 A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
-follower is read, and so on. A check is ``ok``, a ``fault`` with the names it concerns (each with the first of its
-reasons only), or ``unknown`` when the part of the cluster that would tell did not answer; unknown is never shown as ok.
-What losing a rack would cost is a ``risk``: nothing is wrong now, and it may be meant so.
-Pure: it reads what was found and planned.
+follower is read, and so on. What a check may say is decided by what was seen (`agent.doctor_sight`,
+`agent.doctor_groups`): ``ok`` is said only where all that it is about was seen and is well. What losing a rack would
+cost is a ``risk``: nothing is wrong now, and it may be meant so. Pure: it reads what was found and planned.
+
+Invariant: the less is seen, the worse the answer. See `BEST_FIRST`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from agent import doctor_groups as groups
+from agent import doctor_sight as sight_of
 from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
 from agent.detect.located import whence
+from agent.detect.words import listed, numbered
+from agent.doctor_sight import Sight, SightOf, World, gaps_of
+from agent.limits import Limits
+from agent.memory.values import Memory
 from agent.model.snapshot import Snapshot
-from agent.observation import Gap, GapCause, Part
-from agent.plan.loss import RackLoss, rack_losses
-from agent.plan.loss_words import loss_sentence
+from agent.observation import Part
+from agent.plan.loss import RackLoss, rack_losses, unseen_parts
+from agent.plan.loss_words import loss_label, loss_sentence
 from agent.plan.plan import AdvicePlan, Plan
 from agent.propose.proposal import ProposalReason
+
+SENTENCES = 10
+"""Findings of one check that are told one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
 class CheckState(StrEnum):
     """How a check ended."""
 
     OK = "ok"
-    FAULT = "fault"
+    """All that it is about was seen, and is well."""
+    NOTHING = "nothing to check"
+    """There is nothing that it could be about: no group, one rack."""
+    SEEN_ONCE = "seen once"
+    """Something stands that is a fault if it lasts; one look cannot tell."""
+    UNKNOWN = "unknown"
+    """Part of what it is about was not seen."""
     RISK = "risk"
     """Nothing is wrong as long as nothing happens."""
-    UNKNOWN = "unknown"
+    FAULT = "fault"
+
+    @property
+    def rank(self) -> int:
+        """Its place in `BEST_FIRST`."""
+        return BEST_FIRST.index(self)
+
+
+BEST_FIRST = (
+    CheckState.OK,
+    CheckState.NOTHING,
+    CheckState.SEEN_ONCE,
+    CheckState.UNKNOWN,
+    CheckState.RISK,
+    CheckState.FAULT,
+)
+"""From what reassures most. What an answer or a right takes away never moves a check towards the front; but a fault or
+risk that is no longer seen becomes ``UNKNOWN``, and where the brokers say that there is nothing, ``NOTHING``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One question with its answer."""
 
+    key: str
+    """Which check it is, whatever it says: a question, or ``losing rack a``."""
     name: str
     state: CheckState
     sentence: str
@@ -52,7 +88,7 @@ class Check:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     name: str
-    fine: str
+    sight: SightOf
     reasons: tuple[FindingReason, ...]
     parts: tuple[Part, ...]
     advice: tuple[ProposalReason, ...] = ()
@@ -61,101 +97,115 @@ class _Question:
 _QUESTIONS = (
     _Question(
         name="brokers tell their rack",
-        fine="every broker has a rack, written one way",
-        reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_SPELLING, FindingReason.RACK_FLAPPING),
+        sight=sight_of.broker_racks,
+        reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
         parts=(Part.BROKERS,),
         advice=(ProposalReason.SET_BROKER_RACK,),
     ),
     _Question(
         name="reads go to the nearest replica",
-        fine="every broker has a rack-aware replica.selector.class",
+        sight=sight_of.selector,
         reasons=(FindingReason.SELECTOR_NOT_RACK_AWARE,),
-        parts=(Part.BROKER_CONFIGS,),
+        parts=(Part.BROKERS, Part.BROKER_CONFIGS),
         advice=(ProposalReason.SET_SELECTOR,),
     ),
     _Question(
         name="clients send client.rack",
-        fine="every member that could send its rack does",
-        reasons=(FindingReason.MEMBER_WITHOUT_RACK,),
-        parts=(Part.GROUPS,),
+        sight=groups.client_racks,
+        reasons=(FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK),
+        parts=(Part.BROKERS, Part.GROUPS),
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
         name="subscriptions can carry a rack",
-        fine="every member's subscription is new enough to carry a rack",
+        sight=groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
-        parts=(Part.GROUPS,),
-        advice=(ProposalReason.UPGRADE_CLIENT,),
+        parts=(Part.BROKERS, Part.GROUPS),
+        advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
         name="group protocols look at racks",
-        fine="every group's assignor looks at racks",
+        sight=groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,
             FindingReason.ASSIGNOR_WOULD_NOT_FIX,
             FindingReason.RACK_AWARENESS_OFF,
         ),
-        parts=(Part.GROUPS,),
+        parts=(Part.BROKERS, Part.GROUPS, Part.TOPICS),
         advice=(ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY),
     ),
     _Question(
+        name="assignments add up",
+        sight=groups.assignments,
+        reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
+        parts=(Part.GROUPS, Part.TOPICS),
+    ),
+    _Question(
         name="replicas are spread over racks",
-        fine="no topic has replicas that share a rack while another is free",
+        sight=sight_of.replica_spread,
         reasons=(FindingReason.REPLICAS_SHARE_RACK,),
-        parts=(Part.TOPICS, Part.BROKERS),
+        parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
     ),
     _Question(
         name="preferred leaders are spread over racks",
-        fine="no rack is preferred to lead much more than its share",
+        sight=sight_of.leader_spread,
         reasons=(FindingReason.LEADER_SKEW,),
-        parts=(Part.TOPICS, Part.BROKERS),
+        parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
     ),
     _Question(
         name="copies of tasks are spread over racks",
-        fine="no two copies of a task share a rack or tag while another is free",
+        sight=groups.task_copies,
         reasons=(FindingReason.COPIES_SHARE_RACK,),
-        parts=(Part.GROUPS,),
+        parts=(Part.GROUPS, Part.TOPICS),
         advice=(ProposalReason.SET_STANDBYS,),
     ),
     _Question(
         name="nothing was left behind",
-        fine="no throttle is set without a reassignment that needs it",
+        sight=sight_of.throttles,
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
-        parts=(Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS),
+        parts=(Part.BROKERS, Part.TOPICS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS),
         advice=(ProposalReason.REMOVE_THROTTLE,),
     ),
     _Question(
         name="everything can be read",
-        fine="every group's bytes can be read",
+        sight=groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(Part.GROUPS,),
     ),
     _Question(
         name="rights suffice",
-        fine="rackwise may see everything it asks for",
+        sight=sight_of.rights,
         reasons=(FindingReason.RIGHTS_MISSING,),
         parts=(Part.RIGHTS,),
     ),
 )
-
-
+_SPELLING = _Question(
+    name="racks are written one way",
+    sight=groups.spellings,
+    reasons=(FindingReason.RACK_SPELLING,),
+    parts=(Part.BROKERS, Part.GROUPS),
+)
 _RACKS = _Question(
     name="racks are known",
-    fine="",
+    sight=groups.known_racks,
     reasons=(FindingReason.RACK_LOCATORS_DISAGREE,),
-    parts=(Part.RACK_LOCATORS,),
+    parts=(Part.BROKERS, Part.GROUPS, Part.RACK_LOCATORS),
 )
 
 
-def diagnose(snapshot: Snapshot, detection: Detection, plan: Plan) -> tuple[Check, ...]:
-    """Answer every question, faults with the names and the line to change."""
-    first, *others = (_answer(question, snapshot.gaps, detection.findings, plan.advice) for question in _QUESTIONS)
-    return (first, _racks(snapshot, detection), *others)
+def diagnose(
+    snapshot: Snapshot, detection: Detection, plan: Plan, limits: Limits | None = None, memory: Memory | None = None
+) -> tuple[Check, ...]:
+    """Answer every question, faults with the names and the line to change. ``memory`` is that of earlier looks."""
+    world = World(snapshot, detection, limits or Limits(), memory or Memory())
+    first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
+    return (first, _racks(world), _answer(_SPELLING, world, ()), *others)
 
 
-def _racks(snapshot: Snapshot, detection: Detection) -> Check:
+def _racks(world: World) -> Check:
     """From where racks are known, and whether the locators answered and agree."""
-    check = _answer(_RACKS, snapshot.gaps, detection.findings, ())
+    snapshot = world.snapshot
+    check = _answer(_RACKS, world, ())
     members = [member for group in snapshot.groups.values() for member in getattr(group, "members", ())]
     told = [
         _sources("brokers", [whence(broker.rack, "broker.rack") for broker in snapshot.brokers]),
@@ -168,54 +218,105 @@ def _racks(snapshot: Snapshot, detection: Detection) -> Check:
 
 
 def _sources(who: str, sources: list[str | None]) -> str:
-    counted = sorted(
-        Counter(source or "nobody" for source in sources).items(), key=lambda row: (row[0] == "nobody", row)
-    )
-    return f"{who}: " + ", ".join(f"{count} by {source}" for source, count in counted) if counted else ""
+    counted = Counter(sources)
+    unknown = counted.pop(None, 0)
+    told = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
+    told += [f"{unknown} not known"] if unknown else []
+    return f"{who}: {', '.join(told)}" if told else ""
 
 
 def risks(snapshot: Snapshot) -> tuple[Check, ...]:
     """What losing each rack would cost, one check per rack."""
-    return tuple(_risk(loss) for loss in rack_losses(snapshot))
+    losses = rack_losses(snapshot)
+    if losses:
+        return tuple(_risk(loss) for loss in losses)
+    unseen = unseen_parts(snapshot)
+    why = f"not all was seen ({', '.join(unseen)})" if unseen else "no rack of a live broker is known"
+    name = "what losing a rack stops is not known"
+    return (Check(key="losing a rack", name=name, state=CheckState.UNKNOWN, sentence=why),)
 
 
 def _risk(loss: RackLoss) -> Check:
     hurt = {partition.topic for partition in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
-    state = CheckState.RISK if hurt else CheckState.UNKNOWN if loss.uncertain else CheckState.OK
     perhaps = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
+    if hurt:
+        state = CheckState.RISK
+    elif loss.uncertain:
+        state = CheckState.UNKNOWN
+    else:
+        state = CheckState.NOTHING if loss.holds_nothing else CheckState.OK
     return Check(
-        name=f"rack {loss.rack} can be lost",
+        key=f"losing rack {loss.rack}",
+        name=loss_label(loss),
         state=state,
         sentence=loss_sentence(loss),
         who=tuple(sorted(hurt or perhaps)),
     )
 
 
-def _answer(
-    question: _Question, gaps: tuple[Gap, ...], findings: tuple[Finding, ...], advice: tuple[AdvicePlan, ...]
-) -> Check:
+def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -> Check:
+    findings = world.detection.findings
     found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
     if found:
-        ids = {finding.id for finding in found}
-        faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
-        lines = {
-            plan.line
-            for plan in advice
-            if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
-        }
-        return Check(
-            name=question.name,
-            state=CheckState.FAULT,
-            sentence="; ".join(finding.sentence for finding in faults),
-            who=tuple(dict.fromkeys(finding.subject.name for finding in faults)),
-            line="; ".join(sorted(lines)) or None,
-        )
-    blind = [gap for gap in gaps if gap.part in question.parts and gap.cause is not GapCause.VANISHED]
-    if blind:
-        return Check(
-            name=question.name,
-            state=CheckState.UNKNOWN,
-            sentence=f"{blind[0].part}: {blind[0].cause} ({blind[0].detail})",
-            who=tuple(dict.fromkeys(gap.subject for gap in blind if gap.subject)),
-        )
-    return Check(name=question.name, state=CheckState.OK, sentence=question.fine)
+        return _fault(question, found, advice)
+    gaps = gaps_of(world.snapshot, question.parts)
+    sight = question.sight(world)
+    missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
+    unseen = [*_few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
+    who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
+    state, sentence = _judged(sight, unseen)
+    return Check(name=question.name, key=question.name, state=state, sentence=sentence, who=who)
+
+
+def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, str]:
+    if unseen:
+        return CheckState.UNKNOWN, "; ".join([*unseen, *filter(None, [sight.once])])
+    if sight.once:
+        return CheckState.SEEN_ONCE, sight.once
+    if sight.nothing:
+        return CheckState.NOTHING, sight.nothing
+    return CheckState.OK, sight.fine
+
+
+def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...]) -> Check:
+    ids = {finding.id for finding in found}
+    faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
+    plans = [
+        plan for plan in advice if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
+    ]
+    who = [name for plan in plans if plan.subject_kind == "cluster" for name in plan.who]
+    who = who if all(finding.subject.kind == "cluster" for finding in faults) and who else []
+    return Check(
+        name=question.name,
+        key=question.name,
+        state=CheckState.FAULT,
+        sentence="; ".join(_few(_told_once(faults), "findings")),
+        who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
+        line="; ".join(sorted({plan.line for plan in plans})) or None,
+    )
+
+
+def _told_once(findings: Iterable[Finding]) -> list[str]:
+    """The sentences of these findings; where they differ in the subject's name alone, one with all the names."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.subject.kind, finding.sentence.replace(str(finding.subject.name), "\0"))
+        alike.setdefault(key, []).append(finding)
+    told = []
+    for (kind, _), same in alike.items():
+        others = [finding.subject.name for finding in same[1:]]
+        told.append(same[0].sentence + (f" (the same of {_more(kind, others)})" if others else ""))
+    return told
+
+
+def _more(kind: str, names: Sequence[str]) -> str:
+    of = f"{kind}{'' if len(names) == 1 else 's'}"
+    if all(name.isdecimal() for name in names):
+        return f"{of} {numbered(map(int, names))}"
+    return f"{len(names)} more {of}: {listed(names)}"
+
+
+def _few(sentences: list[str], what: str) -> list[str]:
+    if len(sentences) <= SENTENCES:
+        return sentences
+    return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES} more {what}: see rackwise status"]

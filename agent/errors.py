@@ -11,6 +11,7 @@
     ├── GaveUp                       this attempt is over; a person, or a later cycle, may try again
     │   ├── AuthenticationFailed     exit 2   wrong user, password or mechanism
     │   ├── TlsFailed                exit 2   wrong CA, certificate, host name, or no TLS at all
+    │   ├── NotAllowed               exit 2   the user is known, and lacks a right
     │   └── GuardRefused             exit 4   it was not safe to act
     └── Fatal                        the process must not go on
         ├── ConfigError              exit 2   a setting is unknown, contradictory or out of its limits
@@ -24,7 +25,11 @@ Each error is three sentences: *what* happened, *why*, and what *to do*. Nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
+
+_MOST = 300
+"""Characters of a foreign reason that are shown."""
 
 
 class RackwiseError(Exception):
@@ -88,6 +93,12 @@ class TlsFailed(GaveUp):
     exit_code = 2
 
 
+class NotAllowed(GaveUp):
+    """The broker knows the user, who lacks a right."""
+
+    exit_code = 2
+
+
 class GuardRefused(GaveUp):
     """The guard did not allow what was asked for."""
 
@@ -126,11 +137,40 @@ class UnsupportedCluster(Fatal):
     """The brokers lack a call that nothing can replace."""
 
 
-def told(error: RackwiseError) -> str:
-    """Write an error as up to three lines: what, why, what to do."""
-    lines = [f"rackwise: {error.what}"]
+def told(error: RackwiseError, harmless: Callable[[str], str]) -> str:
+    """Write an error as up to three lines: what, why, what to do. ``harmless`` makes foreign text fit for a line."""
+    lines = [f"rackwise: {harmless(error.what)}"]
     if error.why:
-        lines.append(f"  why: {error.why}")
+        lines.append(f"  why: {harmless(error.why)}")
     if error.todo:
-        lines.append(f"  do:  {error.todo}")
+        lines.append(f"  do:  {harmless(error.todo)}")
     return "\n".join(lines)
+
+
+def defect(error: BaseException) -> RackwiseError:
+    """What was raised and is no error of this tree: a fault in rackwise, or what the system did not let it do."""
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename is not None else ""
+        return GaveUp(
+            f"The system did not let rackwise go on{where}",
+            why=reason(error),
+            todo="Mend that and try again; --debug shows where it happened.",
+        )
+    if isinstance(error, MemoryError):
+        return GaveUp("There is not enough memory", todo="Give it more memory, or a smaller part of the cluster.")
+    return GaveUp(
+        "A fault in rackwise itself",
+        why=f"{type(error).__name__}: {reason(error)}"[:_MOST],
+        todo="Run it again with --debug for the traceback, and report it.",
+    )
+
+
+def reason(error: BaseException) -> str:
+    """Why something that is not of this tree went wrong: one line, and never the bytes that it went wrong on."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not {error.encoding.upper()} text at byte {error.start}"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return " ".join(str(error).split())[:_MOST]

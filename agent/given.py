@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from config.load import Loaded
 
 
+_SHOWN = 10
+"""Mistakes that are told at once: a file that holds no settings has one in every line."""
+_LONGEST = 300
+
+
 def given_settings(
     config: Sequence[Path],
     properties: Sequence[Path],
@@ -26,13 +31,18 @@ def given_settings(
     try:
         loaded = load_settings(files=config, properties=properties, assignments=assign, flags=flags)
     except SettingsRefusedError as error:
-        mistakes = [str(mistake) for mistake in error.mistakes]
+        mistakes = [_cut(str(mistake)) for mistake in error.mistakes]
         what = mistakes[0] if len(mistakes) == 1 else f"{len(mistakes)} settings cannot be used"
+        more = f"; and {len(mistakes) - _SHOWN} more" if len(mistakes) > _SHOWN else ""
         raise ConfigError(
             what,
-            why="" if len(mistakes) == 1 else "; ".join(mistakes),
+            why="" if len(mistakes) == 1 else "; ".join(mistakes[:_SHOWN]) + more,
             todo="Correct it and check with: rackwise config check",
         ) from None
     for note in loaded.notes:
         say(f"note: {note}")
     return loaded
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -107,6 +107,8 @@ class Limits:
     exclude_topics: tuple[str, ...] = ()
     """Shell-style patterns."""
     exclude_groups: tuple[str, ...] = ()
+    keep_leaders: bool = False
+    """No plan changes a preferred leader; what it would have to change for is left out."""
     rack_locators: tuple[RackLocator, ...] = ()
     """In the order in which they are asked, the first that knows wins; none: ``wire`` alone."""
     rack_stable_ms: int = 60_000

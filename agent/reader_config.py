@@ -5,16 +5,13 @@ It is the one set of settings of everything that reads these topics; who needs a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 
-
-def reader_config(config: Mapping[str, str | int | float | bool], group: str) -> dict[str, str | int | float | bool]:
-    """confluent-kafka's configuration, of how to connect and a group's name, which is never joined.
+def reader_config(group: str) -> dict[str, str | int | float | bool]:
+    """What such a consumer has beside the settings of its connection; the group of that name is never joined.
 
     Partitions are to be assigned by hand. The end of a partition is told as an error of its own.
     """
     return {
-        **config,
         "group.id": group,  # the library wants one; without subscription and commits none is made
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

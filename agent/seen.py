@@ -5,6 +5,7 @@ What a command shows of a live cluster, and what a recorded look gives again: eq
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from agent.decode import decode_members
@@ -14,7 +15,8 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model import take_snapshot
 from agent.model.snapshot import Snapshot
-from agent.observation import GapCause, Observation, Part
+from agent.money.rates import UNKNOWN_RATES, Rates
+from agent.observation import Gap, GapCause, Observation, Part
 from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
@@ -37,6 +39,8 @@ class Seen(NamedTuple):
     proposals: tuple[Proposal, ...]
     took_ms: int = 0
     """The look and all stages; 0 for a recorded look."""
+    rates: Rates = UNKNOWN_RATES
+    """Where its bytes per second come from."""
 
 
 def see(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:
@@ -48,9 +52,21 @@ def see(observation: Observation, memory: Memory, limits: Limits, *, planning: b
     return Seen(limits, memory, snapshot, detection, plan, proposals)
 
 
+def keeping_leaders(seen: Seen) -> Seen:
+    """The same look, with what would be proposed if no preferred leader may change."""
+    limits = replace(seen.limits, keep_leaders=True)
+    plan = make_plan(seen.snapshot, seen.detection, limits, None)
+    return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
+
+
 def is_partial(snapshot: Snapshot) -> bool:
     """Whether something that was asked for, and that these brokers offer, did not answer.
 
     Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
     """
-    return any(gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS for gap in snapshot.gaps)
+    return any(is_missed(gap) for gap in snapshot.gaps)
+
+
+def is_missed(gap: Gap) -> bool:
+    """Whether it was asked for, is offered, and did not answer."""
+    return gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from agent.detect.finding import Finding
 from agent.plan.loss import RackLoss
@@ -11,8 +11,11 @@ from agent.plan.what_if_columns import Outcome, Simulated
 from agent.propose.proposal import Proposal
 from agent.simulate import Simulation
 
+if TYPE_CHECKING:
+    from agent.documents import simulating as documents
 
-def simulation_to_json(simulation: Simulation) -> dict[str, Any]:
+
+def simulation_to_json(simulation: Simulation) -> documents.Simulation:
     """Groups in three columns, findings that come and go, proposals, and racks whose loss costs something else."""
     return {
         "changes": list(simulation.changes),
@@ -26,7 +29,7 @@ def simulation_to_json(simulation: Simulation) -> dict[str, Any]:
     }
 
 
-def _group(group: Simulated) -> dict[str, Any]:
+def _group(group: Simulated) -> documents.SimulatedGroup:
     prediction = group.prediction
     answered = prediction is not None and prediction.settled is not None
     warmups = prediction.warmups if prediction is not None else None
@@ -60,19 +63,22 @@ def _group(group: Simulated) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: Outcome | None) -> dict[str, Any] | None:
+def _outcome(outcome: Outcome | None) -> documents.SimulatedOutcome | None:
     if outcome is None:
         return None
-    standbys = outcome.standbys
+    cost, standbys = outcome.cost, outcome.standbys
     return {
         "reads": outcome.reads,
-        **outcome.cost._asdict(),
+        "crossing": cost.crossing,
+        "unknown": cost.unknown,
+        "crossing_bytes_per_s": cost.crossing_bytes_per_s,
+        "moved": cost.moved,
         "standbys": None if standbys is None else standbys.copies,
         "standbys_sharing_a_rack": None if standbys is None else standbys.sharing_a_rack,
     }
 
 
-def _finding(change: str, finding: Finding) -> dict[str, Any]:
+def _finding(change: Literal["new", "gone"], finding: Finding) -> documents.SimulatedFinding:
     return {
         "change": change,
         "severity": finding.severity.value,
@@ -82,7 +88,7 @@ def _finding(change: str, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _proposal(proposal: Proposal) -> dict[str, Any]:
+def _proposal(proposal: Proposal) -> documents.SimulatedProposal:
     return {"kind": proposal.kind.value, "subject": str(proposal.subject), "sentence": proposal.sentence}
 
 

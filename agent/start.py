@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import structlog
+from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.acting import Acting
 from agent.act.leadership import Leadership
@@ -19,10 +20,14 @@ from agent.cut import to_limits, to_scope
 from agent.cut_leadership import to_leadership_plan
 from agent.cycle import Cycle
 from agent.daemon import Agent, Pace
+from agent.errors import BadInput, PartialAnswer, reason
+from agent.librdkafka import refusal
 from agent.limits import Limits, Mode
 from agent.look_with_weights import weights_beside
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
+from agent.observe.knock import knock
+from agent.propose.codec import BadProposalDocument
 from agent.propose.proposal import Proposal
 from agent.propose.published import Life
 from agent.record.own_topics import OwnTopic
@@ -30,6 +35,7 @@ from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
 from agent.seen import PARTIAL_EXIT, is_partial
+from agent.typed_json import UnreadableError
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
@@ -66,12 +72,14 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
     """An agent with its clients, not yet running."""
     scope, recall, limits = to_scope(settings), Recall(), to_limits(settings)
     acting = _acting(settings, limits) if limits.mode is Mode.EXECUTE else None
+    recorded = record_plan(settings)
     with Clients.open(settings.kafka) as clients, weights_beside(settings) as beside:
         yield Agent(
             look=lambda: beside(lambda: observe(clients, system_clock, scope, recall)),
             line=Line(limits, acting),
             acting=acting,
-            recorder=Recorder(record_plan(settings), settings.kafka.confluent()),
+            recorder=Recorder(recorded, settings.kafka.confluent()),
+            own_topics=(*recorded.topics, *_leadership_topics(settings)),
             pace=Pace(
                 poll_ms=settings.poll.interval_ms,
                 plan_ms=settings.plan_interval_ms,
@@ -82,12 +90,19 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
         )
 
 
+def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:
+    """What leadership creates where it is missing: nothing but in mode execute."""
+    if settings.mode != "execute":
+        return ()
+    return to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings)).topics()
+
+
 def _acting(settings: Settings, limits: Limits) -> Acting:
     """What acts, with the executor's own credentials; connects nothing yet."""
     kafka = settings.executor_kafka
     return Acting(
         leadership=Leadership(to_leadership_plan(settings, kafka, _agent_name(settings))),
-        arguments={"client_id": "rackwise", **kafka.kafka_python()},
+        arguments=kafka.kafka_python(),
         limits=limits,
         clock=system_clock,
     )
@@ -110,16 +125,32 @@ def record_plan(settings: Settings) -> RecordPlan:
 
 
 def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
-    """What stands in the proposals topic, read with a plain consumer."""
+    """What stands in the proposals topic, read with a plain consumer.
+
+    Raises what `knock` and `refusal` say, PartialAnswer when it was not read to its end, BadInput for foreign records.
+    """
     settings = loaded.settings
-    with open_reader(
-        settings.kafka.confluent(), settings.proposals_topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
-    ) as reader:
-        return proposals_in(reader.read(reader.spans()))
+    topic, kafka = settings.proposals_topic, settings.kafka
+    knock(kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    try:
+        with open_reader(kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
+            spans = reader.spans()
+            if not spans:
+                raise refusal(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), f"topic {topic}")
+            found = proposals_in(reader.read(spans))
+            if not reader.in_time:
+                raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
+            return found
+    except KafkaException as failed:
+        raise refusal(failed, f"topic {topic}", servers=str(kafka.root["bootstrap.servers"])) from failed
+    except (UnreadableError, BadProposalDocument) as error:
+        raise BadInput(
+            f"A record of {topic} is no proposal", why=reason(error), todo="Look what else may write this topic."
+        ) from error
 
 
 def _agent_name(settings: Settings) -> str:
-    return str(settings.kafka.confluent().get("client.id") or socket.gethostname())
+    return str(settings.kafka.root.get("client.id") or socket.gethostname())
 
 
 def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: int, cleanup: str) -> OwnTopic | None:

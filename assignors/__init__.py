@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from assignors.kafka.range import range_assign
     from assignors.kafka.roundrobin import roundrobin_assign
     from assignors.kafka.sticky import sticky_assign
-    from assignors.optimal import TaskMapping, optimal_consumer, optimal_mapping, optimal_replicas, optimal_tasks
+    from assignors.optimal import optimal_consumer, optimal_mapping, optimal_replicas, optimal_tasks
+    from assignors.optimal.tasks import TaskMapping
 
 __all__ = [
     "BadProblem",
@@ -96,7 +97,7 @@ _WHERE = {
     "ClassicMember": "assignors.kafka.consumer_problem",
     "ClassicProblem": "assignors.kafka.consumer_problem",
     "GroupAssignment": "assignors.kafka.consumer_problem",
-    "TaskMapping": "assignors.optimal",
+    "TaskMapping": "assignors.optimal.tasks",
     "cooperative_sticky_assign": "assignors.kafka.cooperative_sticky",
     "optimal_consumer": "assignors.optimal",
     "optimal_mapping": "assignors.optimal",

@@ -192,6 +192,10 @@ class ReplicaSet:
     replicas: tuple[int, ...]
     size_bytes: int | None = None
     """None when unknown; an unknown size counts as one byte, so that fewer moves still win."""
+    readers: tuple[tuple[str, int], ...] = ()
+    """(rack, readers there that read from a replica of their own rack where there is one, KIP-392)."""
+    keeps_leader: bool = False
+    """True: the first replica does not move, whatever its broker accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,3 +228,26 @@ class ReplicaResult:
     lower_bound: int = 0
     """No set of moves that mends the rack rule, and with ``balance`` evens out as far, copies fewer bytes."""
     optimal: bool = True
+
+
+# --- preferred leaders ----------------------------------------------------------------------------------------
+
+
+class LeaderCandidate(NamedTuple):
+    """A broker that may lead a partition."""
+
+    broker: int
+    first: int
+    """What it costs before anything else."""
+    last: int
+    """What it costs among equals."""
+
+
+class LeaderRoom(NamedTuple):
+    """How many more leaders each may have; what is not named has no room."""
+
+    brokers: Mapping[int, int]
+    racks: Mapping[str, int]
+    rack_of: Mapping[int, str]
+    hard: bool
+    """True: no rack ever leads more. The racks must then have room for all partitions."""

@@ -20,7 +20,19 @@ from pydantic_core import PydanticUndefined
 
 from config.jaas import parse_jaas
 from config.kafka_checks import checked_value, refuse_contradictions
-from config.kafka_keys import ALIASES, FOLDED, IGNORED, JAAS, KEYS, KEYSTORES, MECHANISMS, REFUSED, STORES, Key
+from config.kafka_keys import (
+    ALIASES,
+    DEFAULT_CLIENT_ID,
+    FOLDED,
+    IGNORED,
+    JAAS,
+    KEYS,
+    KEYSTORES,
+    MECHANISMS,
+    REFUSED,
+    STORES,
+    Key,
+)
 from config.mistake import SettingMistake, nearest
 from config.properties import load_properties, resolve_references
 
@@ -80,12 +92,16 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         return self._of_folded({**values, **over._plain()})  # noqa: SLF001 the same class
 
     def confluent(self) -> dict[str, str | int]:
-        """Configuration for confluent-kafka. Holds secrets in clear text: hand it to the client, keep it nowhere."""
-        return {key.confluent: _typed(key, value) for key, value in self._keys() if key.confluent is not None}
+        """Configuration for confluent-kafka. Holds secrets in clear text: hand it to the client, keep it nowhere.
+
+        Every client has a name, and none writes log lines of its own to stderr: causes come with its errors.
+        """
+        told = {key.confluent: _typed(key, value) for key, value in self._keys() if key.confluent is not None}
+        return {"client.id": DEFAULT_CLIENT_ID, **told, "log_level": 0}
 
     def kafka_python(self) -> dict[str, Any]:
         """Keyword arguments in kafka-python's names; ``ssl_cadata``, ``ssl_certdata``, ``ssl_keydata`` are PEM."""
-        arguments: dict[str, Any] = {
+        arguments: dict[str, Any] = {"client_id": DEFAULT_CLIENT_ID} | {
             key.python: _typed(key, value) for key, value in self._keys() if key.python is not None
         }
         if "bootstrap_servers" in arguments:

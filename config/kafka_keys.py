@@ -24,6 +24,7 @@ class Key(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
+DEFAULT_CLIENT_ID = "rackwise"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 

@@ -3,8 +3,7 @@
 Invariants, whoever wrote the values (member ids, topic names and tracebacks are foreign text):
 
 1. No secret is written: not under a key that names one, and not a known secret value under any key.
-2. No value can forge a line or move a terminal's cursor: C0, DEL, C1, line separators and bidirectional controls are
-   escaped.
+2. No value can forge a line, move a terminal's cursor or hide: see `config.foreign_text`.
 3. No value is longer than 1 KiB (a traceback 8 KiB), no list longer than 32 items.
 
 Lines go to stderr; stdout belongs to answers. Libraries that log by themselves go the same way.
@@ -21,6 +20,8 @@ from typing import Any, Literal, TextIO
 
 import structlog
 
+from config.foreign_text import safe_text
+
 MAX_VALUE_BYTES = 1_024
 MAX_TRACEBACK_BYTES = 8_192
 MAX_ITEMS = 32
@@ -28,9 +29,6 @@ MASK = "******"
 
 _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|jaas|credential|authorization|private.?key|ssl\.key", re.IGNORECASE
-)
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _HEAD = ("time", "level", "event", "sentence")
 _SHORT_SECRET = 4
@@ -123,23 +121,6 @@ class Tidy:
     def _items(self, key: str, values: list[Any], depth: int) -> list[Any]:
         kept = [self._value(key, value, depth - 1) for value in values[:MAX_ITEMS]]
         return kept + ([f"… {len(values) - MAX_ITEMS} more"] if len(values) > MAX_ITEMS else [])
-
-
-def safe_text(text: str, limit: int = MAX_VALUE_BYTES) -> str:
-    r"""The text with everything that could break a line or steer a terminal written as ``\x1b`` or ``\u202e``."""
-    head = text[:limit]  # a character is at least a byte: what lies beyond could not be kept anyway
-    escaped = _UNSAFE.sub(_escape, head)
-    encoded = escaped.encode()
-    if len(encoded) <= limit and len(head) == len(text):
-        return escaped
-    kept = encoded[: limit - 24].decode(errors="ignore")
-    return f"{kept}… ({len(text)} characters)"
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found.group())
-    short = {10: "\\n", 13: "\\r", 9: "\\t"}
-    return short.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
 def _spellings(secret: str) -> set[str]:

@@ -20,6 +20,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANK = " \t\f"
 _REFERENCE = re.compile(r"\$\{(\w+):([^}]*)\}")
 _MAX_FILE_BYTES = 1_048_576
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 ReadFile = Callable[[str], str]
 
@@ -53,7 +54,7 @@ def resolve_references(
 
 
 def read_text_file(path: str) -> str:
-    """Text of a small file, ISO-8859-1. Raises SettingMistake when it is missing, unreadable or over 1 MiB."""
+    """Text of a small file, ISO-8859-1. Raises SettingMistake when it is missing, binary or over 1 MiB."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -61,6 +62,8 @@ def read_text_file(path: str) -> str:
         raise SettingMistake("", f"{path} cannot be read ({error.strerror})") from error
     if len(content) > _MAX_FILE_BYTES:
         raise SettingMistake("", f"{path} is larger than 1 MiB, so it is not a properties file")
+    if (found := _CONTROL.search(content)) is not None:
+        raise SettingMistake("", f"{path} is not text: it has a control character at byte {found.start()}")
     return content.decode("iso-8859-1")
 
 

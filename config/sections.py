@@ -45,6 +45,8 @@ class PlanSettings(BaseModel):
 
     predict_limit: Annotated[int, Field(ge=0)] = 200_000
     """A group's own assignor is predicted up to this size: partitions (or tasks) times members."""
+    keep_leaders: bool = False
+    """No plan changes a preferred leader; changes that need another preferred leader are left out."""
 
     @field_validator("cron")
     @classmethod

@@ -61,6 +61,9 @@ def load_yaml(path: Path) -> dict[Any, Any]:
 def _problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
+    if isinstance(error, yaml.reader.ReaderError):  # its own sentence shows the bytes
+        kind = "UTF-8 text" if error.encoding != "unicode" else "text that YAML allows"
+        return f"it is not {kind} at byte {error.position}"
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return f"{problem} (line {mark.line + 1})" if mark is not None else problem

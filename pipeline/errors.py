@@ -16,6 +16,7 @@ from agent.errors import (
     ClusterUnreachable,
     ConfigError,
     Fatal,
+    NotAllowed,
     RackwiseError,
     TlsFailed,
 )
@@ -24,7 +25,8 @@ _CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): (
 _MOST = 20_000
 _ADVICE = {
     ClusterUnreachable: "Check bootstrap.servers and that the brokers run; records read so far are kept.",
-    AuthenticationFailed: "Check kafka.sasl.* and the user's ACLs: Describe and Read on the topics.",
+    AuthenticationFailed: "Check kafka.sasl.*.",
+    NotAllowed: "Grant the user Describe and Read on the topics.",
     TlsFailed: "Check kafka.ssl.*.",
     ConfigError: "Start the agent first, or check topics.prefix and the names of the topics.",
 }
@@ -70,7 +72,7 @@ _SILENCE = "|".join(  # noqa: FLY002 a column of expressions is easier to read a
 )
 _MEANINGS: tuple[tuple[str, type[RackwiseError], str], ...] = (
     (r"SaslAuthenticationException", AuthenticationFailed, "The brokers refused the login"),
-    (r"AuthorizationException", AuthenticationFailed, "The brokers do not let this user read {topic}"),
+    (r"AuthorizationException", NotAllowed, "The brokers do not let this user read {topic}"),
     (r"SslAuthenticationException|SSLHandshakeException", TlsFailed, "The TLS handshake failed"),
     (r"UnknownTopicOrPartition|UnknownTopicId", ConfigError, "Topic {topic} no longer exists"),
     (_SILENCE, ClusterUnreachable, "The brokers no longer answer, so {topic} cannot be read"),

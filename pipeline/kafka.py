@@ -8,18 +8,18 @@ settings of the session, which show in process lists.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
     AdminClient,
     OffsetSpec,
 )
 
-from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed, WrongCluster
+from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
+from agent.librdkafka import MISSING, Heard, client_settings, refusal
 from config.kafka_client import KafkaClientConfig
 
 TIMEOUT_S = 15.0
@@ -128,7 +128,9 @@ def _text_of(location: str | None, setting: str) -> str:
     try:
         return Path(location).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"kafka.{setting} cannot be read", why=str(error)) from error
+        raise ConfigError(
+            f"kafka.{setting} cannot be read", why=reason(error), todo="Name a readable PEM file."
+        ) from error
 
 
 def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
@@ -150,10 +152,8 @@ class Brokers:
             )
         self._timeout_s = timeout_s
         self._servers = str(kafka.root["bootstrap.servers"])
-        self._problems: list[KafkaError] = []
-        self._lock = threading.Lock()
-        config: dict[str, str | int | float | bool] = {**kafka.confluent(), "error_cb": self._noted, "log_level": 0}  # type: ignore[dict-item]
-        self._admin = AdminClient(config)
+        self._heard = Heard()
+        self._admin = AdminClient(client_settings(kafka.confluent(), self._heard.settings))
 
     def topic(self, name: str, expected_cluster: str | None = None) -> Topic | None:
         """The topic; None when there is none. Raises ClusterUnreachable, WrongCluster and what keeps us out."""
@@ -169,9 +169,9 @@ class Brokers:
             asked = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._timeout_s)
             told = asked[name].result(self._timeout_s + 1)
         except KafkaException as failed:
-            if failed.args[0].code() in _MISSING:
+            if failed.args[0].code() in MISSING:
                 return None
-            raise self._refusal(failed.args[0]) from None
+            raise self._refusal(failed, name) from None
         return Topic(name, cluster, str(told.topic_id), tuple(sorted(one.id for one in told.partitions)))
 
     def first_offsets(self, topic: Topic) -> dict[int, int]:
@@ -181,41 +181,11 @@ class Brokers:
             asked = self._admin.list_offsets(wanted, request_timeout=self._timeout_s)
             return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in asked.items()}
         except KafkaException as failed:
-            raise self._refusal(failed.args[0]) from None
+            raise self._refusal(failed, topic.name) from None
 
-    def _noted(self, error: KafkaError) -> None:
-        with self._lock:
-            self._problems = [*self._problems[-7:], error]
-
-    def _refusal(self, error: KafkaError) -> RackwiseError:
-        """The error that names the cause: credentials, TLS, or silence."""
+    def _refusal(self, failed: KafkaException, topic: str) -> RackwiseError:
         self._admin.poll(0)  # only then the library tells what kept it from its brokers
-        with self._lock:
-            seen = [*self._problems, error]
-        for one in seen:
-            if one.code() in _NOT_ALLOWED:
-                return AuthenticationFailed(
-                    "The user is authenticated but has no access",
-                    why=one.str(),
-                    todo="Grant the user Read and Describe on rackwise's topics.",
-                )
-            if one.code() in _LOGIN_REFUSED:
-                return AuthenticationFailed("The brokers refused the login", why=one.str(), todo="Check kafka.sasl.*.")
-            if one.code() == KafkaError._SSL:  # noqa: SLF001 librdkafka's own public codes begin with an underscore
-                return TlsFailed("The TLS handshake failed", why=one.str(), todo="Check kafka.ssl.*.")
-        return ClusterUnreachable(
-            f"No broker answered within {self._timeout_s:g} s",
-            why=f"{self._servers}: {seen[0].str()}",
-            todo="Check bootstrap.servers and that the brokers run.",
-        )
-
-
-_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001 as above
-_LOGIN_REFUSED = (
-    KafkaError._AUTHENTICATION,  # noqa: SLF001 as above
-    KafkaError.SASL_AUTHENTICATION_FAILED,
-)
-_NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+        return refusal(failed, f"topic {topic}", self._heard.errors(), servers=self._servers)
 
 
 def missing_topic(name: str) -> ConfigError:

@@ -15,6 +15,7 @@ import typer
 
 from agent.errors import ConfigError
 from agent.given import given_settings
+from config.foreign_text import harmless, shortened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,20 +25,25 @@ if TYPE_CHECKING:
     from pipeline.tables import Tables
 
 Master = Annotated[
-    str | None, typer.Option("--master", help="Spark master, such as local[2]; default: all cores of this machine.")
+    str | None,
+    typer.Option(
+        "--master", metavar="MASTER", help="Spark master, such as local[2]; default: all cores of this machine."
+    ),
 ]
-Conf = Annotated[list[str] | None, typer.Option("--conf", help="A Spark setting as NAME=VALUE; repeatable.")]
-Root = Annotated[str | None, typer.Option("--tables", help="Folder or URI of the tables.")]
-TableFormat = Annotated[str | None, typer.Option("--format", help="delta or parquet.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.")]
+Root = Annotated[str | None, typer.Option("--tables", metavar="PATH", help="Folder or URI of the tables.")]
+TableFormat = Annotated[str | None, typer.Option("--format", metavar="FORMAT", help="delta or parquet.")]
 Config = Annotated[
-    list[Path] | None, typer.Option("--config", "-c", help="YAML file with settings; repeatable, later files win.")
+    list[Path] | None,
+    typer.Option("--config", "-c", metavar="FILE", help="YAML file with settings; repeatable, later files win."),
 ]
 Properties = Annotated[
-    list[Path] | None, typer.Option("--properties", help="Properties file of a Kafka client to import; repeatable.")
+    list[Path] | None,
+    typer.Option("--properties", metavar="FILE", help="Properties file of a Kafka client to import; repeatable."),
 ]
-Assign = Annotated[list[str] | None, typer.Option("--set", help="One setting as NAME=VALUE; repeatable.")]
+Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; repeatable.")]
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", help="Bootstrap brokers, as host:port,host:port.")
+    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Bootstrap brokers.")
 ]
 
 
@@ -51,7 +57,13 @@ class Job(NamedTuple):
 
 def say(line: str) -> None:
     """Talk and progress go to stderr; answers go to stdout."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
+    print(shortened(line), file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
+
+
+def answer(text: str) -> None:
+    """Print an answer, line by line: it may hold foreign names."""
+    for line in text.rstrip("\n").split("\n"):
+        print(harmless(line))  # noqa: T201 as above
 
 
 def settings(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -87,17 +88,23 @@ MANY_ROWS = 100_000
 
 
 class NeedsSpark(ConfigError):  # noqa: N818 the name says what is wrong, as its base does
-    """The Spark extra is not installed."""
+    """The Spark extra, or the Java below it, is not installed."""
 
 
 def need_spark() -> None:
-    """Raise NeedsSpark, with what to install, unless pyspark can be imported."""
+    """Raise NeedsSpark, with what to install, unless pyspark can be imported and there is a Java for it."""
     try:
         import pyspark  # noqa: F401, PLC0415 the very question
     except ImportError as error:
         raise NeedsSpark(
             "This needs the Spark extra", why=str(error), todo="Install it: pip install 'rackwise[spark]'"
         ) from None
+    if not is_submitted() and not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        raise NeedsSpark(
+            "Spark needs Java",
+            why="JAVA_HOME is not set, and java is not on PATH",
+            todo="Install Java 17 or 21, for example with `apt install openjdk-17-jre-headless`.",
+        )
 
 
 def spark_session(
@@ -127,7 +134,7 @@ def spark_session(
         raise RackwiseError(
             "Spark did not start",
             why=str(error).splitlines()[0],
-            todo="Java 17 or 21 is needed; see Spark's output above.",
+            todo="Check that Java is 17 or 21 (java -version, JAVA_HOME); see Spark's output above.",
         ) from error
 
 

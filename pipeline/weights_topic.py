@@ -7,14 +7,15 @@ puts them. No group is joined and nothing is committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
+from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
+from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, refusal
 from agent.reader_config import reader_config
 from config.kafka_client import KafkaClientConfig
 
@@ -39,19 +40,22 @@ class Change(NamedTuple):
 
 
 def cluster_of(kafka: KafkaClientConfig, expected: str | None) -> str:
-    """The id of the cluster. Raises ClusterUnreachable, WrongCluster."""
+    """The id of the cluster. Raises WrongCluster, and what `refusal` says."""
+    heard = Heard()
+    admin = AdminClient(client_settings(kafka.confluent(), heard.settings))
     try:
-        cluster = AdminClient(_config(kafka)).list_topics(timeout=_CALL_S).cluster_id or ""
+        cluster = admin.list_topics(timeout=_CALL_S).cluster_id or ""
     except KafkaException as failed:
-        raise ClusterUnreachable("No broker answered", why=failed.args[0].str()) from None
+        admin.poll(0)  # only then the library tells what kept it from its brokers
+        raise refusal(failed, "the cluster's id", heard.errors()) from None
     if expected is not None and cluster != expected:
         raise WrongCluster(f"The brokers belong to cluster {cluster}", why=f"cluster {expected} is expected")
     return cluster
 
 
 def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync: int) -> None:
-    """Create the topic with one partition, on as many brokers as there are. Raises ConfigError, ClusterUnreachable."""
-    admin = AdminClient(_config(kafka))
+    """Create the topic with one partition, on as many brokers as there are. Raises as `refusal` says."""
+    admin = AdminClient(client_settings(kafka.confluent()))
     try:
         factor = min(replicas, len(admin.list_topics(timeout=_CALL_S).brokers))
         # One replica must be able to fail without stopping the writer.
@@ -62,18 +66,18 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
         error: KafkaError = failed.args[0]
         if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return
-        if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
-            raise ConfigError(
+        if error.code() in NOT_ALLOWED:
+            raise NotAllowed(
                 f"Topic {name} cannot be created",
                 why=error.str(),
                 todo=f"Grant CREATE, DESCRIBE, READ and WRITE on {name}, or create it with cleanup.policy=compact.",
             ) from None
-        raise ClusterUnreachable(f"Topic {name} could not be created", why=error.str()) from None
+        raise refusal(failed, f"topic {name}") from None
 
 
 def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, group: str) -> dict[str, bytes]:
     """Key -> value of everything that stands in the topic now. Raises ClusterUnreachable when it cannot all be read."""
-    consumer = Consumer(reader_config(_config(kafka), group))
+    consumer = Consumer(client_settings(kafka.confluent(), reader_config(group)))
     unread, found = set(partitions), dict[str, bytes]()
     until = time.monotonic() + READ_S
     try:
@@ -86,7 +90,7 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
             for message in consumer.consume(500, timeout=_POLL_S):
                 _take(message, found, unread)
     except KafkaException as failed:
-        raise ClusterUnreachable(f"{name} could not be read", why=failed.args[0].str()) from None
+        raise refusal(failed, f"topic {name}") from None
     finally:
         consumer.close()
     return found
@@ -94,18 +98,16 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
 
 def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: Callable[[int], None]) -> int:
     """Write the records, all or with an error; how many. Raises ClusterUnreachable."""
-    producer = Producer(
-        {
-            **_config(kafka),
-            "acks": "all",
-            "enable.idempotence": False,
-            "max.in.flight.requests.per.connection": 1,
-            "compression.type": "lz4",
-            "linger.ms": 20,
-            "delivery.timeout.ms": int(WRITE_S * 1_000),
-            "partitioner": "murmur2_random",  # the same as Java's, so that a key stays in its partition
-        }
-    )
+    settings = {
+        "acks": "all",
+        "enable.idempotence": False,
+        "max.in.flight.requests.per.connection": 1,
+        "compression.type": "lz4",
+        "linger.ms": 20,
+        "delivery.timeout.ms": int(WRITE_S * 1_000),
+        "partitioner": "murmur2_random",  # the same as Java's, so that a key stays in its partition
+    }
+    producer = Producer(client_settings(kafka.confluent(), settings))
     failures: list[str] = []
 
     def done(error: KafkaError | None, _message: Message) -> None:
@@ -158,8 +160,3 @@ def _key(key: str) -> bytes:
 
 def _bytes(data: str | bytes | None) -> bytes:
     return data.encode() if isinstance(data, str) else data or b""
-
-
-def _config(kafka: KafkaClientConfig) -> dict[str, str | int | float | bool]:
-    told: Mapping[str, str | int] = kafka.confluent()
-    return {"client.id": "rackwise-weights", **told, "log_level": 0}

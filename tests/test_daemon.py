@@ -9,12 +9,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from agent import daemon
@@ -25,6 +27,7 @@ from agent.limits import Limits
 from agent.loop import Line
 from agent.observation import Observation
 from agent.record.files import read_events
+from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, RecordPlan
 from agent.schedule import plan_trigger
 from agent.state import live, ready
@@ -82,10 +85,59 @@ def test_it_looks_on_schedule_and_plans_at_once_and_then_as_its_own_schedule_say
     assert cycles[0]["sentence"].startswith("saw 12 brokers in 3 racks, 3 topics and 3 groups; ")
     late = {"cycle_overrun", "look_skipped"}  # as a busy machine may have it
     told = [event["event"] for event in events if event["event"] not in late]
-    assert told == ["restored", "cycle", "cycle", "cycle", "stopped"]
+    assert told == ["own_topics", "restored", "cycle", "cycle", "cycle", "stopped"]
     assert len({event.look for event in read_events(path)}) == 3
     state = agent.watch.state
     assert (state.succeeded, state.failed, state.stopping) == (3, 0, True)
+
+
+def test_it_says_which_topics_it_creates_before_it_does_and_which_right_it_lacks(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[list[str], Events]] = []
+
+    class Refuses:
+        def __init__(self, _config: object) -> None: ...
+
+        def create_topics(self, topics: list[Any], **_options: float) -> dict[str, Future[None]]:
+            asked.append(([topic.topic for topic in topics], named(events, "own_topics")))
+            refused: Future[None] = Future()
+            refused.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+            return {topic.topic: refused for topic in topics}
+
+    monkeypatch.setattr("agent.record.own_topics.AdminClient", Refuses)
+    topic = OwnTopic(
+        name="rackwise.telemetry", partitions=6, replication_factor=3, min_insync_replicas=2, cleanup_policy="delete",
+        retention_ms=86_400_000,
+    )  # fmt: skip
+    plan = RecordPlan(telemetry=topic)
+    agent = Agent(
+        look=lambda: WORLD, line=Line(Limits()), recorder=Recorder(plan, {"bootstrap.servers": "127.0.0.1:1"}),
+        pace=Pace(), own_topics=plan.topics,
+    )  # fmt: skip
+    agent.once()
+    agent.once()
+    agent.close(0)
+    ((names, said),) = asked
+    assert names == ["rackwise.telemetry"]
+    (event,) = said
+    assert event["creates"] == names
+    assert event["sentence"].startswith("creates rackwise.telemetry (6 partitions, replication factor 3,")
+    (missing,) = named(events, "own_topic_missing")
+    assert missing["sentence"] == (
+        "topic rackwise.telemetry: it could not be created: Broker: Topic authorization failed; "
+        "grant CREATE on the topic or on the cluster"
+    )
+    assert len(named(events, "own_topics")) == 1
+
+
+def test_an_agent_that_writes_no_topic_says_that_it_creates_none(events: Events) -> None:
+    agent = an_agent(lambda: WORLD)
+    agent.once()
+    assert [event["sentence"] for event in named(events, "own_topics")] == [
+        "creates no topic: the settings publish none"
+    ]
+    assert named(events, "own_topic_missing") == []
 
 
 def test_a_planning_on_a_short_interval_comes_again(events: Events) -> None:
@@ -198,7 +250,7 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
     agent = an_agent(slow, path, poll_ms=60_000)
     with stopped_after(agent, began.is_set):
         agent.run()
-    assert [event["event"] for event in events] == ["restored", "cycle", "stopped"]
+    assert [event["event"] for event in events] == ["own_topics", "restored", "cycle", "stopped"]
     assert [event.kind.value for event in read_events(path)][-1] == "report"
 
 

@@ -91,9 +91,9 @@ def test_nothing_is_allowed_without_a_journal_in_any_mode(built, mode, reason):
             shared(isr={0: ()}, leaders={0: None}), HoldReason.UNDER_MIN_ISR, "t-0 has 0 in-sync replicas",
             id="the partition it would move has no leader",
         ),
-        pytest.param(shared(min_isr=None), HoldReason.UNKNOWN, "min ISR of t is not known", id="min ISR is unknown"),
+        pytest.param(shared(min_isr=None), HoldReason.UNKNOWN, "min ISR of t is unknown", id="min ISR is unknown"),
         pytest.param(
-            shared().moving("t-1", (2, 3), (), ()), HoldReason.REASSIGNMENT_RUNNING, "t-1 is somebody else's",
+            shared().moving("t-1", (2, 3), (), ()), HoldReason.REASSIGNMENT_RUNNING, "t-1 is another tool's",
             id="a foreign reassignment runs elsewhere",
         ),
         pytest.param(

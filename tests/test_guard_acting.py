@@ -24,6 +24,7 @@ from tests.guarded import (
     MINUTE,
     NOBODY,
     SMALL,
+    approval,
     batch,
     held,
     judged,
@@ -63,7 +64,7 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
         pytest.param(NOBODY, {"cluster_id": "other"}, "only other may be acted upon", id="not the one that is set"),
         pytest.param(
             journal(leader_write(LEADER._replace(cluster="other")), at_ms=NOW_MS), {},
-            "the journal is that of other", id="not the one of the journal",
+            "the journal is of cluster other", id="not the one of the journal",
         ),
     ],
 )  # fmt: skip
@@ -86,18 +87,63 @@ def test_a_pause_that_cannot_be_read_is_a_pause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "says"),
+    ("changes", "says"),
     [
-        pytest.param(PlanState.OPEN, "it is being carried out (open), approved by ann@desk", id="it runs"),
-        pytest.param(PlanState.DONE, "it was begun before and is done", id="it is done"),
-        pytest.param(PlanState.CANCELLED, "begun before and is cancelled: told so; the same", id="it was cancelled"),
+        pytest.param({}, "it is in progress (open), approved by ann@desk", id="it runs"),
+        pytest.param({"paused": True}, "it is in progress (open, paused), approved by ann@desk", id="it is paused"),
+        pytest.param({"approved_by": ""}, "approved by an unknown", id="an older journal does not tell by whom"),
     ],
 )
-def test_a_plan_begins_once(state: PlanState, says: str) -> None:
-    sentence = "told so" if state is PlanState.CANCELLED else ""
-    answer = held(shared(), with_approval(shared(), plan_of(shared(), state, sentence=sentence)))
+def test_one_attempt_is_in_progress_at_a_time(changes: dict[str, object], says: str) -> None:
+    answer = held(shared(), with_approval(shared(), plan_of(shared(), PlanState.OPEN, **changes)))
     assert answer.reason is HoldReason.BEGUN
     assert says in answer.sentence
+
+
+ENDED = [PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, PlanState.FAILED]
+COOL = {"move_cooldown_ms": 0}
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_the_approval_of_an_ended_attempt_is_good_for_no_other(state: PlanState) -> None:
+    answer = held(shared(), with_approval(shared(), plan_of(shared(), state)), **COOL)
+    assert answer.reason is HoldReason.NEEDS_APPROVAL
+    assert answer.sentence.startswith("held: attempt 2: it is not approved; approve it with: ")
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_what_ended_begins_again_as_the_attempt_that_was_approved(state: PlanState) -> None:
+    view = with_approval(shared(), plan_of(shared(), state), approval(shared(), attempt=2))
+    answer = judged(shared(), view, **COOL)
+    assert isinstance(answer, Allow), answer
+    assert answer.plan == f"{answer.proposal_id}.2"
+    assert isinstance(held(shared(), view, move_cooldown_ms=MINUTE), Hold), "and the cooldown holds it as any other"
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_a_rule_repeats_nothing_that_ended(state: PlanState) -> None:
+    view = journal(plan_of(shared(), state), at_ms=NOW_MS)
+    assert isinstance(judged(shared(), NOBODY, approval_rules=(SMALL,), **COOL), Allow)
+    answer = held(shared(), view, approval_rules=(SMALL,), **COOL)
+    assert answer.reason is HoldReason.NEEDS_APPROVAL
+    assert "rules approve first attempts only" in answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        pytest.param({"exclude_topics": ("t*",)}, False, id="left out by the settings"),
+        pytest.param({"cluster_id": "other"}, False, id="another cluster"),
+        pytest.param({"windows": Windows(allow=(ELSEWHEN,))}, True, id="outside its window"),
+        pytest.param({}, True, id="not approved yet"),
+    ],
+)
+def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, object], *, waits: bool) -> None:
+    snapshot, proposal = only(shared())
+    rows = explained(proposal, snapshot, Memory(), limits_of(**changes), NOBODY)
+    said = {row.answer for row in rows} - {Answer.YES}
+    assert (Answer.NO in said) is not waits
+    assert not any(row.sentence.startswith("held") for row in rows)
 
 
 # --- settings and schedule --------------------------------------------------------------------------------------
@@ -118,7 +164,7 @@ def test_a_plan_begins_once(state: PlanState, says: str) -> None:
             id="an excluded group",
         ),
         pytest.param(
-            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "(execute.include_groups)",
+            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "patterns of execute.include_groups",
             id="no included group",
         ),
         pytest.param(
@@ -180,7 +226,7 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
             id="the day's bytes are used up",
         ),
         pytest.param(
-            shared(), [batch(1, size=None)], {"move_budget_bytes_per_day": 600}, "is not known", None,
+            shared(), [batch(1, size=None)], {"move_budget_bytes_per_day": 600}, "is unknown", None,
             id="how many bytes were copied is unknown",
         ),
     ],
@@ -271,17 +317,20 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
 @pytest.mark.parametrize(
     ("mode", "view", "last"),
     [
-        pytest.param(Mode.PROPOSE, NOBODY, "mode", id="a dry run asks nobody"),
-        pytest.param(Mode.EXECUTE, None, "leading", id="without a journal there is nothing to ask"),
+        pytest.param(Mode.PROPOSE, NOBODY, ("mode", Answer.NO), id="a dry run asks nobody"),
+        pytest.param(Mode.EXECUTE, None, ("leading", Answer.WAIT), id="without a journal there is nothing to ask"),
         pytest.param(
-            Mode.EXECUTE, journal(Write("batch/x/1", "sent", {}), at_ms=1), "leading", id="nor with one nobody can read"
+            Mode.EXECUTE, journal(Write("batch/x/1", "sent", {}), at_ms=1), ("leading", Answer.NO),
+            id="nor with one that cannot be read",
         ),
     ],
-)
-def test_an_explanation_ends_where_nothing_more_can_be_asked(mode: Mode, view: View | None, last: str) -> None:
+)  # fmt: skip
+def test_an_explanation_ends_where_nothing_more_can_be_asked(
+    mode: Mode, view: View | None, last: tuple[str, Answer]
+) -> None:
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), replace(limits_of(), mode=mode), view)
-    assert (rows[-1].rule, rows[-1].answer) == (last, Answer.WAIT)
+    assert (rows[-1].rule, rows[-1].answer) == last
 
 
 def test_an_approval_that_was_voided_stays_void() -> None:

@@ -47,7 +47,7 @@ def test_a_reassignment_needs_a_person() -> None:
     answer = held(shared(), NOBODY)
     assert answer.reason is HoldReason.NEEDS_APPROVAL
     assert answer.sentence == (
-        f"held: nobody has approved it; approve it with: rackwise proposals approve {answer.proposal_id}"
+        f"held: it is not approved; approve it with: rackwise proposals approve {answer.proposal_id}"
     )
 
 
@@ -63,7 +63,8 @@ def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
     ("given", "says"),
     [
         pytest.param(
-            approval(shared(), plan_hash="0" * 32), "ann@desk approved another plan under this id, which is void",
+            approval(shared(), plan_hash="0" * 32),
+            "ann@desk approved another plan under this id, and that approval is void",
             id="another plan was approved",
         ),
         pytest.param(
@@ -72,7 +73,7 @@ def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
         ),
         pytest.param(
             approval(shared(), state=ApprovalState.REQUESTED, by="bob@desk", age_ms=5 * MINUTE),
-            "bob@desk asked for it 5 min ago, and a second person has not", id="a second person is awaited",
+            "requested by bob@desk 5 min ago, a second person must approve it", id="a second person is awaited",
         ),
         pytest.param(
             approval(shared(), state=ApprovalState.VOID, sentence="void: cancelled by ann"),
@@ -80,10 +81,10 @@ def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
         ),
         pytest.param(
             written(by_rule(only(shared())[1], "gone", "1 move", now_ms=NOW_MS, valid_ms=HOUR)),
-            "nobody has approved it", id="a rule approved it that is not set any more",
+            "it is not approved", id="a rule approved it that is not set any more",
         ),
         pytest.param(
-            Write(f"approval/{only(shared())[1].id}", "approved", {"nonsense": 1}), "nobody has approved it",
+            Write(f"approval/{only(shared())[1].id}", "approved", {"nonsense": 1}), "it is not approved",
             id="what was written cannot be read",
         ),
     ],

@@ -32,7 +32,7 @@ def weighed() -> Proposal:
 def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
     found = judged(weighed, Limits(min_gain_share=0.5, min_gain_partitions=100))
     assert isinstance(found, Fine)
-    assert found.sentence == "it brings 1,820 of 1,820 bytes/s home, at least 910 are asked for"
+    assert found.sentence == "it makes 1,820 of 1,820 bytes/s local, and 910 are the least gain"
 
 
 def test_too_few_bytes_are_held(weighed: Proposal) -> None:
@@ -41,7 +41,7 @@ def test_too_few_bytes_are_held(weighed: Proposal) -> None:
     found = judged(little, Limits(min_gain_share=0.5))
     assert isinstance(found, Hold)
     assert found.reason is HoldReason.TOO_LITTLE_GAIN
-    assert "brings 0 of 1,820 bytes/s home" in found.sentence
+    assert "makes 0 of 1,820 bytes/s local" in found.sentence
     assert after != before
 
 
@@ -49,4 +49,4 @@ def test_without_weights_partitions_are_asked_for() -> None:
     counted = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
     found = judged(counted, Limits(min_gain_partitions=5))
     assert isinstance(found, Hold)
-    assert "brings 4 of 4 partitions home, at least 5.0" in found.sentence
+    assert "makes 4 of 4 partitions local, and 5.0" in found.sentence

@@ -42,9 +42,9 @@ def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float 
     ("predicted", "says"),
     [
         pytest.param(
-            {"bytes_to_move": None}, "how many bytes it copies, or their price, is not known", id="bytes are unknown"
+            {"bytes_to_move": None}, "how many bytes it copies, or their price, is unknown", id="bytes are unknown"
         ),
-        pytest.param({"bytes_to_move": 10**9}, "what it saves a day is not known", id="what it saves is unknown"),
+        pytest.param({"bytes_to_move": 10**9}, "what it saves a day is unknown", id="what it saves is unknown"),
         pytest.param(
             {"bytes_to_move": 10**12, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5},
             "costs up to 20.00 USD, saved at 0.50 USD a day: 40.0 days of 30", id="it pays too late",
@@ -75,7 +75,7 @@ def test_what_was_acted_upon_lately_must_gain_more() -> None:
     assert isinstance(answer, Hold)
     assert answer.reason is HoldReason.TOO_LITTLE_GAIN
     assert answer.sentence == (
-        "held: it brings 2 of 2 partitions home, at least 2.4 are asked for (20% more, as it was acted upon 2.0 h ago)"
+        "held: it makes 2 of 2 partitions local, and 2.4 are the least gain (20% more, as it was acted upon 2.0 h ago)"
     )
     long_ago = journal(triggered("g", NOW_MS - 25 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
     assert isinstance(worth(long_ago, limits=strict), Allow)

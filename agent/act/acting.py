@@ -26,11 +26,14 @@ from agent.clock import Clock
 from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, plan_of, policy_of
+from agent.execute.commanded import Foreseen, Spoken
 from agent.execute.messages import Accepted, May
-from agent.execute.obey import Spoken, obey, words_again
+from agent.execute.obey import obey, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
+from agent.guard import guard
 from agent.guard.before_batch import may_begin
+from agent.guard.foreseeing import foreseen
 from agent.guard.ground import Records
 from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
@@ -82,6 +85,8 @@ class Acting:
         """What `_may` has read; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
+        self._memory = Memory()
+        """What went into that snapshot."""
         self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
@@ -177,7 +182,7 @@ class Acting:
 
         Raises what ends the agent.
         """
-        self._snapshot = cycle.snapshot
+        self._snapshot, self._memory = cycle.snapshot, cycle.before
         if cycle.planned:
             self._standing = cycle.proposals
         led, view = self._led, self.view()
@@ -320,13 +325,21 @@ class Acting:
         self._tell(inbox.problem())
         if not waiting:
             return
-        obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms)
+        obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms, self._foresee)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
         self._say(led.mover, obeyed.words)
         if obeyed.look_now:
             self.look_now()
+
+    def _foresee(self, proposal: Proposal, view: View) -> Foreseen | None:
+        """What the guard says of a proposal by the last look, were the journal to say this."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
+        (verdict,) = guard([proposal], snapshot, self._memory, self._limits, view, self._clock().wall_ms)
+        return foreseen(verdict)
 
     def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
         for word in words:
@@ -351,7 +364,7 @@ def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, 
         throttle_bytes_per_s=allow.throttle_bytes_per_s,
         max_moves=allow.max_moves,
     )
-    mover.accept(plan._replace(order=now_ms))
+    mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
     count = len(plan.targets)
     sentence = f"begun: {count} partition{'' if count == 1 else 's'}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)

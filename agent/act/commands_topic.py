@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.journal.entry import View, Write
+from agent.librdkafka import client_settings
 from agent.propose.cloud_events import headers, source
 from agent.reader_config import reader_config
 
@@ -40,9 +41,9 @@ def send_command(
     known whether it was written: sending it again with the same id does no harm.
     """
     name, data = command_bytes(command)
-    client: dict[str, str | int | float | bool] = {"client.id": "rackwise", **config, "log_level": 0}
     try:
-        _wait_for_topic(AdminClient(client), topic, timeout_ms / 1_000)  # writing could make a broker create it blindly
+        # Writing could make a broker create it blindly.
+        _wait_for_topic(AdminClient(client_settings(config)), topic, timeout_ms / 1_000)
     except KafkaException as failed:
         raise _unsent(topic, failed.args[0]) from failed
     refused: list[KafkaError] = []
@@ -51,7 +52,7 @@ def send_command(
         if error is not None:
             refused.append(error)
 
-    producer = Producer({**client, "acks": "all", "message.timeout.ms": timeout_ms})
+    producer = Producer(client_settings(config, {"acks": "all", "message.timeout.ms": timeout_ms}))
     attributes = headers(
         event_id=name, source=source(cluster, sender), kind=COMMAND, subject=name, time_ms=at_ms, schema=SCHEMA_ID
     )
@@ -67,7 +68,7 @@ class TopicInbox:
     """An `Inbox` over the commands topic."""
 
     def __init__(self, config: Config, topic: str, prefix: str) -> None:
-        self._config: dict[str, str | int | float | bool] = {"client.id": "rackwise", **config, "log_level": 0}
+        self._config = config
         self._topic = topic
         self._prefix = prefix
         self._lock = threading.Lock()
@@ -107,9 +108,10 @@ class TopicInbox:
 
     def _open(self, view: View) -> Consumer:
         """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
-        self._topic_id = _topic_id(AdminClient(self._config), self._topic, _ASK_S)
+        self._topic_id = _topic_id(AdminClient(client_settings(self._config)), self._topic, _ASK_S)
         self._next = _position(view, self._topic_id)
-        consumer = Consumer({**reader_config(self._config, f"{self._prefix}-reader"), "enable.partition.eof": False})
+        reader = reader_config(f"{self._prefix}-reader")
+        consumer = Consumer(client_settings(self._config, reader, {"enable.partition.eof": False}))
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 

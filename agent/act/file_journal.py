@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import threading
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +39,8 @@ LEAST_BYTES = 16 * 1024 * 1024
 _GROWTH = 4
 _MODE = 0o600
 _SUM_BYTES = 8
+_TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
+"""What a crash can leave of a first line, with or without its end."""
 
 
 class Found(NamedTuple):
@@ -179,6 +182,8 @@ def read_file(path: Path) -> Found:
             for number, line in enumerate(file, 1):
                 transaction = _transaction(line)
                 if transaction is None:
+                    if not (torn or whole or _TORN.fullmatch(line)):
+                        raise _foreign(path)
                     torn = torn or number
                     continue
                 if torn is not None:
@@ -317,6 +322,14 @@ def _refused(path: Path, error: OSError) -> JournalUnavailable:
         f"The journal {path} could not be read or written",
         why=error.strerror or str(error),
         todo="Look at the disk and at the rights of its directory.",
+    )
+
+
+def _foreign(path: Path) -> BadInput:
+    return BadInput(
+        f"{path} is no journal of rackwise",
+        why="it begins with something else than an entry",
+        todo="Set execute.journal_file to another file; this one is left as it is.",
     )
 
 

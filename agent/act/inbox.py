@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
 from agent.journal.entry import View, Write
 
 POSITION = "command-position"
@@ -50,7 +50,7 @@ def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
     try:
         data = json.dumps(command, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput("The command is no JSON", why=str(error)) from error
+        raise BadInput("The command is no JSON", why=reason(error)) from error
     if len(data) > MAX_BYTES:
         raise BadInput("The command is too big", why=f"it has {len(data)} bytes, and {MAX_BYTES} are taken")
     found = command_of(data)

@@ -31,6 +31,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 from agent.errors import BadInput, ConfigError, JournalUnavailable
 from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of, key_of
 from agent.journal.entry import Entry, View
+from agent.librdkafka import NOT_ALLOWED, client_settings, refusal
 from agent.reader_config import reader_config
 
 MAX_LIVE_BYTES = 256 * 1024 * 1024
@@ -49,6 +50,10 @@ _NEW_S = 2.0
 """A broker may not know yet of a topic that was just made."""
 
 Config = Mapping[str, str | int]
+
+
+class NoJournalError(ConfigError):
+    """There is no such topic: no agent in mode execute has ever run here."""
 
 
 class Bounds(NamedTuple):
@@ -80,7 +85,7 @@ class JournalTopic:
     """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
 
     def __init__(self, config: Config, topic: str, prefix: str) -> None:
-        self._config: dict[str, str | int | float | bool] = dict(config)
+        self._config = config
         self._topic = topic
         self._prefix = prefix
         self._admin: AdminClient | None = None
@@ -100,7 +105,7 @@ class JournalTopic:
 
     def check_kept(self, until: float) -> None:
         """Raises ConfigError when brokers would delete what is old; a refused answer counts as none."""
-        admin = self._admin or AdminClient(self._config)
+        admin = self._admin or AdminClient(client_settings(self._config))
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
         try:
             asked = admin.describe_configs([resource], request_timeout=max(0.1, until - time.monotonic()))
@@ -116,13 +121,9 @@ class JournalTopic:
         A record that is no entry, or a newer one, is left aside and told of.
         """
         reading = _Reading(self._topic)
-        consumer = Consumer(
-            {
-                **reader_config(self._config, f"{self._prefix}-reader"),
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 100,
-            }
-        )
+        settings = reader_config(f"{self._prefix}-reader")
+        strict = {"auto.offset.reset": "error", "fetch.wait.max.ms": 100}
+        consumer = Consumer(client_settings(self._config, settings, strict))
         try:
             consumer.assign([TopicPartition(self._topic, _PARTITION, 0)])
             while reading.position < end:
@@ -142,7 +143,7 @@ class JournalTopic:
         self._admin = None
 
     def _bounds(self, until: float) -> Bounds:
-        admin = self._admin = self._admin or AdminClient(self._config)
+        admin = self._admin = self._admin or AdminClient(client_settings(self._config))
         left = {"request_timeout": max(0.1, until - time.monotonic())}
         described = admin.describe_topics(TopicCollection([self._topic]), **left)[self._topic].result()
         if len(described.partitions) != 1:
@@ -161,12 +162,17 @@ class JournalTopic:
 def read_journal_topic(config: Config, topic: str, *, prefix: str, timeout_ms: int) -> View:
     """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
 
-    Raises JournalUnavailable, ConfigError when there is no such topic.
+    Raises JournalUnavailable, NotAllowed, ConfigError when there is no such topic.
     """
     until = time.monotonic() + timeout_ms / 1_000
-    reader = JournalTopic({"client.id": "rackwise", **config, "log_level": 0}, topic, prefix)
+    reader = JournalTopic(config, topic, prefix)
     try:
         return reader.read(reader.bounds(until).decided, until).view
+    except JournalUnavailable as failed:
+        cause = failed.__cause__
+        if isinstance(cause, KafkaException) and cause.args[0].code() in NOT_ALLOWED:
+            raise refusal(cause, f"topic {topic}") from failed
+        raise
     finally:
         reader.close()
 
@@ -175,7 +181,7 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     """The error for one of the client's."""
     error: KafkaError = failed.args[0]
     if error.code() in _MISSING:
-        return ConfigError(
+        return NoJournalError(
             f"There is no topic {topic}",
             why="no agent in mode execute has made it yet",
             todo="Start one, or look whether topics.prefix is the one of your agents.",

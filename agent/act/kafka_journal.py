@@ -16,12 +16,13 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from agent.act.journal_topic import JournalTopic, forgot, unavailable
-from agent.act.kafka_journal_plan import KafkaJournalPlan, check, client_settings, writer_settings
+from agent.act.kafka_journal_plan import KafkaJournalPlan, check, writer_settings
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
+from agent.librdkafka import client_settings
 from agent.propose.cloud_events import headers, source
 
 ENTRY = "rackwise.journal.entry.v1"
@@ -46,7 +47,7 @@ class KafkaJournal:
         self._producer = producer
         self._clock = clock
         self._lock = threading.RLock()
-        self._reader = JournalTopic(client_settings(plan), plan.topic, plan.prefix)
+        self._reader = JournalTopic(plan.config, plan.topic, plan.prefix)
         self._topic_id = ""
         self._view: View = {}
         self._epoch = 0
@@ -67,7 +68,7 @@ class KafkaJournal:
         anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        reader = JournalTopic(client_settings(plan), plan.topic, plan.prefix)
+        reader = JournalTopic(plan.config, plan.topic, plan.prefix)
         until = _patient_until(plan)
         try:
             bounds = reader.bounds(until)
@@ -76,7 +77,7 @@ class KafkaJournal:
             check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), least_epoch)
         finally:
             reader.close()
-        journal = cls(plan, Producer({**client_settings(plan), **writer_settings(plan)}), clock)
+        journal = cls(plan, Producer(client_settings(plan.config, writer_settings(plan))), clock)
         try:
             journal._begin(least_epoch)
         except BaseException:

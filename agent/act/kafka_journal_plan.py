@@ -56,14 +56,8 @@ def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) 
         raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, and epoch {least_epoch} has been")
 
 
-def client_settings(plan: KafkaJournalPlan) -> dict[str, str | int]:
-    """For a client that reads, or asks."""
-    # The library's own log lines would stand between ours on stderr; causes come with its errors.
-    return {"client.id": "rackwise", **plan.config, "log_level": 0}
-
-
 def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:
-    """What the writer's client has beside them."""
+    """What the writer's client has beside the settings of its connection."""
     return {
         "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
         "transactional.id": plan.transactional_id,

@@ -29,7 +29,7 @@ from agent.act.journal_topic import JournalTopic, read_journal_topic
 from agent.act.kafka_journal import KafkaJournal, fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, told_epoch
-from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import ConfigError, Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.observation import Observation
@@ -101,7 +101,7 @@ class Leadership:
     def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[Fatal], None] = lambda _: None) -> None:
         self._plan = plan
         self._on_fatal = on_fatal
-        self._topics = OwnTopics({"client.id": "rackwise", **plan.config, "log_level": 0}, plan.topics(), _ENSURE_MS)
+        self._topics = OwnTopics(plan.config, plan.topics(), _ENSURE_MS)
         self._stop = threading.Event()
         self._ready = threading.Event()
         self._lock = threading.Lock()
@@ -287,11 +287,7 @@ class Leadership:
         """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
             until = time.monotonic() + _PATIENCE * self._plan.deadline_ms / 1_000
-            topic = JournalTopic(
-                {"client.id": "rackwise", **self._plan.config, "log_level": 0},
-                self._plan.journal_topic,
-                self._plan.prefix,
-            )
+            topic = JournalTopic(self._plan.config, self._plan.journal_topic, self._plan.prefix)
             try:
                 newest = topic.read(topic.bounds(until).end, until).newest_epoch
             finally:
@@ -340,8 +336,14 @@ class Leadership:
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """What the journal says by now, for people: without a lease, without writing.
 
-    Raises JournalUnavailable; ConfigError when there is no such topic; BadInput for a damaged file.
+    Raises JournalUnavailable; ConfigError when there is no such topic or file; BadInput for a damaged file.
     """
     if plan.file is not None:
+        if not plan.file.exists():
+            raise ConfigError(
+                f"There is no journal {plan.file}",
+                why="no agent in mode execute has made it yet",
+                todo="Start one, or look whether execute.journal_file is the one of your agents.",
+            )
         return read_file(plan.file).view
     return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms)

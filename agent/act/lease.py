@@ -19,6 +19,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from agent.librdkafka import client_settings
+
 HEARTBEAT_MS = 1_000
 _POLL_S = 0.25
 _RETRY_S = 1.0
@@ -138,7 +140,7 @@ class KafkaLease:
 
     def _take_part(self) -> None:
         """One membership, until it is closed or in doubt."""
-        consumer = Consumer({"client.id": "rackwise", **self._plan.config, "log_level": 0, **self._membership()})
+        consumer = Consumer(client_settings(self._plan.config, self._membership()))
         self._leaving, self._committed, self._polled_ms = False, 0, self._clock_ms()
         try:
             consumer.subscribe(
@@ -230,9 +232,7 @@ def told_epoch(plan: LeasePlan, timeout_ms: int) -> int:
 
     Raises KafkaException when the coordinator does not answer.
     """
-    consumer = Consumer(
-        {"client.id": "rackwise", **plan.config, "log_level": 0, "group.id": plan.group, "enable.auto.commit": False}
-    )
+    consumer = Consumer(client_settings(plan.config, {"group.id": plan.group, "enable.auto.commit": False}))
     try:
         (found,) = consumer.committed([TopicPartition(plan.topic, 0)], timeout=timeout_ms / 1_000)
     finally:

@@ -14,11 +14,19 @@ from typing import Any
 import structlog
 
 from agent.act.progress import PlanProgress, Rates, Status, plan_progress
-from agent.execute.messages import Act, Finish, Kind, May, Result, Say, Seen, name
+from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Finish, Kind, May, Result, Say, Seen, name
 from agent.journal import moves
 from agent.journal.entry import View
+from agent.propose.words import counted, sized
 
 _PROGRESS_S = 10.0
+_WHAT: Mapping[type, tuple[str, str]] = {
+    Alter: ("reassignment", "reassignments"),
+    Cancel: ("reassignment", "reassignments"),
+    Configure: ("throttle change", "throttle changes"),
+    Elect: ("preferred leader", "preferred leaders"),
+}
+_HOW: Mapping[type, str] = {Alter: "begun", Cancel: "cancelled", Configure: "applied", Elect: "elected"}
 _FINE = frozenset({Kind.OK, Kind.NOT_NEEDED})
 _TOLD = 5
 """So many lines of a request that were not simply done are named."""
@@ -53,10 +61,12 @@ class Telling:
         """A request was answered, or was not."""
         what = type(act).__name__.lower()
         odd = [one for one in results if one.kind not in _FINE]
-        done = f"{len(results) - len(odd)} of {len(results)} lines were done"
-        self._log.info(
-            "executor_request", request=what, lines=len(results), not_done=len(odd), sentence=f"{what}: {done}"
-        )
+        every, not_done = len(results), len(odd)
+        if isinstance(act, Configure):  # the settings of one resource share their fate, and its one answer
+            every, missed = len(act.settings), {one.subject for one in odd}
+            not_done = sum(setting.resource in missed for setting in act.settings)
+        done = f"{every - not_done} of {counted(every, *_WHAT[type(act)])} {_HOW[type(act)]}"
+        self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd), sentence=done)
         for one in odd[:_TOLD]:
             self._log.warning(
                 "executor_refused", request=what, subject=name(one.subject), kind=one.kind.value, sentence=one.sentence
@@ -141,8 +151,9 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
 
 def _sentence(numbers: Mapping[str, Any]) -> str:
     left = numbers["seconds_left"]
-    when = "nobody knows how long it will take" if left is None else f"about {left} s left"
+    when = "time left unknown" if left is None else f"about {left} s left"
     return (
-        f"{numbers['proposal']}: {numbers['done']} of {numbers['partitions']} partitions are where they belong, "
-        f"{numbers['bytes']} of {numbers['of_bytes']} bytes of {numbers['copies']} copies are there; {when}"
+        f"{numbers['proposal']}: {numbers['done']} of {counted(numbers['partitions'], 'partition')} moved, "
+        f"{sized(numbers['bytes'])} of {sized(numbers['of_bytes'])} in "
+        f"{counted(numbers['copies'], 'copy', 'copies')} in progress; {when}"
     )

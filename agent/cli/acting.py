@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import asking, options
-from agent.cli.output import emit, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_one, say
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
+    from agent.journal.entry import View
     from agent.propose.proposal import Proposal
     from config.load import Loaded
 
 proposals_app = typer.Typer(help="What rackwise would do, and what people say to it.", invoke_without_command=True)
 HISTORY = ("at", "what", "about", "who", "state", "sentence")
-Id = Annotated[str, typer.Argument(help="The proposal, as p-0123456789ab; see: rackwise proposals")]
+Id = Annotated[str, typer.Argument(metavar="PROPOSAL", help="The proposal, as p-0123456789ab; see: rackwise proposals")]
 Throttle = Annotated[
     str | None,
-    typer.Option("--throttle", help="Replication rate per broker, such as 50MB/s; else as the settings say."),
+    typer.Option(
+        "--throttle", metavar="BYTES/s", help="Replication rate per broker, such as 50MB/s; else as the settings say."
+    ),
 ]
 MaxMoves = Annotated[
     int | None,
-    typer.Option("--max-moves", min=1, help="At most so many partitions at a time; else as the settings say."),
+    typer.Option("--max-moves", min=1, metavar="N", help="At most N partitions at a time; else as the settings say."),
 ]
 
 
@@ -35,11 +38,12 @@ def proposals(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """What has been published to the proposals topic and still stands; below it, what can be said to it."""
     if context.invoked_subcommand is None:
-        _list(options.settings(config, properties, assign, bootstrap), output)
-    elif any((config, properties, assign, bootstrap, output)):
+        _list(options.settings(config, properties, assign, bootstrap), output, every=every)
+    elif any((config, properties, assign, bootstrap, output, every)):
         verb = context.invoked_subcommand
         raise BadInput(
             f"Options of {verb} stand before it", why="there they would be left aside", todo=f"Put them after {verb}."
@@ -53,9 +57,10 @@ def list_proposals(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """What has been published and still stands; the same as ``proposals`` alone."""
-    _list(options.settings(config, properties, assign, bootstrap), output)
+    _list(options.settings(config, properties, assign, bootstrap), output, every=every)
 
 
 @proposals_app.command()
@@ -95,8 +100,8 @@ def apply(
     from agent.cli import following
 
     loaded = options.settings(config, properties, assign, bootstrap)
-    _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
-    raise typer.Exit(following.follow(loaded, proposal))
+    plan = _agree(loaded, proposal, _Given("apply", reason, throttle, max_moves, yes, wait), output)
+    raise typer.Exit(following.follow(loaded, proposal, plan))
 
 
 @proposals_app.command()
@@ -123,17 +128,22 @@ def history(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
-    """What was approved, begun, done, cancelled and answered, as far as the journal still has it; the latest last."""
-    from agent.cli.records import history_rows
+    """What was approved, begun, ended and answered, in every attempt that the journal still has; the latest last."""
+    from agent.cli.records import history_cells, history_rows
 
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = history_rows(asking.journal(asking.plan_of(loaded)))
-    emit(rows, HISTORY, output, empty="the journal tells of nothing yet")
+    form = chosen(output)
+    shown = [history_cells(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
+    emit(shown, HISTORY, form, empty="the journal tells of nothing yet", every=every)
 
 
 def pause(
-    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    proposal: Annotated[
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+    ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
     config: options.Config = None,
@@ -147,7 +157,9 @@ def pause(
 
 
 def resume(
-    proposal: Annotated[str | None, typer.Argument(help="Only this plan; everything without it.")] = None,
+    proposal: Annotated[
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+    ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
     config: options.Config = None,
@@ -190,20 +202,39 @@ def _rate(text: str | None) -> int | None:
         raise BadInput(f"--throttle {text} is no rate", why=str(error), todo="Write it as 50MB/s.") from error
 
 
-def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> None:
+def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> str | None:
+    """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import Verb
 
     proposal = _standing(loaded, proposal_id)
     say(f"{proposal.id}: {proposal.sentence}")
+    where = asking.plan_of(loaded)
+    attempt = _attempt(asking.journal(where), proposal_id)
     asking.confirm(f"{given.verb.capitalize()} it?", yes=given.yes)
     wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
-    wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves)
-    answer = asking.ask(asking.plan_of(loaded), wish, given.wait)
-    if given.verb == "apply":
+    wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves, attempt=attempt)
+    answer = asking.ask(where, wish, given.wait)
+    if given.verb == "apply" and output is None:
         say(answer.sentence)
     else:
         emit_one({"command": wish.id, "done": answer.done, "sentence": answer.sentence}, output)
+    return answer.plan
+
+
+def _attempt(view: View, proposal_id: str) -> int:
+    """Which attempt an approval is for; what became of the one before is said."""
+    from agent.cli.records import plans_in
+    from agent.execute.attempts import latest
+    from agent.journal.attempts import next_attempt, said_of
+
+    plans = plans_in(view)
+    newest = latest(plans, proposal_id)
+    attempt = next_attempt(plans, view, proposal_id).number
+    if attempt > 1:
+        before = f"; {said_of(newest)}" if newest is not None and newest.ended else ""
+        say(f"this is attempt {attempt}{before}")
+    return attempt
 
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
@@ -221,10 +252,10 @@ def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     )
 
 
-def _list(loaded: Loaded, output: options.Output) -> None:
+def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.cli.planning import emit_proposals
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 
     found = read_proposals(loaded)
-    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output)
+    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every)

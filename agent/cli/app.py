@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from agent.cli import acting, assigning, configuring, planning, reassigning, running, seeing, simulating
+from agent.cli import (
+    acting,
+    assigning,
+    configuring,
+    explaining,
+    planning,
+    reassigning,
+    running,
+    seeing,
+    simulating,
+    top,
+)
+from agent.cli.examples import add_examples
+from agent.cli.output import emit_line
 from agent.cluster.commands import cluster_app
 from pipeline.cli import spark_app
 
@@ -25,9 +38,11 @@ app.command()(running.run)
 app.command()(seeing.status)
 app.command()(seeing.racks)
 app.command()(seeing.groups)
+app.command()(seeing.topics)
+app.command()(top.top)
 app.command()(seeing.doctor)
 app.command()(planning.plan)
-app.command()(planning.explain)
+app.command()(explaining.explain)
 app.add_typer(acting.proposals_app, name="proposals")
 app.add_typer(reassigning.reassign_app, name="reassign")
 app.command()(acting.pause)
@@ -39,6 +54,7 @@ app.add_typer(configuring.config_app, name="config")
 app.add_typer(cluster_app, name="cluster")
 app.add_typer(spark_app, name="spark")
 app.command()(running.demo)
+add_examples(app)
 
 
 def command_line(asked: str) -> typer.Typer:
@@ -59,7 +75,7 @@ def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        print(f"rackwise {version('rackwise')}")
+        emit_line(f"rackwise {version('rackwise')}")
         raise typer.Exit
 
 

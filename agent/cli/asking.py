@@ -25,16 +25,24 @@ POLL_S = 0.5
 OLD_MS = 900_000
 """A leader says every five minutes that it leads; one that was not heard of for three times as long may be gone."""
 
-Reason = Annotated[str, typer.Option("--reason", help="Why, for everybody who reads the journal.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for everybody who reads the journal.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
-Wait = Annotated[float, typer.Option("--wait", help="Seconds to wait for the agent's answer.", min=1)]
+Wait = Annotated[
+    float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for the agent's answer.", min=1)
+]
 
 
 def plan_of(loaded: Loaded) -> LeadershipPlan:
-    """Where the journal stands and where commands go."""
+    """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
     from agent.cut_leadership import to_leadership_plan
 
-    return to_leadership_plan(loaded.settings, loaded.settings.kafka, who())
+    settings = loaded.settings
+    plan = to_leadership_plan(settings, settings.kafka, who())
+    if plan.file is None:
+        from agent.observe.knock import knock
+
+        knock(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    return plan
 
 
 def journal(plan: LeadershipPlan) -> View:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli.files import read_json, write_json
-from agent.cli.output import say
+from agent.cli.output import emit_line, say
 from agent.errors import BadInput
+
+if TYPE_CHECKING:
+    from agent.documents.assigning import AssignedCase, Optimized
 
 FAILED = 1
 
@@ -31,12 +34,15 @@ class Balance(StrEnum):
 
 
 Result = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File for the result as JSON; standard output without.")
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="File for the result as JSON; standard output without."),
 ]
 
 
 def assign(
-    cases: Annotated[Path, typer.Argument(help="File of cases, JSON with or without gzip; - is standard input.")],
+    cases: Annotated[
+        Path, typer.Argument(metavar="FILE", help="File of cases, JSON with or without gzip; - is standard input.")
+    ],
     output: Result = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the outputs in the file; exit code 1 when one differs.")
@@ -48,7 +54,7 @@ def assign(
     from assignors.problem import BadProblem
 
     passed = failed = skipped = 0
-    results: list[dict[str, Any]] = []
+    results: list[AssignedCase] = []
     try:
         for case in read_cases(read_json(cases)):
             own = run_case(case)
@@ -61,20 +67,20 @@ def assign(
                 passed += 1
             else:
                 failed += 1
-                print(f"{case.id}: {different}")
+                emit_line(f"{case.id}: {different}")
     except BadProblem as error:
         raise BadInput(f"{cases}: {error}") from error
     if output is not None or not check:
         write_json(output, {"results": results})
     if check:
-        print(f"{passed} passed, {failed} failed, {skipped} skipped")
+        emit_line(f"{passed} passed, {failed} failed, {skipped} skipped")
         raise typer.Exit(FAILED if failed or skipped else 0)
 
 
 def optimize(
     problem: Annotated[
         Path,
-        typer.Argument(help="File of a problem, JSON with or without gzip; - is standard input."),
+        typer.Argument(metavar="FILE", help="File of a problem, JSON with or without gzip; - is standard input."),
     ],
     counts: Annotated[
         Counts,
@@ -85,8 +91,10 @@ def optimize(
     balance: Annotated[Balance, typer.Option(help="subtopology: the bounds hold per subtopology too.")] = (
         Balance.SUBTOPOLOGY
     ),
-    traffic_cost: Annotated[int, typer.Option(help="Cost of a source partition without a replica in the rack.")] = 10,
-    non_overlap_cost: Annotated[int, typer.Option(help="Cost of a task that moves.")] = 1,
+    traffic_cost: Annotated[
+        int, typer.Option(metavar="N", help="Cost of a source partition without a replica in the rack.")
+    ] = 10,
+    non_overlap_cost: Annotated[int, typer.Option(metavar="N", help="Cost of a task that moves.")] = 1,
     output: Result = None,
     timings: Annotated[bool, typer.Option("--timings", help="Tell on stderr where the CPU time went.")] = False,
 ) -> None:
@@ -104,16 +112,17 @@ def optimize(
         clock.mark("solve")
     except BadProblem as error:
         raise BadInput(f"{problem}: {error}") from error
-    document: dict[str, Any] = {
+    document: Optimized = {
         "client": best.client.tolist(),
         "cost": best.cost,
         "cross_rack": best.cross_rack,
         "moved": best.moved,
         "lower_bound": best.lower_bound,
         "optimal": best.optimal,
+        "seconds": clock.seconds,
     }
     clock.mark("expand")
-    write_json(output, {**document, "seconds": clock.seconds})
+    write_json(output, document)
     proof = "the least possible" if best.optimal else f"at least {best.lower_bound} is needed"
     say(f"cost {best.cost} ({proof}): {best.cross_rack} source partitions across racks, {best.moved} tasks moved")
     if timings:

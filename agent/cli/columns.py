@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.detect.assessment import Detection
 from agent.limits import Limits
@@ -13,12 +13,18 @@ from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.plan import Plan
 from agent.predict import Prediction, predict_groups
 
+if TYPE_CHECKING:
+    from agent.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
+
 SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
+COLUMNS = ("now", "own", "optimum")
+COSTS = ("crossing", "unknown", "crossing_bytes_per_s", "moved")
+IN_CSV = ("group", "kind", "assignor", *(f"{column}_{cost}" for column in COLUMNS for cost in COSTS), "worth")
 MOST_AT_THEIR_OPTIMUM = 1_000
 """Of more groups that are at their optimum already it is not asked what their own assignors would give."""
 
 
-def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limits: Limits) -> list[dict[str, Any]]:
+def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limits: Limits) -> list[PlanGroup]:
     """A row for every group that assigns partitions, in the order of their ids."""
     memo = Memo()
     groups = [g for g in snapshot.groups.values() if isinstance(g, ConsumerGroup | StreamsGroup)]
@@ -37,7 +43,7 @@ def group_rows(snapshot: Snapshot, detection: Detection, plan: Plan | None, limi
     ]
 
 
-def columns_row(columns: Columns) -> dict[str, Any]:
+def columns_row(columns: Columns) -> PlanGroup:
     """One group as JSON; what cannot be told is null."""
     prediction = columns.prediction
     return {
@@ -54,14 +60,27 @@ def columns_row(columns: Columns) -> dict[str, Any]:
 
 def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a table: each column in one cell."""
-    return {**row, **{name: _cell(row[name]) for name in ("now", "own", "optimum")}}
+    return {**row, **{name: _cell(row[name]) for name in COLUMNS}}
 
 
-def _column(column: Column | None) -> dict[str, Any] | None:
-    return None if column is None else dict(column._asdict())
+def flat(row: Mapping[str, Any], columns: tuple[str, ...], costs: tuple[str, ...] = COSTS) -> dict[str, Any]:
+    """The same for CSV: every number in a field of its own, such as ``now_crossing``."""
+    cells = {f"{column}_{cost}": (row[column] or {}).get(cost) for column in columns for cost in costs}
+    return {**row, **cells}
 
 
-def _prediction(prediction: Prediction) -> dict[str, Any]:
+def _column(column: Column | None) -> AssignmentCost | None:
+    if column is None:
+        return None
+    return {
+        "crossing": column.crossing,
+        "unknown": column.unknown,
+        "crossing_bytes_per_s": column.crossing_bytes_per_s,
+        "moved": column.moved,
+    }
+
+
+def _prediction(prediction: Prediction) -> PredictedAnswer:
     warmups = prediction.warmups
     return {
         "settings": prediction.settings,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import emit, emit_one, say
+from agent.cli.output import emit, emit_document, emit_json, emit_one, say
 
 if TYPE_CHECKING:
+    from agent.documents.configuring import CheckedSettings, LocatorRow
     from config.load import Loaded
 
 config_app = typer.Typer(help="Settings: check, show, schema.", no_args_is_help=True)
@@ -22,14 +22,18 @@ def check(
     properties: options.Properties = None,
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
 ) -> None:
     """Read all settings and say whether they can be used (exit code 2: no). Rack locators are asked, no broker is."""
     loaded = options.settings(config, properties, assign, bootstrap)
-    _ask_locators(loaded)
+    locators = _ask_locators(loaded)
     say(f"the settings can be used: mode {loaded.settings.mode}")
+    if output is not None:
+        document: CheckedSettings = {"mode": loaded.settings.mode, "locators": locators}
+        emit_one(document, output)
 
 
-def _ask_locators(loaded: Loaded) -> None:
+def _ask_locators(loaded: Loaded) -> list[LocatorRow]:
     """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
     from agent.cut import to_scope
     from agent.errors import ConfigError
@@ -39,12 +43,14 @@ def _ask_locators(loaded: Loaded) -> None:
 
     scope = to_scope(loaded.settings)
     failed: list[str] = []
+    answered: list[LocatorRow] = []
     for question in scope.rack_locators:
         try:
             rows = ask_locator(question, Recall(), scope.call_timeout_ms)
         except CallFailed as failure:
             failed.append(f"{question.name}: {failure.detail}")
         else:
+            answered.append({"locator": question.name, "names": len(rows)})
             say(f"rack locator {question.name} knows {len(rows)} {'name' if len(rows) == 1 else 'names'}")
     if failed:
         what = f"rack locator {failed[0]}" if len(failed) == 1 else f"{len(failed)} rack locators cannot be used"
@@ -53,6 +59,7 @@ def _ask_locators(loaded: Loaded) -> None:
             why="" if len(failed) == 1 else "; ".join(failed),
             todo="Correct rack.locator.properties, or what it names.",
         )
+    return answered
 
 
 @config_app.command()
@@ -70,7 +77,7 @@ def show(
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
-    emit([{name: row[name] for name in columns} for row in rows], columns, output)
+    emit([{name: row[name] for name in columns} for row in rows], columns, output, every=True)
 
 
 @config_app.command()
@@ -83,7 +90,7 @@ def schema(output: options.Output = None) -> None:
     if output is Format.YAML:
         emit_one(document, output)
     else:
-        print(json.dumps(document, indent=2))
+        emit_json(document, 2)
 
 
 @config_app.command()
@@ -91,7 +98,7 @@ def docs() -> None:
     """The table of all settings, as Markdown."""
     from config.document import settings_table
 
-    print(settings_table())
+    emit_document(settings_table())
 
 
 @config_app.command()
@@ -99,4 +106,4 @@ def example() -> None:
     """A settings file with every setting, its sentence and its default."""
     from config.document import example_yaml
 
-    print(example_yaml(), end="")
+    emit_document(example_yaml())

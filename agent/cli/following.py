@@ -70,10 +70,13 @@ class Watcher:
         return self._rates.of(one.id for one in observation.reassignments if wanted is None or one.id in wanted)
 
 
-def follow(loaded: Loaded, proposal_id: str) -> int:
-    """Show progress until it ends; the exit code: 0 done, 1 ended otherwise, 130 when the person stopped looking."""
+def follow(loaded: Loaded, proposal_id: str, plan: str | None = None) -> int:
+    """Show progress until it ends; the exit code: 0 done, 1 ended otherwise, 130 when the person stopped looking.
+
+    ``plan`` names the attempt that was approved; None: the first.
+    """
     try:
-        return _follow(loaded, proposal_id)
+        return _follow(loaded, plan or proposal_id)
     except KeyboardInterrupt:
         say(
             f"no longer shown: {proposal_id} goes on; see it with: rackwise reassign status, "
@@ -91,22 +94,24 @@ class State(NamedTuple):
     plan: Plan | None = None
 
 
-def state_of(view: View, proposal_id: str) -> State:
-    """How far a proposal is, by the journal."""
-    from agent.journal import moves
+def state_of(view: View, name: str) -> State:
+    """How far an attempt at a proposal is, by the journal; the attempt is told by its plan's name."""
+    from agent.cli.records import plans_in
+    from agent.execute.attempts import attempt
     from agent.journal.approvals import ApprovalState, approval_of
     from agent.journal.triggers import triggers
 
-    plan = next((one for one in moves.plans(view) if one.proposal_id == proposal_id), None)
+    plan = next((one for one in plans_in(view) if one.proposal_id == name), None)
     if plan is not None:
         return _plan_state(plan, view)
-    trigger = next((one for one in reversed(triggers(view)) if one.proposal_id == proposal_id), None)
-    if trigger is not None:
+    approval = approval_of(view, name)
+    since_ms = approval.at_ms if approval is not None and approval.rule is None else 0
+    trigger = next((one for one in reversed(triggers(view)) if one.proposal_id == name), None)
+    if trigger is not None and trigger.intended_ms >= since_ms:
         return _trigger_state(trigger)
-    approval = approval_of(view, proposal_id)
     if approval is not None and approval.state is not ApprovalState.APPROVED:
         return State(1, approval.sentence)
-    return State(None, f"approved, not begun; what holds it: rackwise explain {proposal_id}")
+    return State(None, f"approved, not begun; what holds it: rackwise explain {attempt(name).of}")
 
 
 def _plan_state(plan: Plan, view: View) -> State:
@@ -131,13 +136,13 @@ def _trigger_state(trigger: TriggerEntry) -> State:
     return State(int(not good), f"{judged.verdict.value}: {judged.sentence}")
 
 
-def _follow(loaded: Loaded, proposal_id: str) -> int:
+def _follow(loaded: Loaded, name: str) -> int:
     plan = asking.plan_of(loaded)
     told, told_at = "", 0.0
     with Watcher(loaded).open() as watcher:
         while True:
             try:
-                state = state_of(asking.journal(plan), proposal_id)
+                state = state_of(asking.journal(plan), name)
                 line = state.sentence + _pace(watcher, state)
             except JournalUnavailable as error:
                 state, line = State(None, ""), f"the journal cannot be read now: {error.why or error.what}"

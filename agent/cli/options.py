@@ -14,23 +14,38 @@ if TYPE_CHECKING:
     from config.load import Loaded
 
 Config = Annotated[
-    list[Path] | None, typer.Option("--config", "-c", help="YAML file with settings; repeatable, later files win.")
+    list[Path] | None,
+    typer.Option("--config", "-c", metavar="FILE", help="YAML file with settings; repeatable, later files win."),
 ]
 Properties = Annotated[
-    list[Path] | None, typer.Option("--properties", help="Properties file of a Kafka client to import; repeatable.")
+    list[Path] | None,
+    typer.Option("--properties", metavar="FILE", help="Properties file of a Kafka client to import; repeatable."),
 ]
-Assign = Annotated[list[str] | None, typer.Option("--set", help="One setting as NAME=VALUE; repeatable.")]
+Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; repeatable.")]
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", help="Brokers to begin with, as host:port,host:port.")
+    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Brokers to begin with.")
 ]
 Replay = Annotated[
     Path | None,
-    typer.Option("--replay", help="Read the last look of a telemetry file instead of asking a cluster."),
+    typer.Option(
+        "--replay", metavar="FILE", help="Read the last look of a telemetry file instead of asking a cluster."
+    ),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Show everything: long tables and lists are cut, and counted, without it.")
+]
+For = Annotated[
+    str | None,
+    typer.Option("--for", metavar="DURATION", help="Look twice, this far apart (10s), to measure bytes/s and $/day."),
 ]
 Output = Annotated[
     Format | None,
     typer.Option("--output", "-o", help="Form of the answer; a table on a terminal, JSON elsewhere."),
 ]
+
+
+Source = tuple[list[Path] | None, list[Path] | None, list[str] | None, str | None]
+"""What `settings` takes: files, imported properties, single settings, brokers."""
 
 
 def settings(

@@ -1,16 +1,28 @@
-"""Answers on stdout in the form that was asked for; talk and progress on stderr.
+"""Answers on stdout in the form that was asked for; talk and progress on stderr. The border of the command line.
 
-A table on a TTY, JSON elsewhere, unless ``-o`` says otherwise. Every table has the same rows as its JSON.
+A table on a TTY, JSON elsewhere, unless ``-o`` says otherwise. Every table has the same rows as its JSON, but for the
+end of a long one, which is counted. All text goes through `config.foreign_text`: names are foreign. Nothing else in
+this package writes to a stream.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, StrEnum
+from types import MappingProxyType
 from typing import Any
+
+from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
+
+MOST_ROWS = 200
+"""Rows of a table; the other forms have all of them."""
+PIPED_WIDTH = 160
+"""Columns of a table that goes to no terminal, unless COLUMNS says otherwise."""
 
 
 class Format(StrEnum):
@@ -23,6 +35,21 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class Mark(Enum):
+    """What stands in a table where there is no value. In JSON and YAML all of them are null.
+
+    None is unknown, and a field that a row does not have is not applicable; else ``emit(..., absent=...)`` says what
+    None means in a column, or the row itself holds a mark.
+    """
+
+    NONE = "-"
+    """It is known that there is none: no leader, no throttle, no defect."""
+    NOT_APPLICABLE = ""
+    """The question does not arise: the assignor of a group that assigns no partitions."""
+
+
+UNKNOWN = "?"
+"""How None is shown: there is a value, and it is not known. Never a zero."""
 Row = Mapping[str, Any]
 
 
@@ -38,79 +65,169 @@ def emit(
     *,
     title: str | None = None,
     empty: str = "nothing to show",
+    absent: Mapping[str, Mark] = MappingProxyType({}),
+    every: bool = False,
+    most: int = MOST_ROWS,
 ) -> None:
-    """Print rows; ``columns`` names and orders what a table and CSV show, the other forms carry every field."""
+    """Print rows; ``columns`` names and orders what a table and CSV show, the other forms carry every field.
+
+    A table has at most ``most`` rows, and short texts and lists in them; it names what is left out. With ``every`` it
+    is whole.
+    """
     match chosen(asked):
         case Format.TABLE:
-            _table(rows, columns, title, empty)
+            _table(rows, columns, absent, title, empty, None if every else most)
         case Format.JSON:
-            print(json.dumps(list(rows), indent=2, ensure_ascii=False, default=str))
+            _write(json_text(list(rows), 2, _plain))
         case Format.JSONL:
             for row in rows:
-                print(json.dumps(row, ensure_ascii=False, default=str))
+                _write(json_text(row, None, _plain))
         case Format.YAML:
-            _yaml(list(rows))
+            _write(_yaml(list(rows)))
         case Format.CSV:
             writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
+            writer.writerow([csv_text(column) for column in columns])
+            writer.writerows([_csv_cell(_value(row, column, absent)) for column in columns] for row in rows)
 
 
-def emit_one(document: Row, asked: Format | None, columns: Sequence[str] = ()) -> None:
+def emit_one(
+    document: Row,
+    asked: Format | None,
+    columns: Sequence[str] = (),
+    *,
+    absent: Mapping[str, Mark] = MappingProxyType({}),
+    every: bool = False,
+) -> None:
     """Print one document; as a table it is a list of its fields."""
     form = chosen(asked)
     if form in {Format.TABLE, Format.CSV}:
         names = columns or tuple(document)
-        emit([{"field": name, "value": cell(document.get(name))} for name in names], ("field", "value"), form)
+        fields = [{"field": name, "value": _value(document, name, absent)} for name in names]
+        emit(fields, ("field", "value"), form, every=every)
     elif form is Format.YAML:
-        _yaml(document)
+        _write(_yaml(document))
     else:
-        print(json.dumps(document, indent=2 if form is Format.JSON else None, ensure_ascii=False, default=str))
+        _write(json_text(document, 2 if form is Format.JSON else None, _plain))
+
+
+def emit_line(text: str = "") -> None:
+    """Print one line of an answer that is no table."""
+    _write(shortened(text))
+
+
+def emit_text(text: str = "", *, indent: int = 0) -> None:
+    """Print a sentence of an answer that is no table: folded at blanks, all its lines indented."""
+    from agent.cli.table_layout import paragraph
+
+    for line in paragraph(shortened(text), _width(), indent=" " * indent):
+        _write(line)
+
+
+def emit_document(text: str) -> None:
+    """Print a text of many lines that rackwise itself wrote: an example, a table of the documentation."""
+    for line in text.rstrip("\n").split("\n"):
+        _write(harmless(line))
+
+
+def emit_json(document: object, indent: int | None = None) -> None:
+    """Print one document as JSON, whatever form was asked for."""
+    _write(json_text(document, indent, _plain))
 
 
 def say(text: str) -> None:
     """Talk to the person: on stderr, so that stdout stays data."""
-    print(text, file=sys.stderr, flush=True)
+    print(shortened(text), file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:
-    """One value as a table or CSV shows it; unknown is a question mark, never a zero."""
+    """One value as a table shows it, harmless and short: of a list the first items."""
+    return _shown(value, shortened, MOST_ITEMS)
+
+
+def _write(line: str) -> None:
+    print(line)
+
+
+def _value(row: Row, column: str, absent: Mapping[str, Mark]) -> object:
+    value = row.get(column, Mark.NOT_APPLICABLE)
+    return absent.get(column) if value is None else value
+
+
+def _plain(value: object) -> str | None:
+    """What JSON has no word for: a mark is null, everything else its text."""
+    return None if isinstance(value, Mark) else str(value)
+
+
+def _yaml(document: object) -> str:
+    return yaml_text(json.loads(json.dumps(document, default=_plain)))
+
+
+def _csv_cell(value: object) -> str:
+    """One value as CSV has it: whole, a number as a machine reads it, text that is no formula."""
+    return repr(value) if isinstance(value, float) else csv_text(_shown(value, str, None))
+
+
+def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
     match value:
         case None:
-            return "?"
+            return UNKNOWN
+        case Mark():
+            return value.value
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:,.1f}" if value != int(value) else f"{int(value):,}"
+            return f"{value:,.1f}" if not value.is_integer() else f"{int(value):,}"
         case list() | tuple() | set() | frozenset():
-            return ", ".join(cell(item) for item in value) or "-"
+            items = [_shown(item, text, most) for item in value]
         case Mapping():
-            return ", ".join(f"{key}={cell(item)}" for key, item in value.items()) or "-"
+            items = [f"{text(str(key))}={_shown(item, text, most)}" for key, item in value.items()]
         case _:
-            return str(value)
+            return text(str(value))
+    return listed(items, most) or Mark.NONE.value
 
 
-def _table(rows: Sequence[Row], columns: Sequence[str], title: str | None, empty: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _table(
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    absent: Mapping[str, Mark],
+    title: str | None,
+    empty: str,
+    most: int | None,
+) -> None:
+    from agent.cli.table_layout import lay_out
 
     if not rows:
         say(empty)
         return
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        numeric = all(isinstance(row.get(column), int | float) or row.get(column) is None for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        # Text, not markup: names of groups and members are foreign and may hold brackets.
-        table.add_row(*(Text(cell(row.get(column))) for column in columns))
-    console = Console(width=None if sys.stdout.isatty() else 160, soft_wrap=False)
-    console.print(table)
+    values = [[_value(row, column, absent) for column in columns] for row in rows[:most]]
+    cells = [[_table_cell(value, whole=most is None) for value in row] for row in values]
+    right = [_is_numeric(column) for column in zip(*values, strict=True)]
+    laid = lay_out([harmless(column) for column in columns], cells, right, _width())
+    bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if title:
+        emit_text(title)
+    for line in laid.same:
+        _write(line)
+    for line in laid.heads:
+        _write(f"\x1b[1m{line}\x1b[0m" if bold else line)
+    for line in laid.body:
+        _write(line)
+    if len(values) < len(rows):
+        say(f"… {len(rows) - len(values):,} more: --all or -o json")
 
 
-def _yaml(document: object) -> None:
-    import yaml
+def _is_numeric(column: Sequence[object]) -> bool:
+    """Whether it stands at the right: it has numbers and nothing else."""
+    told = [value for value in column if not isinstance(value, Mark | None)]
+    return bool(told) and all(isinstance(value, int | float) for value in told)
 
-    plain = json.loads(json.dumps(document, default=str))
-    print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip())
+
+def _table_cell(value: object, *, whole: bool) -> str:
+    return _shown(value, harmless, None) if whole else shortened(cell(value))
+
+
+def _width() -> int:
+    """Columns of the terminal, or what COLUMNS says; `PIPED_WIDTH` where there is neither."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
+    return PIPED_WIDTH

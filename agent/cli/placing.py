@@ -99,7 +99,7 @@ def is_whole(text: str) -> bool:
     return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None) -> NoReturn:
+def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None, *, every: bool) -> NoReturn:
     """Show both placements in all forms that Kafka's tools take, and write the chosen one to its file."""
     from random import Random
 
@@ -126,7 +126,7 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None)
             raise BadInput("there is no placement by Kafka to write", why=written.refused, todo="Use the optimum.")
         write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
     rows = [placement_to_json(one) for one in both]
-    emit(rows, ("placement", "sentence", "spread", "command"), output)
+    emit(rows, ("placement", "sentence", "spread", "command"), output, every=every)
     if source.replay is None:
         session.leave(seen)
     raise typer.Exit(0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from agent.cli import acting, asking, options
-from agent.cli.output import Format, chosen, emit, emit_one, say
+from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, say
 
 if TYPE_CHECKING:
+    from agent.documents.acting import MoveRow, ReassignStatus, VerifyRow
     from agent.execute.values import Plan
     from agent.journal.entry import View
     from agent.observation import Observation
@@ -22,16 +23,22 @@ if TYPE_CHECKING:
 reassign_app = typer.Typer(help="Plans that are carried out: how far they are, and back.", no_args_is_help=True)
 PLANS = ("plan", "state", "partitions", "done", "moving", "rate_bytes_per_s", "approved_by", "sentence")
 COPIES = ("partition", "to_broker", "bytes", "of_bytes", "percent", "bytes_per_s", "seconds_left")
+MOVES = ("partition", "adding", "removing", "replicas", "by")
+GAPS_SHOWN = 20
 PARTITIONS = ("partition", "state", "replicas", "planned", "sentence")
-Plan_ = Annotated[str | None, typer.Argument(help="One plan; all of them without it.")]
-Id = Annotated[str, typer.Argument(help="The plan: the id of its proposal.")]
+Plan_ = Annotated[str | None, typer.Argument(metavar="PLAN", help="One plan; all of them without it.")]
+Id = Annotated[str, typer.Argument(metavar="PLAN", help="The plan: the id of its proposal.")]
 OutFile = Annotated[
     Path | None,
-    typer.Option("--reassignment-json", help="Write the planned replicas there, as Kafka's own tool reads them."),
+    typer.Option(
+        "--reassignment-json", metavar="FILE", help="Write the planned replicas there, as Kafka's own tool reads them."
+    ),
 ]
 BackFile = Annotated[
     Path | None,
-    typer.Option("--rollback-json", help="Write the former replicas there, as Kafka's own tool reads them."),
+    typer.Option(
+        "--rollback-json", metavar="FILE", help="Write the former replicas there, as Kafka's own tool reads them."
+    ),
 ]
 
 
@@ -45,38 +52,72 @@ def status(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
-    """Plans by the journal, and every copy that the brokers are making, whoever began it."""
+    """Plans by the journal, and every reassignment that the brokers report, also those of other tools."""
     from agent.cli.following import Watcher
-    from agent.cli.records import copy_row, head_row, plan_rows
+    from agent.cli.records import (
+        copy_cells,
+        copy_row,
+        head_row,
+        leader_row,
+        pause_row,
+        plan_cells,
+        plan_rows,
+        throttle_line,
+        throttle_rows,
+    )
 
     loaded = options.settings(config, properties, assign, bootstrap)
-    view = asking.journal(asking.plan_of(loaded))
-    named = _plan(view, plan) if plan is not None else None
+    told = _told(loaded, needed=plan is not None)
+    named = _plan(told.view, plan) if plan is not None else None
     _write_files(named, reassignment_json, rollback_json)
-    rows = [row for row in plan_rows(view) if plan is None or row["plan"] == plan]
+    rows = [row for row in plan_rows(told.view) if plan is None or plan in (row["plan"], _of(row["plan"]))]
     with Watcher(loaded).open() as watcher:
         observation = watcher.look()
-        copies = [{**copy_row(one), "ours": _ours(view, one.id)} for one in watcher.copies(observation, named)]
+        copies = [copy_row(one, ours=told.ours(_by(told.view, one.id))) for one in watcher.copies(observation, named)]
+    reassignments = _reassignments(observation, told, named)
     if chosen(output) is not Format.TABLE:
-        emit_one({**head_row(view), "plans": rows, "copies": copies}, output)
-        return
-    emit_one({**head_row(view)}, output)
-    print()
-    emit(rows, PLANS, output, empty="no plan was begun, as far as the journal still has them")
+        document: ReassignStatus = {
+            "leader": leader_row(told.view),
+            "paused": pause_row(told.view),
+            "throttles": throttle_rows(told.view),
+            "journal": told.journal,
+            "plans": rows,
+            "reassignments": reassignments,
+            "copies": copies,
+        }
+        emit_one(document, output)
+        raise typer.Exit(_exit_code(observation, told))
+    lines = [throttle_line(row) for row in throttle_rows(told.view)]
+    absent = {"leader": Mark.NONE, "paused": Mark.NONE}
+    emit_one({**head_row(told.view), "journal": told.journal}, output, absent=absent, every=every)
+    if lines:
+        emit_line()
+        emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
+    emit_line()
+    none = {"rate_bytes_per_s": Mark.NONE}
+    shown = [plan_cells(row) for row in rows]
+    emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
+    emit_line()
+    emit(reassignments, MOVES, output, empty=_none_moves(observation), every=every)
     if copies:
-        print()
-        emit(copies, (*COPIES, "ours"), output)
+        emit_line()
+        emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output, every=every)
+    raise typer.Exit(_exit_code(observation, told))
 
 
 @reassign_app.command()
 def verify(
-    what: Annotated[str, typer.Argument(help="A plan, or a JSON file of kafka-reassign-partitions.")],
+    what: Annotated[
+        str, typer.Argument(metavar="PLAN|FILE", help="A plan, or a JSON file of kafka-reassign-partitions.")
+    ],
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
+    every: options.All = False,
 ) -> None:
     """Whether every partition has its planned replicas and no throttle of ours is left; exit code 1 when not."""
     from agent.cli.following import Watcher
@@ -86,9 +127,9 @@ def verify(
     with Watcher(loaded).open() as watcher:
         observation = watcher.look(tuple(sorted({one.topic for one in planned})))
     rows = _partition_rows(planned, observation)
-    emit(rows, PARTITIONS, output, empty="nothing is planned there")
+    emit(rows, PARTITIONS, output, empty="nothing is planned there", every=every)
     for key in left:
-        say(f"a throttle of ours is still set: {key}")
+        say(f"still throttled by rackwise: {key}")
     raise typer.Exit(0 if not left and all(row["state"] == "done" for row in rows) else 1)
 
 
@@ -126,14 +167,95 @@ def rollback(
     acting.tell("rollback", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
 
 
-def _plan(view: View, name: str) -> Plan:
-    from agent.errors import BadInput
-    from agent.journal import moves
+class _Told(NamedTuple):
+    """What the journal tells."""
 
-    found = next((plan for plan in moves.plans(view) if plan.proposal_id == name), None)
+    view: View
+    journal: str
+    """Where it is, or why there is nothing to read."""
+    known: bool = True
+    """False when there may be one that could not be read: then it is unknown what is rackwise's own."""
+
+    def ours(self, by: str | None) -> bool | None:
+        return by is not None if self.known else None
+
+
+def _told(loaded: Loaded, *, needed: bool) -> _Told:
+    """The journal, empty where there is none; raises what `asking.journal` raises where a plan of it is needed."""
+    from agent.act.journal_topic import NoJournalError
+    from agent.errors import RackwiseError
+
+    plan = asking.plan_of(loaded)  # what keeps this user out of the cluster ends the command
+    try:
+        view = asking.journal(plan)
+    except NoJournalError as error:
+        if needed:
+            raise
+        say(f"no journal: {error.what}; no agent in mode execute has run here")
+        return _Told({}, "none")
+    except RackwiseError as error:
+        if needed:
+            raise
+        say(f"the journal cannot be read, so it is unknown what rackwise moves: {error.what}: {error.why}")
+        return _Told({}, "not readable", known=False)
+    if plan.file is not None and not plan.file.exists():
+        say(f"no journal: there is no file {plan.file}; no agent in mode execute has run here")
+        return _Told({}, "none")
+    return _Told(view, str(plan.file or plan.journal_topic))
+
+
+def _reassignments(observation: Observation, told: _Told, named: Plan | None) -> list[MoveRow]:
+    """All that the brokers report, or those of a plan's partitions."""
+    from agent.cli.records import move_row
+
+    wanted = {target.id for target in named.targets} if named is not None else None
+    return [
+        move_row(one, _by(told.view, one.id), known=told.known)
+        for one in observation.reassignments
+        if wanted is None or one.id in wanted
+    ]
+
+
+def _unseen(observation: Observation) -> set[str]:
+    from agent.seen import is_missed
+
+    return {gap.part.value for gap in observation.gaps if is_missed(gap)}
+
+
+def _none_moves(observation: Observation) -> str:
+    if "reassignments" in _unseen(observation):
+        return "it is unknown what moves: the brokers did not report reassignments"
+    return "the brokers report no reassignment"
+
+
+def _exit_code(observation: Observation, told: _Told) -> int:
+    """0, or that of a partial answer, whose missing parts are named."""
+    from agent.seen import PARTIAL_EXIT
+
+    unseen = _unseen(observation)
+    for gap in observation.gaps[:GAPS_SHOWN] if unseen else ():
+        if gap.part.value in unseen:
+            say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+    return PARTIAL_EXIT if unseen or not told.known else 0
+
+
+def _of(name: str) -> str:
+    from agent.execute.attempts import attempt
+
+    return attempt(name).of
+
+
+def _plan(view: View, name: str) -> Plan:
+    """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
+    from agent.cli.records import plans_in
+    from agent.errors import BadInput
+    from agent.execute.attempts import latest
+
+    plans = plans_in(view)
+    found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
     if found is None:
         raise BadInput(
-            f"The journal knows no plan {name}", why="it was never begun, or long ago", todo="rackwise reassign status"
+            f"The journal has no plan {name}", why="it has not begun, or long ago", todo="rackwise reassign status"
         )
     return found
 
@@ -153,7 +275,8 @@ def _write_files(plan: Plan | None, forth: Path | None, back: Path | None) -> No
 
 def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
     """What each partition shall have, and the throttles of ours that are still set."""
-    from agent.errors import BadInput
+    from agent.cli.records import throttle_line, throttle_row
+    from agent.errors import BadInput, reason
     from agent.journal import moves
     from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
 
@@ -161,14 +284,18 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
         try:
             return read_reassignment_json(Path(what).read_text()), []
         except (OSError, UnicodeDecodeError, BadReassignmentFile) as error:
-            raise BadInput(f"{what} is no file of kafka-reassign-partitions", why=str(error)) from error
+            raise BadInput(
+                f"{what} is no file of kafka-reassign-partitions",
+                why=reason(error),
+                todo="Name a plan, or a JSON file of that tool.",
+            ) from error
     view = asking.journal(asking.plan_of(loaded))
     plan = _plan(view, what)
-    debts = [f"{debt.key} of {debt.resource.kind} {debt.resource.name}" for debt in moves.debts(view)]
+    debts = [throttle_line(throttle_row(debt)) for debt in moves.debts(view)]
     return {target.id: target.after for target in plan.targets}, debts
 
 
-def _partition_rows(planned: Placements, observation: Observation) -> list[dict[str, Any]]:
+def _partition_rows(planned: Placements, observation: Observation) -> list[VerifyRow]:
     from assignors.problem import TopicPartition
 
     now = {
@@ -178,34 +305,33 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[dict[
     }
     moving = {one.id: one for one in observation.reassignments}
     unseen = {gap.part.value for gap in observation.gaps}
-    rows: list[dict[str, Any]] = []
+    rows: list[VerifyRow] = []
     for one, wanted in sorted(planned.items()):
         found, move = now.get(one), moving.get(one)
         replicas = None if found is None else list(found.replicas)
+        state: Literal["done", "moving", "other", "gone", "unknown"]
         if "reassignments" in unseen or (found is None and unseen):
-            state, sentence = "unknown", "the brokers did not tell"
+            state, sentence = "unknown", "the brokers did not report it"
         elif found is None:
             state, sentence = "gone", "there is no such partition"
         elif move is not None:
-            state, sentence = "moving", f"adds {list(move.adding)}, gives up {list(move.removing)}"
+            state, sentence = "moving", f"adds {list(move.adding)}, removes {list(move.removing)}"
         elif replicas == list(wanted):
-            state, sentence = "done", "it has the planned replicas"
+            state, sentence = "done", "moved as planned"
         else:
-            state, sentence = "other", "it does not move and has other replicas"
+            state, sentence = "other", "no reassignment is in progress, and its replicas are not the planned ones"
         rows.append(
             {"partition": str(one), "state": state, "replicas": replicas, "planned": list(wanted), "sentence": sentence}
         )
     return rows
 
 
-def _ours(view: View, partition: TopicPartition) -> bool:
-    """Whether a batch of ours that has not closed is about it."""
+def _by(view: View, partition: TopicPartition) -> str | None:
+    """The plan of ours that moves it: one with a batch that has not closed; None when none does."""
     from agent.execute.values import BatchState
     from agent.journal import moves
 
-    return any(
-        target.id == partition
-        for batch in moves.batches(view)
-        if batch.state is not BatchState.CLOSED
-        for target in batch.targets
-    )
+    for batch in moves.batches(view):
+        if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):
+            return batch.proposal_id
+    return None

@@ -6,26 +6,44 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from agent.execute.values import Batch, BatchState, End, Plan
+from agent.errors import BadInput
+from agent.execute.attempts import of_plan
+from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, Batch, BatchState, Debt, End, Plan
 from agent.journal import moves
 from agent.journal.approvals import approvals
-from agent.journal.commands import history, pause_in
+from agent.journal.commands import Answer, Command, history, pause_in
 from agent.journal.entry import View, under
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
+from agent.observation import RawReassignment
+from agent.propose.words import counted, sized
+from agent.typed_json import UnreadableError
 
 if TYPE_CHECKING:
     from agent.act.progress import ReplicaProgress
+    from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
 
 Row = dict[str, Any]
 
 
-def plan_rows(view: View) -> list[Row]:
+def plans_in(view: View) -> tuple[Plan, ...]:
+    """Every plan of the journal. Raises BadInput where a newer rackwise wrote them."""
+    try:
+        return moves.plans(view)
+    except UnreadableError as error:
+        raise BadInput(
+            "The plans in the journal cannot be read",
+            why=str(error),
+            todo="Use the rackwise that wrote them, or a newer one.",
+        ) from error
+
+
+def plan_rows(view: View) -> list[PlanRow]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in moves.plans(view)]
+    return [plan_row(plan, moves.batches(view, plan.proposal_id)) for plan in plans_in(view)]
 
 
-def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
+def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
     """A plan, and how far it is; partitions that were taken back count as not done."""
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
@@ -35,7 +53,9 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
     others = {end for end in ends.values() if end is not End.DONE}
     return {
         "plan": plan.proposal_id,
-        "state": f"{plan.state.value}{', paused' if plan.paused else ''}",
+        "attempt": of_plan(plan).number,
+        "state": plan.state.value,
+        "paused": plan.paused,
         "partitions": len(plan.targets),
         "done": len(done),
         "moving": sum(len(batch.targets) - len(batch.ends) for batch in running),
@@ -58,50 +78,109 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> Row:
     }
 
 
-def copy_row(copy: ReplicaProgress) -> Row:
+def plan_cells(row: PlanRow) -> Row:
+    """The same for a table."""
+    return {**row, "state": f"{row['state']}{', paused' if row['paused'] else ''}"}
+
+
+def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
     """One copy that is being made."""
-    share = None if copy.bytes is None or not copy.of_bytes else round(100 * copy.bytes / copy.of_bytes, 1)
+    share = None if copy.bytes is None or not copy.of_bytes else round(copy.bytes / copy.of_bytes, 4)
     return {
         "partition": str(copy.id),
         "to_broker": copy.broker,
         "bytes": copy.bytes,
         "of_bytes": copy.of_bytes,
-        "percent": share,
+        "copied_share": share,
         "bytes_per_s": None if copy.bytes_per_s is None else round(copy.bytes_per_s),
         "seconds_left": None if copy.seconds_left is None else round(copy.seconds_left),
+        "ours": ours,
     }
 
 
+def copy_cells(row: CopyRow) -> Row:
+    """The same for a table."""
+    share = row["copied_share"]
+    return {**row, "percent": None if share is None else round(100 * share, 1)}
+
+
+def leader_row(view: View) -> LeaderRow | None:
+    """The agent that leads; None where none ever did."""
+    leader = leader_in(view)
+    return None if leader is None else {"agent": leader.agent, "host": leader.host, "since_ms": leader.since_ms}
+
+
+def pause_row(view: View) -> PauseRow | None:
+    """Since when acting is paused; None where it is not."""
+    pause = pause_in(view)
+    return None if pause is None else {"by": pause.who, "since_ms": pause.since_ms, "reason": pause.reason}
+
+
+def throttle_rows(view: View) -> list[ThrottleRow]:
+    """Throttle settings of rackwise, one row each."""
+    return [throttle_row(debt) for debt in moves.debts(view)]
+
+
+def throttle_row(debt: Debt) -> ThrottleRow:
+    """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
+    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
+    return {
+        "resource_kind": debt.resource.kind,
+        "resource": debt.resource.name,
+        "key": debt.key,
+        "rate_bytes_per_s": rate,
+        "replicas": [one for one in debt.ours.split(",") if one] if rate is None else None,
+        "plan": debt.proposal_id,
+    }
+
+
+def throttle_line(row: ThrottleRow) -> str:
+    """``broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)``."""
+    rate, replicas = row["rate_bytes_per_s"], row["replicas"] or []
+    value = f"for {counted(len(replicas), 'replica')}" if rate is None else f"{sized(rate)}/s".replace(".0 ", " ")
+    return f"{row['resource_kind']} {row['resource']}: {row['key']} {value} (rackwise)"
+
+
 def head_row(view: View) -> Row:
-    """Who leads, whether acting is paused, and which throttles of ours are set."""
+    """For a table: which agent leads, and whether acting is paused."""
     leader, pause = leader_in(view), pause_in(view)
     return {
         "leader": None if leader is None else f"{leader.agent} on {leader.host}",
         "paused": None
         if pause is None
-        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason'}",
-        "throttles": [
-            {"resource": f"{debt.resource.kind} {debt.resource.name}", "key": debt.key, "ours": debt.ours}
-            for debt in moves.debts(view)
-        ],
+        else f"by {pause.who} since {_time(pause.since_ms)}: {pause.reason or 'no reason given'}",
     }
 
 
-def history_rows(view: View) -> list[Row]:
-    """Everything that was said and done, as far as the journal still has it, by the time it was last written."""
-    rows: list[Row] = []
+def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> MoveRow:
+    """A reassignment in progress as the brokers report it; without a journal none is rackwise's own."""
+    return {
+        "partition": str(move.id),
+        "adding": list(move.adding),
+        "removing": list(move.removing),
+        "replicas": list(move.replicas),
+        "ours": plan is not None if known else None,
+        "by": (plan or "another tool") if known else None,
+    }
+
+
+def history_rows(view: View) -> list[HistoryRow]:
+    """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written."""
+    rows: list[HistoryRow] = []
     rows += [
-        _row(approval.at_ms, "approval", approval.proposal_id, approval.by, approval.state.value, approval.sentence)
+        _row(approval.at_ms, "approval", approval.plan, approval.by, approval.state.value, approval.sentence)
         for approval in approvals(view)
     ]
     rows += [
-        _row(answer.at_ms, command.verb.value, command.proposal_id, command.who, _done(answer.done), answer.sentence)
+        _row(
+            answer.at_ms, command.verb.value, _about(command, answer), command.who, _done(answer.done), answer.sentence
+        )
         for command, answer in history(view)
     ]
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
         _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, plan.state.value, plan.sentence)
-        for plan in moves.plans(view)
+        for plan in plans_in(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"
@@ -111,18 +190,27 @@ def history_rows(view: View) -> list[Row]:
         rows.append(
             _row(one.intended_ms, "trigger", f"{one.proposal_id} of group {one.group_id}", None, state, sentence)
         )
-    return [{**row, "at": _time(row["at"])} for row in sorted(rows, key=lambda row: (row["at"], row["what"]))]
+    return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
 
 
-def _row(at: int, what: str, about: str | None, who: str | None, state: str, sentence: str) -> Row:
+def history_cells(row: HistoryRow) -> Row:
+    """The same for a table."""
+    return {**row, "at": _time(row["at_ms"]), "about": row["about"] or "everything", "who": row["who"] or "-"}
+
+
+def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, sentence: str) -> HistoryRow:
     return {
-        "at": at,
+        "at_ms": at_ms,
         "what": what,
-        "about": about or "everything",
-        "who": who or "-",
+        "about": about,
+        "who": who,
         "state": state,
         "sentence": sentence,
     }
+
+
+def _about(command: Command, answer: Answer) -> str | None:
+    return answer.plan or command.proposal_id
 
 
 def _done(done: bool) -> str:

@@ -45,12 +45,15 @@ def run(
 def demo(
     seconds: Annotated[
         int | None,
-        typer.Option("--seconds", help="How long to run, from the first cycle on; DEMO_SECONDS is the same."),
+        typer.Option(
+            "--seconds", metavar="N", help="Seconds to run, from the first cycle on; DEMO_SECONDS is the same."
+        ),
     ] = None,
-    version: Annotated[str | None, typer.Option("--kafka", help="Version of Kafka to run.")] = None,
+    version: Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Version of Kafka to run.")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run the pipeline beside it; SPARK=1 is the same.")] = False,
     report: Annotated[
-        Path, typer.Option("--report", help="With --spark: folder for the report that the demo ends with.")
+        Path,
+        typer.Option("--report", metavar="FOLDER", help="With --spark: folder for the report that the demo ends with."),
     ] = Path("rackwise-report"),
 ) -> None:
     """A live three-rack cluster with real groups, and the agent beside it in dry run."""

@@ -1,19 +1,24 @@
-"""``status``, ``racks``, ``groups``, ``doctor``: what is there, and what is wrong with it."""
+"""``status``, ``racks``, ``groups``, ``topics``, ``doctor``: what is there, what it costs, what is wrong."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_one, say
+from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 
 if TYPE_CHECKING:
-    from agent.seen import Seen
+    from collections.abc import Collection
+
+    from agent.documents.doctor import CheckDocument
 
 FINDINGS_SHOWN = 20
+_INDENT = 10
+PARTS_SHOWN = 20
 
 
 def status(
@@ -23,21 +28,26 @@ def status(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    duration: options.For = None,
+    every: options.All = False,
 ) -> None:
-    """One look at the cluster: what is there, and every finding."""
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
-    from agent.cli import views
+    """The cluster in a few lines: what is there, what crosses racks and what it costs a day, and every finding."""
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    from agent.cli import tables, views
 
+    document = views.status(look)
     if chosen(output) is not Format.TABLE:
-        emit_one(views.status(look), output)
+        emit_one(document, output)
         leave(look)
-    summary = views.summary(look)
-    emit_one(summary, output, tuple(summary))
-    findings = views.findings(look)
-    print()
-    emit(findings[:FINDINGS_SHOWN], ("severity", "finding", "subject", "sentence"), output, empty="no findings")
-    if len(findings) > FINDINGS_SHOWN:
-        say(f"... and {len(findings) - FINDINGS_SHOWN} more: rackwise status -o json")
+    summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
+    emit_one(summary, output, tuple(summary), every=every)
+    tables.basis(look)
+    if document["worst_groups"]:
+        emit_line()
+        emit(tables.worst(document["worst_groups"]), tables.WORST, output)
+    emit_line()
+    columns = ("severity", "finding", "subject", "sentence")
+    emit(document["findings"], columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
     leave(look)
 
 
@@ -48,44 +58,122 @@ def racks(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    duration: options.For = None,
+    every: options.All = False,
 ) -> None:
-    """Racks with their brokers, replicas, leaders, members, tasks, and what losing each of them costs."""
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
-    from agent.cli import views
+    """Racks with what is in them, what crosses their borders and costs a day, and what losing each of them costs."""
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    from agent.cli import tables, views
 
+    rows = views.racks(look)
+    if chosen(output) is Format.TABLE:
+        emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
+        tables.basis(look)
+        emit_text("$/day is the price of what comes in from other racks.")
+        emit_line()
+        tables.losses(rows)
+        leave(look)
     columns = (
-        "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "losing_it",
+        "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks",
+        "cross_rack_in_bytes_per_s", "cross_rack_out_bytes_per_s", "usd_per_day", "losing_it",
     )  # fmt: skip
-    emit(views.racks(look.snapshot), columns, output, empty="no broker answered")
+    emit(rows, columns, output, absent={"losing_it": Mark.NOT_APPLICABLE})
     leave(look)
 
 
 def groups(
-    group: Annotated[str | None, typer.Argument(help="One group to show with its members; all groups without.")] = None,
+    group: Annotated[
+        str | None, typer.Argument(metavar="GROUP", help="One group to show with its members; all groups without.")
+    ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    duration: options.For = None,
+    every: options.All = False,
 ) -> None:
-    """Groups with their kind, racks, and locality now and at best; or one group with its members and tasks."""
+    """Groups, the dearest first: how local they read, what crosses racks and costs a day, and how far behind they are.
+
+    With the name of a group: its members, its tasks, and what it reads of each topic.
+    """
     from agent.errors import BadInput
 
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
-    from agent.cli import views
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    from agent.cli import tables, views_groups
+    from agent.money import costs_of
 
-    if group is None:
-        columns = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "local_read", "best", "gap")
-        emit(views.groups(look), columns, output, empty="no groups")
-    elif group not in look.snapshot.groups:
+    costs = costs_of(look.snapshot)
+    if group is not None and group not in look.snapshot.groups:
         raise BadInput(
-            f"there is no group {group!r}", why="no broker lists it", todo="See all of them with: rackwise groups"
+            f"there is no group {group!r}", why="no broker lists it", todo="See all of them with: rackwise groups --all"
         )
-    elif chosen(output) is Format.TABLE:
-        _show_group(look, group, output)
+    if group is not None:
+        document = views_groups.group(group, costs, look)
+        if chosen(output) is Format.TABLE:
+            tables.show_group(document, look, every=every)
+        else:
+            emit_one(document, output)
+        leave(look)
+    rows = views_groups.groups(costs, look)
+    if chosen(output) is not Format.TABLE:
+        emit(rows, tuple(name for name in rows[0] if name != "racks") if rows else (), output)
+        leave(look)
+    shown = rows if every else [row for row in rows if not views_groups.is_empty(look, row["group"])]
+    empty = "no groups" if not rows else "no group has members"
+    emit(tables.groups(shown), tables.GROUPS, output, empty=empty, every=every)
+    tables.basis(look)
+    if len(shown) < len(rows):
+        left_out = len(rows) - len(shown)
+        emit_text(f"{left_out} {'group' if left_out == 1 else 'groups'} without members not shown: --all")
+    leave(look)
+
+
+def topics(
+    topic: Annotated[
+        str | None, typer.Argument(metavar="TOPIC", help="One topic to show with its partitions; all without.")
+    ] = None,
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    replay: options.Replay = None,
+    duration: options.For = None,
+    every: options.All = False,
+) -> None:
+    """Topics, the dearest first: what is written, what crosses racks and costs a day, and which groups read.
+
+    With the name of a topic: its leaders, its readers by rack, and its partitions. Where
+    producers stand is not visible, so what they send across racks is in no figure.
+    """
+    from agent.errors import BadInput
+
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    from agent.cli import tables, views_money
+    from agent.money import costs_of
+
+    costs = costs_of(look.snapshot)
+    if topic is not None and topic not in look.snapshot.topics:
+        raise BadInput(
+            f"there is no topic {topic!r}", why="no broker names it", todo="See all of them with: rackwise topics"
+        )
+    if topic is not None:
+        document = views_money.topic_details(topic, costs, look)
+        if chosen(output) is Format.TABLE:
+            tables.show_topic(document, look, every=every)
+        else:
+            emit_one(document, output)
+        leave(look)
+    rows = views_money.topics(costs, look)
+    if chosen(output) is Format.TABLE:
+        emit(tables.topics(rows), tables.TOPICS, output, empty="no topics", every=every)
+        tables.basis(look)
+        if costs.untold:
+            emit_text(f"not in the table: what these groups read, as it is not visible now: {', '.join(costs.untold)}")
     else:
-        emit_one(views.group(look, group), output)
+        emit(rows, tuple(name for name in rows[0] if name != "readers") if rows else (), output)
     leave(look)
 
 
@@ -96,52 +184,48 @@ def doctor(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: options.Replay = None,
+    duration: options.For = None,
+    every: options.All = False,
 ) -> None:
-    """What keeps this cluster from being rack-local, with the line to change, and what losing a rack costs."""
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay)
-    from agent.doctor import CheckState, diagnose, risks
+    """What keeps this cluster from being rack-local, what that costs a day, the line to change, and the risks."""
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    from agent.cli import tables
+    from agent.doctor import diagnose, risks
     from agent.plan import Plan
 
-    marks = {
-        CheckState.OK: "ok",
-        CheckState.FAULT: "FAULT",
-        CheckState.RISK: "risk",
-        CheckState.UNKNOWN: "unknown",
-    }
-    rows: list[dict[str, Any]] = [
-        {
-            "state": marks[check.state],
-            "check": check.name,
-            "sentence": check.sentence,
-            "who": list(check.who),
-            "line": check.line,
-            "tells": check.tells,
-        }
-        for check in (*diagnose(look.snapshot, look.detection, look.plan or Plan()), *risks(look.snapshot))
-    ]
+    checks = (
+        *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+        *risks(look.snapshot),
+    )
+    rows = tables.checks(checks, look)
     if chosen(output) is not Format.TABLE:
-        kept = [{name: value for name, value in row.items() if name != "tells"} for row in rows]
-        emit(kept, ("state", "check", "who", "sentence", "line"), output)
+        columns = ("state", "check", "who", "sentence", "line", "cross_rack_bytes_per_s", "usd_per_day")
+        emit(rows, columns, output, absent={"line": Mark.NONE})
         leave(look)
-    for row in rows:
-        print(f"{row['state']:>8}  {row['check']}")
-        for part in str(row["sentence"]).split("; ") if row["state"] != "ok" or row["tells"] else ():
-            print(f"          {part}")
-        for line in str(row["line"] or "").split("; "):
-            if line:
-                print(f"          > {line}")
+    _show_checks(rows, {check.name for check in checks if check.tells}, every=every)
+    tables.basis(look)
     leave(look)
 
 
-def _show_group(look: Seen, group: str, output: Format | None) -> None:
-    from agent.cli import views
+def _show_checks(rows: list[CheckDocument], telling: Collection[str], *, every: bool) -> None:
+    """Each check in lines that fit the terminal; ``telling``: those worth reading also when nothing is wrong."""
+    from agent.cli.tables import fault_words
 
-    document = views.group(look, group)
-    members, tasks = document.pop("members", []), document.pop("tasks", [])
-    emit_one(document, output, tuple(document))
-    if members:
-        print()
-        emit(members, ("member", "client_id", "host", "rack", "known_from", "assigned", "defects"), output)
-    if tasks:
-        print()
-        emit(tasks, ("task", "role", "process", "rack", "lag", "rate_per_s", "eta_s", "caught_up", "source"), output)
+    for row in rows:
+        emit_text(f"{row['state']:>8}  {row['check']}")
+        told = row["state"] != "ok" or row["check"] in telling
+        _emit_parts(row["sentence"] if told else "", lambda part: emit_text(part, indent=_INDENT), every=every)
+        costs = fault_words(row)
+        if costs:
+            emit_text(costs, indent=_INDENT)
+        # A line to change stays one line, to be copied.
+        _emit_parts(row["line"] or "", lambda line: emit_line(f"{' ' * _INDENT}> {line}"), every=every)
+
+
+def _emit_parts(text: str, write: Callable[[str], None], *, every: bool) -> None:
+    """Each part of a sentence on a line of its own."""
+    parts = [part for part in text.split("; ") if part]
+    for part in parts if every else parts[:PARTS_SHOWN]:
+        write(part)
+    if len(parts) > PARTS_SHOWN and not every:
+        emit_text(f"and {len(parts) - PARTS_SHOWN:,} more: --all or -o json", indent=_INDENT)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,8 +17,13 @@ from agent.cli.output import say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agent.memory import Memory
+    from agent.observation import Observation
     from agent.seen import Seen
+    from agent.telemetry.looks import Recorded
     from config.load import Loaded
+
+GAPS_SHOWN = 20
 
 
 def look_or_replay(
@@ -27,52 +34,101 @@ def look_or_replay(
     replay: Path | None,
     *,
     planning: bool = True,
+    duration: str | None = None,
 ) -> Seen:
-    """What a command shows: a live cluster by the settings, or the last look of a file. Raises as both do."""
+    """What a command shows: a live cluster by the settings, or the last look of a file. Raises as both do.
+
+    With bytes per second, where two looks that are ``duration`` apart, the agent's telemetry or weights tell them.
+    """
+    from agent.cli import measuring
+    from agent.errors import BadInput
+
+    for_ms = measuring.parsed(duration)
     if replay is not None:
+        if for_ms is not None:
+            raise BadInput(
+                "--for and --replay contradict each other",
+                why="a file is not looked at twice",
+                todo="Leave one of them out: the file has its own rates.",
+            )
         return replayed(replay)
-    return look(options.settings(config, properties, assign, bootstrap), planning=planning)
+    loaded = options.settings(config, properties, assign, bootstrap)
+    return measuring.look(loaded, planning=planning, for_ms=for_ms)
 
 
 def look(loaded: Loaded, *, planning: bool = True) -> Seen:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
+    from agent.memory import Memory
+
+    with looking(loaded) as take:
+        observation = take()
+    return seen_through(observation, Memory(), loaded, planning=planning)
+
+
+@contextmanager
+def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
+    """What takes a look, as often as it is called, over the same connections."""
     from agent.clock import system_clock
-    from agent.cut import to_limits, to_scope
+    from agent.cut import to_scope
     from agent.look_with_weights import weights_beside
     from agent.observe import Clients, observe
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
     threading.Thread(target=import_module, args=("agent.seen",), name="loading").start()
+    scope = to_scope(loaded.settings)
     with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
-        observation = beside(lambda: observe(clients, system_clock, to_scope(loaded.settings)))
-    from agent.memory import Memory
+        yield lambda: beside(lambda: observe(clients, system_clock, scope))
+
+
+def seen_through(observation: Observation, memory: Memory, loaded: Loaded, *, planning: bool = True) -> Seen:
+    """Every stage's answer, with the time that all of it took."""
+    from agent.cut import to_limits
     from agent.seen import see
 
     began = time.monotonic_ns()
-    seen = see(observation, Memory(), to_limits(loaded.settings), planning=planning)
+    seen = see(observation, memory, to_limits(loaded.settings), planning=planning)
     return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 
 def replayed(path: Path) -> Seen:
     """The last whole look of a telemetry file, lived through again. Raises ``BadInput``."""
-    from agent.errors import BadInput
+    return _lived_through(_whole_looks(path)[-1])
+
+
+def recorded(path: Path) -> Iterator[Seen]:
+    """Every whole look of a telemetry file, one after the other. Raises ``BadInput``."""
+    yield from map(_lived_through, _whole_looks(path))
+
+
+def _whole_looks(path: Path) -> list[Recorded]:
+    from agent.errors import BadInput, reason
     from agent.record.files import read_events
-    from agent.replay import recorded_looks, replay_look
+    from agent.replay import recorded_looks
 
     todo = "Name a file that `record.file` wrote."
     try:
         looks = list(recorded_looks(read_events(path)))
     except OSError as error:
-        raise BadInput(f"{path} cannot be read", why=str(error), todo=todo) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo=todo) from error
     if not looks:
         raise BadInput(f"{path} holds no whole look", why="no look's events are complete", todo=todo)
-    return replay_look(looks[-1])
+    return looks
+
+
+def _lived_through(look: Recorded) -> Seen:
+    from agent.money.rates import Rates, RatesFrom, judged
+    from agent.replay import replay_look
+
+    seen = replay_look(look)
+    return seen._replace(rates=judged(Rates(RatesFrom.FILE), seen.snapshot))
 
 
 def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
     from agent.seen import PARTIAL_EXIT, is_partial
 
-    for gap in seen.snapshot.gaps:
+    for gap in seen.snapshot.gaps[:GAPS_SHOWN]:
         say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+    if len(seen.snapshot.gaps) > GAPS_SHOWN:
+        say(f"not seen: {len(seen.snapshot.gaps) - GAPS_SHOWN:,} more: rackwise status -o json")
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_one
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one, say
 from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
+    from agent.documents.simulating import Simulation
     from agent.plan.changes import Change
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
+_COLUMNS = ("now", "own_assignor", "optimum")
 
 
 def simulate(
@@ -26,42 +29,60 @@ def simulate(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
     replay: Annotated[
-        Path | None, typer.Option("--replay", help="Begin with a telemetry file instead of a cluster; its last look.")
+        Path | None,
+        typer.Option(
+            "--replay", metavar="FILE", help="Begin with a telemetry file instead of a cluster; its last look."
+        ),
     ] = None,
     add_member: Annotated[
-        Names, typer.Option("--add-member", help="GROUP=RACK: one more consumer or instance; GROUP alone: no rack.")
+        Names,
+        typer.Option(
+            "--add-member", metavar="GROUP=RACK", help="One more consumer or instance; GROUP alone: without a rack."
+        ),
     ] = None,
     remove_member: Annotated[
-        Names, typer.Option("--remove-member", help="GROUP=MEMBER: by member, client, instance or process id.")
+        Names,
+        typer.Option(
+            "--remove-member", metavar="GROUP=MEMBER", help="A member less, by member, client, instance or process id."
+        ),
     ] = None,
-    add_rack: Annotated[Names, typer.Option("--add-rack", help="RACK=ID,ID: a rack with new brokers.")] = None,
+    add_rack: Annotated[
+        Names, typer.Option("--add-rack", metavar="RACK=ID,ID", help="A rack with new brokers.")
+    ] = None,
     remove_rack: Annotated[
-        Names, typer.Option("--remove-rack", help="RACK: all its brokers and readers are gone.")
+        Names, typer.Option("--remove-rack", metavar="RACK", help="All its brokers and readers are gone.")
     ] = None,
-    add_broker: Annotated[Names, typer.Option("--add-broker", help="ID=RACK: a new broker.")] = None,
+    add_broker: Annotated[Names, typer.Option("--add-broker", metavar="ID=RACK", help="A new broker.")] = None,
     remove_broker: Annotated[
-        list[int] | None, typer.Option("--remove-broker", help="ID: it is away, with its replicas on it.")
+        list[int] | None,
+        typer.Option("--remove-broker", metavar="ID", help="The broker is absent, with its replicas on it."),
     ] = None,
     add_replica: Annotated[
-        Names, typer.Option("--add-replica", help="TOPIC-PARTITION=ID: one more replica on that broker.")
+        Names, typer.Option("--add-replica", metavar="TOPIC-PARTITION=ID", help="One more replica, on that broker.")
     ] = None,
     remove_replica: Annotated[
-        Names, typer.Option("--remove-replica", help="TOPIC-PARTITION=ID: one replica less.")
+        Names, typer.Option("--remove-replica", metavar="TOPIC-PARTITION=ID", help="One replica less, on that broker.")
     ] = None,
     replication_factor: Annotated[
-        Names, typer.Option("--replication-factor", help="TOPIC=N: so many replicas of each partition.")
+        Names, typer.Option("--replication-factor", metavar="TOPIC=N", help="N replicas of each partition.")
     ] = None,
     strategy: Annotated[
         Names,
-        typer.Option("--strategy", help="GROUP=NAME: another assignor, or rack.aware.assignment.strategy of Streams."),
+        typer.Option(
+            "--strategy", metavar="GROUP=NAME", help="Another assignor, or rack.aware.assignment.strategy of Streams."
+        ),
     ] = None,
-    standbys: Annotated[Names, typer.Option("--standbys", help="GROUP=N: num.standby.replicas of Streams.")] = None,
+    standbys: Annotated[
+        Names, typer.Option("--standbys", metavar="GROUP=N", help="num.standby.replicas of Streams.")
+    ] = None,
+    every: options.All = False,
 ) -> None:
     """What would be, if: three columns for every group concerned, findings, proposals, and what losing a rack costs.
 
     Every option of a change may be given several times, and all go together. Nothing is changed or published.
     """
     from agent.plan.changes import RemoveBroker, RemoveRack
+    from agent.propose.basis import figures_rest_on
     from agent.simulate import simulate as simulated
     from agent.simulation_json import simulation_to_json
 
@@ -73,40 +94,54 @@ def simulate(
         seen = session.replayed(replay)
     else:
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
-    document = simulation_to_json(simulated(seen.snapshot, seen.before, seen.limits, tuple(changes)))
-    _show(document, output)
+    simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
+    _show(simulation_to_json(simulation), output, every=every)
+    figures = figures_rest_on(simulation.proposals)
+    if figures is not None:
+        say(figures)
     if replay is None:
         session.leave(seen)
     raise typer.Exit(0)
 
 
-def _show(document: dict[str, Any], output: Format | None) -> None:
+def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
-    groups, found = document["groups"], document["findings"]
-    columns = ("group", "kind", "now", "own_assignor", "optimum", "waiting", "note")
-    if chosen(output) not in {Format.TABLE, Format.CSV}:
+    form = chosen(output)
+    if form is Format.CSV:
+        _show_csv(document)
+        return
+    if form is not Format.TABLE:
         emit_one(document, output)
         return
-    rows = [{**row, **{name: _cell(row[name]) for name in ("now", "own_assignor", "optimum")}} for row in groups]
-    emit(rows, columns, output, empty="no group is concerned")
-    if chosen(output) is Format.CSV:
-        return
-    for title, more, names in (
+    found = document["findings"]
+    groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
+    rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
+    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is concerned", every=every)
+    tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
         ("then proposed", document["proposals"], ("kind", "subject", "sentence")),
         ("losing a rack", document["racks"], ("rack", "now", "then")),
-    ):
+    )
+    for title, more, names in tables:
         if more:
-            print()
-            emit(more[:FINDINGS_SHOWN], names, output, title=title)
-            if len(more) > FINDINGS_SHOWN:
-                print(f"... and {len(more) - FINDINGS_SHOWN} more: rackwise simulate -o json")
+            emit_line()
+            emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
 
 
-def _cell(outcome: dict[str, Any] | None) -> str:
-    """A column in a few words."""
+def _show_csv(document: Simulation) -> None:
+    """The groups, every number in a field of its own."""
+    from agent.cli.columns import COSTS, flat
+
+    costs = ("reads", *COSTS, "standbys", "standbys_sharing_a_rack")
+    fields = tuple(f"{column}_{cost}" for column in _COLUMNS for cost in costs)
+    rows = [flat(row, _COLUMNS, costs) for row in document["groups"]]
+    emit(rows, ("group", "kind", *fields, "waiting", "note"), Format.CSV)
+
+
+def _cell(outcome: Mapping[str, Any] | None) -> str | None:
+    """A column in a few words; None where it is not known."""
     if outcome is None:
-        return "?"
+        return None
     told = f"{outcome['crossing']} of {outcome['reads']} cross"
     if outcome["unknown"]:
         told += f", {outcome['unknown']} unknown"

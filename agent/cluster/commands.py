@@ -11,12 +11,15 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent import cluster as local
-from agent.cli.output import Format, emit, say
+from agent.cli.output import Format, chosen, emit, emit_line, say
+
+if TYPE_CHECKING:
+    from agent.documents.cluster import LocalCluster
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
@@ -27,7 +30,7 @@ cluster_app = typer.Typer(
     name="cluster", help="Kafka brokers on this machine, one per rack.", no_args_is_help=True, add_completion=False
 )
 
-Name = Annotated[str, typer.Option("--name", "-n", help="Name of the cluster.")]
+Name = Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Name of the cluster.")]
 Clear = Annotated[bool, typer.Option("--clear", help="Remove what interrupted clusters left behind, without asking.")]
 Output = Annotated[Format | None, typer.Option("--output", "-o", help="Form of the answer.")]
 
@@ -59,8 +62,10 @@ class Action(StrEnum):
 def up(
     *,
     name: Name = DEFAULT_NAME,
-    version: Annotated[str | None, typer.Option(help="Kafka version.")] = None,
-    racks: Annotated[str, typer.Option(help="One broker per rack; '-' is a broker without a rack.")] = "a,b,c",
+    version: Annotated[str | None, typer.Option(metavar="VERSION", help="Kafka version.")] = None,
+    racks: Annotated[
+        str, typer.Option(metavar="RACK,...", help="One broker per rack; '-' is a broker without a rack.")
+    ] = "a,b,c",
     jmx: Annotated[bool, typer.Option("--jmx", help="Serve each broker's byte counters over HTTP.")] = False,
     proxied: Annotated[bool, typer.Option("--proxied", help="Put a recording proxy before each broker.")] = False,
     clear: Clear = False,
@@ -80,7 +85,7 @@ def up(
     else:
         local.EmbeddedCluster.start(spec, name=name, detached=True, on_progress=say)
         found = local.find_cluster(name)
-    emit([_row(found)] if found else [], COLUMNS, output)
+    _emit((found,) if found else (), output)
 
 
 @cluster_app.command()
@@ -105,7 +110,7 @@ def down(
 @cluster_app.command()
 def status(*, clear: Clear = False, output: Output = None) -> None:
     """Show the clusters on this machine, and what broken-off ones left behind."""
-    emit([_row(one) for one in local.find_clusters()], COLUMNS, output, empty="there is no cluster on this machine")
+    _emit(local.find_clusters(), output)
     _offer_to_clear(clear=clear)
 
 
@@ -113,8 +118,10 @@ def status(*, clear: Clear = False, output: Output = None) -> None:
 def logs(
     *,
     name: Name = DEFAULT_NAME,
-    broker: Annotated[list[int] | None, typer.Option("--broker", help="Only this broker; repeatable.")] = None,
-    lines: Annotated[int, typer.Option("--lines", min=0, help="How many of the last lines of each.")] = 20,
+    broker: Annotated[
+        list[int] | None, typer.Option("--broker", metavar="ID", help="Only this broker; repeatable.")
+    ] = None,
+    lines: Annotated[int, typer.Option("--lines", min=0, metavar="N", help="How many of the last lines of each.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until Ctrl-C.")] = False,
 ) -> None:
     """Print the brokers' own logs."""
@@ -136,7 +143,8 @@ def broker(
     action: Annotated[Action, typer.Argument(help="Action on the broker.")],
     *,
     rack: Annotated[
-        str | None, typer.Option(help="For start and restart: the broker's new rack; '-' removes broker.rack.")
+        str | None,
+        typer.Option(metavar="RACK", help="For start and restart: the broker's new rack; '-' removes broker.rack."),
     ] = None,
     name: Name = DEFAULT_NAME,
 ) -> None:
@@ -167,7 +175,10 @@ def fault(
     broker_id: Annotated[int | None, typer.Argument(metavar="[ID]", help="Broker id; default: all.")] = None,
     *,
     delay_ms: Annotated[
-        int, typer.Option("--delay-ms", min=0, help="For delay: milliseconds by which each request is delayed.")
+        int,
+        typer.Option(
+            "--delay-ms", min=0, metavar="MS", help="For delay: milliseconds by which each request is delayed."
+        ),
     ] = 500,
     name: Name = DEFAULT_NAME,
 ) -> None:
@@ -193,32 +204,54 @@ def _offer_to_clear(*, clear: bool) -> None:
         say("remove it with: rackwise cluster status --clear")
 
 
-def _row(found: local.Found) -> dict[str, object]:
+def _emit(found: Sequence[local.Found], output: Format | None) -> None:
+    form = chosen(output)
+    rows = [_row(one) for one in found]
+    shown = [_shown(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
+    emit(shown, COLUMNS, form, empty="there is no cluster on this machine")
+
+
+def _row(found: local.Found) -> LocalCluster:
     manifest = found.manifest
-    row: dict[str, object] = {
+    row: LocalCluster = {
         "name": found.name,
         "state": found.state.value,
         "why": found.why,
         "directory": str(found.directory),
         "version": None,
-        "racks": None,
+        "brokers_running": None,
         "brokers": None,
         "bootstrap_servers": None,
         "memory_mib": None,
+        "proxied_bootstrap_servers": None,
+        "cluster_id": None,
     }
     if manifest is not None:
-        row |= {
-            "version": manifest.spec.version,
-            "racks": ",".join(one.node.rack or _NO_RACK for one in manifest.members),
-            "brokers": f"{len(found.alive_brokers)}/{len(manifest.members)}",
-            "bootstrap_servers": manifest.bootstrap_servers,
-            "proxied_bootstrap_servers": manifest.proxied_bootstrap_servers,
-            "cluster_id": manifest.cluster_id,
-            "memory_mib": sum(one.process.memory_mib for one in manifest.members if one.process),
-            "pids": {one.node.id: one.process.pid for one in manifest.members if one.process and one.process.alive},
-            "jmx_ports": {one.node.id: one.node.jmx_port for one in manifest.members if one.node.jmx_port},
-        }
+        row["version"] = manifest.spec.version
+        row["brokers_running"] = len(found.alive_brokers)
+        row["brokers"] = [
+            {
+                "id": one.node.id,
+                "rack": one.node.rack,
+                "pid": one.process.pid if one.process and one.process.alive else None,
+                "jmx_port": one.node.jmx_port,
+            }
+            for one in manifest.members
+        ]
+        row["bootstrap_servers"] = manifest.bootstrap_servers
+        row["memory_mib"] = sum(one.process.memory_mib for one in manifest.members if one.process)
+        row["proxied_bootstrap_servers"] = manifest.proxied_bootstrap_servers
+        row["cluster_id"] = manifest.cluster_id
     return row
+
+
+def _shown(row: LocalCluster) -> dict[str, Any]:
+    """The same for a table: brokers by their racks, and how many of them run."""
+    brokers = row["brokers"]
+    if brokers is None:
+        return {**row, "racks": None}
+    racks = ",".join(one["rack"] or _NO_RACK for one in brokers)
+    return {**row, "racks": racks, "brokers": f"{row['brokers_running']}/{len(brokers)}"}
 
 
 def _print_tail(broker_id: int, path: Path, lines: int) -> int:
@@ -247,4 +280,4 @@ def _print_from(broker_id: int, path: Path, start: int) -> int:
 
 def _print_lines(broker_id: int, lines: Sequence[str]) -> None:
     for line in lines:
-        typer.echo(f"{broker_id} | {line}")
+        emit_line(f"{broker_id} | {line.expandtabs()}")

@@ -21,7 +21,7 @@ from typing import Self
 from agent.cluster import security
 from agent.cluster.archive import do_without_archive, keep_archive, needs_archive, recording
 from agent.cluster.broker import Broker, Members
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.jars import JarSet, kafka_jars
 from agent.cluster.leftovers import clear_cluster
 from agent.cluster.making import launch_all, new_directory, new_manifest
@@ -114,12 +114,12 @@ class EmbeddedCluster:
     def open(cls, name: str) -> Self:
         """A handle on a cluster that another process started; leaving its context ends the cluster all the same.
 
-        ClusterError when there is none of this name.
+        BadSpec when there is none of this name.
         """
         directory = clusters_home() / name
         manifest = read_manifest(directory)
         if manifest is None:
-            raise ClusterError(
+            raise BadSpec(
                 f"There is no cluster named {name}", todo=f"Start it with `rackwise cluster up --name {name}`."
             )
         return cls(Members(directory, manifest))

@@ -19,7 +19,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from agent.cluster.errors import ClusterError
+from agent.cluster.errors import BadSpec, ClusterError
 from agent.cluster.requests import DESCRIBE_CLUSTER, METADATA, Header, Recorded, read_header, record, without_brokers
 from agent.cluster.settings import Route
 
@@ -136,7 +136,7 @@ class RecordingProxy:
     def inject(self, fault: Fault, broker_id: int | None = None) -> None:
         """Put a fault on one broker's connections, or on all; it replaces the one before."""
         if broker_id is not None and broker_id not in self._lanes:
-            raise ClusterError(f"The proxy has no broker {broker_id}", why=f"its brokers are {sorted(self._lanes)}")
+            raise BadSpec(f"The proxy has no broker {broker_id}", why=f"its brokers are {sorted(self._lanes)}")
         lanes = self._lanes.values() if broker_id is None else (self._lanes[broker_id],)
         for lane in lanes:
             self._call(self._put(lane, fault))

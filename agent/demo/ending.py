@@ -40,10 +40,11 @@ class Published(NamedTuple):
 
 def read_back(settings: Settings) -> Published:
     """Everything in the proposals topic, read with a plain consumer. Raises ClusterUnreachable."""
-    quiet = {**settings.kafka.confluent(), "log_level": 0}
     topic = settings.proposals_topic
     try:
-        with open_reader(quiet, topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS) as reader:
+        with open_reader(
+            settings.kafka.confluent(), topic, prefix=settings.topics.prefix, timeout_ms=_READ_MS
+        ) as reader:
             return published(reader.read(reader.spans()))
     except KafkaException as error:
         raise ClusterUnreachable(

@@ -1,5 +1,7 @@
 """Lines for a person who watches: when, what kind, and one sentence. Colours only on a terminal.
 
+Sentences hold foreign names: they are made harmless here.
+
 Safe to use from several threads; a reader who has gone away (`| head`) silences it and nothing else.
 """
 
@@ -12,6 +14,8 @@ from typing import NamedTuple, TextIO
 
 from rich.console import Console
 from rich.text import Text
+
+from config.foreign_text import shortened
 
 _STYLES = {
     "critical": "bold red",
@@ -57,10 +61,9 @@ class Screen:
         """Print the lines, each with the time."""
         when = f"{self._sign}{time.monotonic() - self._zero:.1f} s"
         for mark, sentence in lines:
+            style = _STYLES.get(mark, "")
             self._print(
-                Text.assemble(
-                    (f"{when:>8}  ", "dim"), (f"{mark:<{_LONGEST_MARK}} ", _STYLES.get(mark, "")), (sentence, "")
-                )
+                Text.assemble((f"{when:>8}  ", "dim"), (f"{mark:<{_LONGEST_MARK}} ", style), (shortened(sentence), ""))
             )
 
     def setup(self, sentence: str) -> None:
@@ -70,7 +73,7 @@ class Screen:
     def plain(self, *texts: str) -> None:
         """Print texts without time and mark."""
         for text in texts:
-            self._print(Text(text))
+            self._print(Text(shortened(text)))
 
     def _print(self, text: Text) -> None:
         with self._lock:

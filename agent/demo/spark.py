@@ -1,8 +1,8 @@
 """The pipeline beside the demo: telemetry becomes tables, tables become weights that the agent plans by, and a report.
 
 Each command is a process of its own, started as a person would start it: the agent never imports the pipeline.
-Invariant: after `close` none of them runs any more. What goes wrong is one sentence, with the last line that the
-command wrote and where the rest of it is.
+Invariant: after `close` none of them runs any more. A command is waited for as long as it makes progress; what goes
+wrong says which command, what was waited for, how far it was, and where its log is.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from agent.cycle import Cycle
 from agent.demo.needs import Unmet
+from agent.demo.patience import Patience, Sign, Standstill
 from agent.demo.screen import Line, Screen
 from agent.errors import GaveUp, RackwiseError
 from agent.model.weighed import Basis
+from agent.propose.basis import figures_rest_on
 from agent.propose.proposal import Proposal
 
 _MASTER = "local[2]"
@@ -31,11 +35,11 @@ _INGEST_EVERY = "15s"
 _HISTORIES_EVERY = "1m"
 _PATIENCE = "1m"
 """When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
-_GOLD_WITHIN_S = 300.0
-_COMMAND_WITHIN_S = 120.0
-_PLANNED_WITHIN_S = 150.0
+_STILL_S = 150.0
+"""So long a command may show no progress: no output, no file, no time of the processor."""
+_CPU_STEP_S = 5.0
+"""Less is what a Java process uses that only waits."""
 _END_WITHIN_S = 30.0
-_POLL_S = 0.5
 _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
 _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
@@ -85,13 +89,23 @@ def check_spark(report: Path) -> str:
 class SparkSide:
     """A thread that runs the commands, one after another, while the agent looks."""
 
-    def __init__(self, where: Where, screen: Screen, last: Callable[[], Cycle | None]) -> None:
+    def __init__(
+        self,
+        where: Where,
+        screen: Screen,
+        last: Callable[[], Cycle | None],
+        *,
+        patience: Patience | None = None,
+        cpu_s: Callable[[int], float] | None = None,
+    ) -> None:
         self._where = where
         self._screen = screen
         self._last = last
         self._ingest: subprocess.Popen[bytes] | None = None
         self._step: subprocess.Popen[bytes] | None = None
         self._leave = threading.Event()
+        self._patience = patience or Patience(_STILL_S, self._leave.wait)
+        self._cpu_s = cpu_s or _cpu_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-spark", daemon=True)
         self.error: RackwiseError | None = None
@@ -157,12 +171,13 @@ class SparkSide:
         wanted = (f"interval={_INGEST_EVERY}", f"patience={_PATIENCE}", f"histories_every={_HISTORIES_EVERY}")
         pace = (word for one in wanted for word in ("--set", f"spark.{one}"))
         self._ingest = self._command("ingest", "--weights", "--bootstrap-servers", self._where.bootstrap_servers, *pace)
-        self._wait(self._has_gold, _GOLD_WITHIN_S, "no gold table appeared", watched=self._ingest)
+        self._wait("ingest", self._ingest, "the first gold tables", self._has_gold)
         took = time.monotonic() - began
         self._tell("spark", f"gold is there, {took:.0f} s after ingest was started (Spark's own start is part of it)")
-        missing = "no proposal names bytes/s by the weights"
-        self._wait(lambda: bool(self._weighted()), _PLANNED_WITHIN_S, missing, self._ingest)
-        self._tell("weights", *(proposal.sentence for proposal in self._weighted()[:_SHOWN]))
+        planned = "a proposal that names bytes/s by the weights"
+        self._wait("ingest", self._ingest, planned, lambda: bool(self._weighted()), self._way_of_weights)
+        weighted = self._weighted()[:_SHOWN]
+        self._tell("weights", *(proposal.sentence for proposal in weighted), figures_rest_on(weighted) or "")
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
         _end(self._ingest)
         told = self._finished("report", "--out", str(self._where.report))
@@ -198,30 +213,57 @@ class SparkSide:
 
     def _finished(self, name: str, *arguments: str) -> list[str]:
         """What the command printed."""
-        self._step = self._command(name, *arguments)
-        process = self._step
-        self._wait(lambda: process.poll() is not None, _COMMAND_WITHIN_S, f"rackwise spark {name} took too long")
+        process = self._step = self._command(name, *arguments)
+        self._wait(name, process, "the end", lambda: process.poll() is not None)
         if process.returncode:
-            raise self._failed(name, f"it ended with {process.returncode}")
+            raise self._failed(name, f"rackwise spark {name} ended with exit code {process.returncode}")
         return _lines(self._out(name))
 
     def _wait(
         self,
-        true: Callable[[], bool],
-        within_s: float,
-        otherwise: str,
-        watched: subprocess.Popen[bytes] | None = None,
+        name: str,
+        process: subprocess.Popen[bytes],
+        wanted: str,
+        there: Callable[[], bool],
+        sign: Callable[[], Sign] | None = None,
     ) -> None:
-        until = time.monotonic() + within_s
-        while not true():
+        """Until what is wanted of that command is there. Raises Failed when it ended without, or stands still."""
+
+        def check() -> None:
             self._tell_news()
             if self._leave.is_set():
                 raise Failed("The demo ended before the pipeline was through", todo="Give it more DEMO_SECONDS.")
-            if watched is not None and watched.poll() is not None:
-                raise self._failed("ingest", f"it ended with {watched.returncode}")
-            if time.monotonic() > until:
-                raise self._failed("ingest", f"{otherwise} within {within_s:.0f} s")
-            self._leave.wait(_POLL_S)
+            if process.poll() is not None and not there():
+                what = f"rackwise spark {name} ended with exit code {process.returncode} before {wanted}"
+                raise self._failed(name, what)
+
+        try:
+            self._patience.wait(there, sign or (lambda: self._sign(name, process)), check)
+        except Standstill as still:
+            raise self._failed(
+                name, f"The demo waited in vain for {wanted} of rackwise spark {name}", str(still)
+            ) from None
+
+    def _sign(self, name: str, process: subprocess.Popen[bytes]) -> Sign:
+        """How far a command is, by what it writes and by the time that it has of the processor."""
+        files = sum(len(found) for _, _, found in os.walk(self._where.report))
+        said = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
+        cpu_s = self._cpu_s(process.pid)
+        last = self._last_line(name)
+        told = f"{files} files, {cpu_s:.0f} s of CPU time" + (f", and its last line is: {last}" if last else "")
+        return Sign((files, said, int(cpu_s / _CPU_STEP_S)), told)
+
+    def _way_of_weights(self) -> Sign:
+        """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
+        published = [line for line in _lines(self._log("ingest")) if line.startswith("weights:")]
+        cycle = self._last()
+        state = cycle.snapshot.weights if cycle is not None else None
+        if not published and self._ingest is not None:
+            return self._sign("ingest", self._ingest)
+        if state is not None and state.why_not is None:
+            return Sign("read", "weights are published, and the agent plans by them")
+        why_not = f": {state.why_not}" if state is not None else ""
+        return Sign("published", f"weights are published, and the agent does not plan by them{why_not}")
 
     def _tell_news(self) -> None:
         """What ingest has worked out since."""
@@ -229,11 +271,16 @@ class SparkSide:
         new, self._told = lines[self._told :], len(lines)
         self._tell("spark", *(line for line in new if line.startswith(_TOLD)))
 
-    def _failed(self, name: str, why: str) -> Failed:
-        last = _lines(self._log(name))[-1:]
-        said = f"; it said last: {last[0]}" if last else ""
-        kept = self._keep_log(name)
-        return Failed(f"rackwise spark {name} did not do its part", why=why + said, todo=f"Its log is {kept}.")
+    def _failed(self, name: str, what: str, why: str = "") -> Failed:
+        last = self._last_line(name)
+        return Failed(
+            what,
+            why=why or (f"its last line is: {last}" if last else "it wrote no line"),
+            todo=f"Its log is {self._keep_log(name)}.",
+        )
+
+    def _last_line(self, name: str) -> str:
+        return next(reversed(_lines(self._log(name))), "")
 
     def _keep_log(self, name: str) -> Path:
         """The folder goes with the cluster; what explains a failure stays beside the report."""
@@ -254,6 +301,16 @@ class SparkSide:
 
 def _is_setting(name: str) -> bool:
     return name.startswith("RACKWISE_") and name not in {"RACKWISE_CACHE", "RACKWISE_STATE"}
+
+
+def _cpu_s(pid: int) -> float:
+    """Time of the processor that the process and all below it have used; 0 when it is gone."""
+    try:
+        own = psutil.Process(pid)
+        times = [one.cpu_times() for one in (own, *own.children(recursive=True))]
+    except psutil.Error:
+        return 0.0
+    return sum(one.user + one.system for one in times)
 
 
 def _lines(file: Path) -> list[str]:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.bound import most_local
-from agent.detect.locality import Ground, TopicMasks
+from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
+from agent.model.claims import STABLE, claimed_twice
 from agent.model.snapshot import ConsumerGroup, Member
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
@@ -58,6 +59,7 @@ def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
+        away=readers.count(NOWHERE),
         ground=ground,
     )
 
@@ -102,6 +104,8 @@ def _why_not(group: ConsumerGroup, readers: Sequence[int], masks: Mapping[str, T
                 return NotAssessed.TOPICS_UNKNOWN
             if number < 0:
                 return NotAssessed.CONTRADICTORY
+    if group.state == STABLE and claimed_twice(group.members):
+        return NotAssessed.CONTRADICTORY
     return None if any(readers) else NotAssessed.NO_RACKS
 
 

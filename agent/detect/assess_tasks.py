@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, NotAssessed
-from agent.detect.locality import Ground, TopicMasks
+from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
 from agent.limits import GroupLimits
+from agent.model.claims import STABLE
 from agent.model.snapshot import Statefulness, StreamsGroup, TaskState, Topology
 from assignors.optimal import optimal_tasks
 from assignors.problem import Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
@@ -50,6 +51,7 @@ def assess_tasks(group: StreamsGroup, ground: Ground, settings: GroupLimits) -> 
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
+        away=readers.count(NOWHERE),
         ground=ground,
     )
 
@@ -101,7 +103,9 @@ def _why_not(group: StreamsGroup, readers: Sequence[int], masks: Mapping[str, To
         return NotAssessed.TOPOLOGY_UNKNOWN
     if any(source.topic not in masks for task in group.topology.tasks for source in task.sources):
         return NotAssessed.TOPICS_UNKNOWN
-    if any(source.partition < 0 for task in group.topology.tasks for source in task.sources):
+    runs = [task for process in group.processes for task in process.active]
+    twice = group.state == STABLE and len(set(runs)) < len(runs)  # what is read twice would be measured twice
+    if twice or any(source.partition < 0 for task in group.topology.tasks for source in task.sources):
         return NotAssessed.CONTRADICTORY
     return None if any(readers) else NotAssessed.NO_RACKS
 

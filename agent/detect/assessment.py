@@ -89,6 +89,8 @@ class Assessment:
     weighing: Weighing | None = None
     """Set where the optimum is the one by bytes: ``optimal``, ``optimal_crossing``, ``moved`` and ``result`` are then
     its figures, and may cross more partitions than now, of less weight."""
+    away: int = 0
+    """Readers (members, or Streams processes) in a rack that no broker has: all that they read crosses racks."""
     ground: Ground | None = field(default=None, repr=False, compare=False)
     """What all of it was judged on, for later stages; None where nothing was judged."""
 
@@ -96,6 +98,20 @@ class Assessment:
     def gap(self) -> int:
         """Crossing partitions that the optimum would bring home; by bytes it may be below 0."""
         return self.crossing - self.optimal_crossing
+
+    @property
+    def unknown(self) -> float:
+        """Reads of which it cannot be told whether they cross, in partitions by Kafka's measure."""
+        return max(
+            (of.unknown for of in self.current if (of.measure, of.unit) == (Measure.KAFKA, "partitions")), default=0.0
+        )
+
+    @property
+    def at_optimum(self) -> bool:
+        """Whether nothing can be gained, for certain: what cannot be told may be gained as well as not."""
+        if self.why_not is not None or self.improvable or self.unknown:
+            return False
+        return not self.crossing or (self.ground is not None and not self.ground.blurred)
 
     @property
     def improvable(self) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.located import broker_disagreement, known_by
-from agent.detect.words import count, first, listed
+from agent.detect.meant import fold
+from agent.detect.words import count, first, listed, numbered
 from agent.memory.sightings import Steadiness, steadiness
 from agent.memory.values import RackSighting
 from agent.model.racks import RACK_AWARE_SELECTOR, SELECTOR_CONFIG
@@ -112,9 +113,9 @@ def _spellings(view: View, client_racks: Iterable[tuple[str, str]]) -> Iterable[
     for broker in view.ground.brokers:
         told = broker.rack.told
         if told is not None:
-            users.setdefault(_folded(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
+            users.setdefault(fold(broker.rack.name or told), {}).setdefault(told, set()).add("brokers")
     for meant, told in client_racks:
-        users.setdefault(_folded(meant), {}).setdefault(told, set()).add("clients")
+        users.setdefault(fold(meant), {}).setdefault(told, set()).add("clients")
     for spellings in users.values():
         if len(spellings) > 1:
             yield _spelling(spellings, view)
@@ -134,10 +135,6 @@ def _spelling(spellings: Mapping[str, set[str]], view: View) -> Finding:
     )
 
 
-def _folded(rack: str) -> str:
-    return "".join(character for character in rack.casefold() if character.isalnum())
-
-
 def _selector(view: View) -> Iterable[Finding]:
     ground: Ground = view.ground
     if ground.selector is not False or not ground.racks_matter:
@@ -151,7 +148,7 @@ def _selector(view: View) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.SELECTOR_NOT_RACK_AWARE,
         subject=Subject("cluster", view.snapshot.cluster_id),
-        sentence=f"{count(len(lacking), 'broker')} ({listed(lacking)}) let consumers read from leaders only, "
+        sentence=f"{count(len(lacking), 'broker')} ({numbered(lacking)}) let consumers read from leaders only, "
         f"whatever their racks: set {SELECTOR_CONFIG}={RACK_AWARE_SELECTOR}",
         evidence=(("brokers", first(lacking)), ("count", len(lacking))),
         severity=Severity.WARNING,

@@ -27,6 +27,8 @@ class TopicFacts(NamedTuple):
     """Brokers that hold replicas and show clients no rack, sorted."""
     unsteady: bool
     """True when a replica is on a broker whose rack does not hold still."""
+    size: int = 0
+    """Partitions it has, counted to the highest number."""
 
 
 class Reading(NamedTuple):
@@ -103,7 +105,7 @@ class _Sights(dict[tuple[int, ...], int]):
         number = self[replicas] = self._numbers.setdefault(seen, len(self._numbers))
         return number
 
-    def together(self, numbers: frozenset[int]) -> TopicFacts:
+    def together(self, numbers: frozenset[int], size: int) -> TopicFacts:
         """The facts of a topic whose partitions have these sights."""
         all_seen = list(self._numbers)
         seen = [all_seen[number] for number in numbers]
@@ -113,20 +115,22 @@ class _Sights(dict[tuple[int, ...], int]):
             bool(union) and all(one.racks == union for one in seen),
             tuple(sorted({broker for one in seen for broker in one.rackless})),
             any(one.unsteady for one in seen),
+            size,
         )
 
 
 def _facts_on(ground: Ground) -> Callable[[TopicState], TopicFacts]:
     sights = _Sights(ground)
-    by_sights: dict[frozenset[int], TopicFacts] = {}
+    by_sights: dict[tuple[frozenset[int], int], TopicFacts] = {}
     same: dict[TopicFacts, TopicFacts] = {}  # thousands of topics have equal facts
 
     def facts(topic: TopicState) -> TopicFacts:
         numbers = frozenset(map(sights.__getitem__, map(_REPLICAS, topic.partitions)))
-        found = by_sights.get(numbers)
+        key = numbers, topic.partitions[-1].id.partition + 1 if topic.partitions else 0
+        found = by_sights.get(key)
         if found is None:
-            found = sights.together(numbers)
-            found = by_sights[numbers] = same.setdefault(found, found)
+            found = sights.together(*key)
+            found = by_sights[key] = same.setdefault(found, found)
         return found
 
     return facts

@@ -35,6 +35,13 @@ class Ground(NamedTuple):
     """Whether reads go to the nearest replica; None when that cannot be told."""
     complete: bool
     """False when brokers did not answer: then nobody is absent for certain."""
+    topics_whole: bool = False
+    """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
+
+    @property
+    def rack_lost(self) -> bool:
+        """True where a broker is absent and its rack not known: a rack may be there that none of the others has."""
+        return any(not broker.alive and broker.rack.name is None for broker in self.brokers)
 
     @property
     def racks_matter(self) -> bool:
@@ -59,16 +66,23 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
     seen = sightings(memory, snapshot)
     wavering = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
-    complete = Part.BROKERS not in missing
+    complete = not any(gap.part is Part.BROKERS for gap in snapshot.gaps)
     ground = memo.of(
         ("ground",),
-        (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete),
-        lambda: _ground(snapshot, wavering, complete=complete),
+        (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete, whole := _topics_whole(snapshot)),
+        lambda: _ground(snapshot, wavering, complete=complete, topics_whole=whole),
     )
     return View(snapshot, memory, limits, ground, seen, missing)
 
 
-def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool) -> Ground:
+def _topics_whole(snapshot: Snapshot) -> bool:
+    """A topic that may not be described is left out without a word."""
+    rights = snapshot.rights
+    hidden = rights.cluster_describe is not True or bool(rights.topics_hidden)
+    return not hidden and not any(gap.part in (Part.TOPICS, Part.RIGHTS) for gap in snapshot.gaps)
+
+
+def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool, topics_whole: bool) -> Ground:
     room = rack_room(snapshot.brokers)
     known = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
     alive = {broker.id for broker in snapshot.brokers if broker.alive or not complete}
@@ -81,4 +95,5 @@ def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool) -> 
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,
         complete,
+        topics_whole,
     )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from agent.detect.assessment import Assessment, Measure, Weighing
 from agent.detect.awareness import awareness_findings, is_rack_blind
+from agent.detect.claims import claim_findings
 from agent.detect.facts import Reading, readings
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
@@ -23,7 +24,9 @@ from agent.memory.values import SETTLED_STATES
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
 from agent.reuse import each
 
-_Row = tuple[Group, Reading, Assessment]
+_Row = tuple[Group, Reading, Assessment, frozenset[str]]
+"""A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
+_NOTHING_GONE: frozenset[str] = frozenset()
 
 
 class GroupFindings(NamedTuple):
@@ -37,20 +40,24 @@ class GroupFindings(NamedTuple):
 def group_findings(view: View, assessments: Mapping[str, Assessment], memo: Memo) -> GroupFindings:
     """Findings about all groups, those that the settings leave out excepted."""
     groups = view.snapshot.groups
-    rows: Iterable[_Row] = zip(groups.values(), readings(view, memo), map(assessments.__getitem__, groups), strict=True)
+    read = readings(view, memo)
+    gone = frozenset(view.snapshot.vanished_topics)
+    away = [gone.intersection(reading.topics) for reading in read] if gone else [_NOTHING_GONE] * len(read)
+    rows: Iterable[_Row] = zip(groups.values(), read, map(assessments.__getitem__, groups), away, strict=True)
     found = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
     findings = list(chain.from_iterable(map(itemgetter(0), found)))
     return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), found))))
 
 
 def _of_one(
-    group: Group, reading: Reading, assessment: Assessment, view: View
+    group: Group, reading: Reading, assessment: Assessment, gone: frozenset[str], view: View
 ) -> tuple[tuple[Finding, ...], frozenset[tuple[str, str]]]:
     """(findings, racks that members send) of one group."""
     if isinstance(group, OtherGroup) or view.limits.excludes_group(group.id):
         return (), frozenset()
     racks = _different_racks(group)
     findings = member_findings(group, racks, view)
+    findings += claim_findings(group, reading, gone, view)
     awareness = awareness_findings(group, racks, reading, assessment, view)
     findings += awareness
     if assessment.improvable:

@@ -125,6 +125,11 @@ class Ground(NamedTuple):
     masks: Mapping[str, TopicMasks]
     """Topic -> masks, for the topics that the snapshot has; sorted."""
 
+    @property
+    def blurred(self) -> bool:
+        """True when some replica's rack cannot be told: a better assignment may be hidden behind it."""
+        return any(mask & UNKNOWN for of in self.masks.values() for mask, _ in of.kafka_histogram)
+
 
 def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | None) -> RackBits:
     """Racks as bits, in the order of their names; an absent broker counts in the rack that is remembered of it."""

@@ -7,11 +7,14 @@ said to be unreadable, not to be without a rack.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
-from agent.detect.words import first, listed, of_all
+from agent.detect.meant import meant_rack
+from agent.detect.software import FIRST_WITH_RACK as FIRST_RELEASES
+from agent.detect.software import libraries_of, python_library
+from agent.detect.words import SHOWN, first, listed, of_all
 from agent.model.snapshot import ConsumerGroup, GroupKind, Member, Rack, RackState, StreamsGroup
 
 FIRST_WITH_RACK = 3
@@ -27,6 +30,8 @@ def member_findings(group: _Group, racks: Iterable[Rack], view: View) -> list[Fi
     broken = [member for member in group.members if member.defects]
     if broken:
         findings.append(_undecodable(group, broken, view))
+    if not group.hidden and any(rack.name is not None and rack.name not in view.ground.racks for rack in racks):
+        findings += _in_no_brokers_rack(group, view)
     if view.ground.racks_matter and not group.hidden:
         versions = {member.subscription_version for member in group.members} - {None}
         if any(rack.silent for rack in racks):
@@ -64,8 +69,58 @@ def _too_old(group: _Group, view: View) -> Iterable[Finding]:
         who = of_all(len(old), len(group.members), "member")
         newest = max(member.subscription_version or 0 for member in old)
         sentence = f"group {group.id} has {who} whose subscriptions (version {newest} at most) have no room for a rack "
-        sentence += f"({_clients(old)}): use Kafka clients from 3.5 on, or librdkafka from 2.4 on"
+        sentence += f"({_clients(old)}): {_remedy(old, view.limits.group(group.id).client_software_name)}"
         yield _finding(FindingReason.SUBSCRIPTION_TOO_OLD, group, old, sentence, view)
+
+
+def _remedy(old: Sequence[Member], software: str | None) -> str:
+    """An upgrade, but for kafka-python and aiokafka: no version of them sends a rack."""
+    libraries = libraries_of(old, software)
+    drop_ins = f"no version of {listed(libraries)} sends a rack: use the assignors of assignors.clients"
+    drop_ins += " (docs/clients.md)"
+    if libraries and all(python_library(member, software) for member in old):
+        return drop_ins
+    upgrade = f"use {FIRST_RELEASES}, or newer"
+    if libraries:
+        return f"{drop_ins}, and for all others {upgrade}"
+    if any(member.subscription_version == 0 for member in old):
+        return f"{upgrade}, or for kafka-python and aiokafka the assignors of assignors.clients (docs/clients.md)"
+    return upgrade
+
+
+def _in_no_brokers_rack(group: _Group, view: View) -> Iterable[Finding]:
+    """A rack that no broker has: a zone id where brokers tell zone names, another spelling, a slip, or a lost zone."""
+    ground = view.ground
+    away = [member for member in group.members if is_away(member, ground.racks)]
+    if not away or not ground.racks or not ground.complete or ground.rack_lost:
+        return
+    told = sorted({str(member.rack.told or member.rack.name) for member in away})
+    meant = {rack: meant_rack(rack, ground.racks) for rack in told[:SHOWN]}
+    who = of_all(len(away), len(group.members), "member")
+    named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in told]
+    sentence = f"group {group.id} has {who} in a rack that no broker has ({_clients(away)}): {listed(named)}; "
+    sentence += f"brokers are in {listed(ground.racks)}, so all that these members read crosses racks: set client.rack"
+    yield Finding(
+        reason=FindingReason.MEMBER_IN_NO_BROKERS_RACK,
+        subject=Subject("group", group.id),
+        sentence=sentence,
+        evidence=(
+            ("members", len(away)),
+            ("of", len(group.members)),
+            ("racks", first(told)),
+            ("meant", tuple(f"{rack}: {guess}" for rack, guess in meant.items() if guess)),
+            ("racks of brokers", first(ground.racks)),
+            ("clients", first(sorted({member.client_id for member in away}))),
+            ("hosts", first(sorted({member.client_host for member in away}))),
+        ),
+        severity=Severity.WARNING,
+        since_ms=view.snapshot.taken_ms,
+    )
+
+
+def is_away(member: Member, racks: Collection[str | None]) -> bool:
+    """True for a member whose rack is known and is none of the brokers' racks."""
+    return member.rack.state is RackState.KNOWN and member.rack.name not in racks
 
 
 def _undecodable(group: _Group, broken: Sequence[Member], view: View) -> Finding:
@@ -88,7 +143,11 @@ def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
         sentence += "so rack-aware assignment may be off until the roll ends"
     elif len(subscriptions) > 1 and subscriptions[0] < FIRST_WITH_RACK:
         sentence = f"group {group.id} runs mixed versions (its members' subscriptions have versions "
-        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack until the roll ends"
+        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack"
+        libraries = libraries_of(
+            [member for member in group.members if is_too_old(member)], view.limits.group(group.id).client_software_name
+        )
+        sentence += f", and no version of {listed(libraries)} can" if libraries else " until the roll ends"
     else:
         return
     yield Finding(

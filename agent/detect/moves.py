@@ -102,7 +102,7 @@ def _foreign(view: View) -> Iterable[Finding]:
             by_topic.setdefault(move.id.topic, []).append(move)
     for topic, moves in by_topic.items():
         move = moves[0]
-        target = tuple(replica for replica in move.replicas if replica not in move.removing)
+        target = tuple([replica for replica in move.replicas if replica not in move.removing])
         yield Finding(
             reason=FindingReason.FOREIGN_REASSIGNMENT,
             subject=Subject("topic", topic),

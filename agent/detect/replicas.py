@@ -17,8 +17,10 @@ from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.words import first, listed, of_all, placed
 from agent.memo import Memo
-from agent.model.snapshot import Reassignment, TopicState
-from agent.model.spread import Crowding, Replicas, crowding, settled
+from agent.model.snapshot import PartitionState, Reassignment, TopicState
+from agent.model.spread import Crowding, Replicas, crowding
+from agent.model.target import original_replicas, target_replicas
+from agent.observation import Part
 from agent.reuse import each
 from assignors.problem import TopicPartition
 
@@ -33,6 +35,8 @@ class Leaders(NamedTuple):
 
     leaders: tuple[int, ...]
     replicas: tuple[int, ...]
+    blurred: bool
+    """True when the rack of some replica is not known: then shares cannot be compared."""
 
 
 class TopicFindings(NamedTuple):
@@ -46,11 +50,12 @@ class TopicFindings(NamedTuple):
 def replica_findings(view: View, memo: Memo) -> list[Finding]:
     """Findings about each topic, and about the preferred leaders of the whole cluster."""
     snapshot = view.snapshot
-    inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits)
-    return memo.of(("replicas",), inputs, lambda: _findings(view, memo))
+    hidden = any(gap.part is Part.TOPICS for gap in snapshot.gaps)  # then nothing is said of the whole cluster
+    inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits, hidden)
+    return memo.of(("replicas",), inputs, lambda: _findings(view, memo, hidden=hidden))
 
 
-def _findings(view: View, memo: Memo) -> list[Finding]:
+def _findings(view: View, memo: Memo, *, hidden: bool) -> list[Finding]:
     moving: dict[str, list[Reassignment]] = {}
     for move in view.snapshot.reassignments.values():
         moving.setdefault(move.id.topic, []).append(move)
@@ -65,6 +70,8 @@ def _findings(view: View, memo: Memo) -> list[Finding]:
         context=(view.ground, view.limits),
     )
     findings = [finding for topic in found for finding in topic.findings]
+    if hidden:
+        return findings
     return findings + _cluster_skew(Counter([topic.spread for topic in found if topic.spread is not None]), view)
 
 
@@ -110,24 +117,27 @@ class _Places(dict[Replicas, _Place]):
 def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Places) -> TopicFindings:
     running = {move.id: move for move in moves}
     if view.limits.excludes_topic(topic.name):
-        return TopicFindings(tuple(_isr(topic, view)) if topic.own else (), None)
-    findings = list(_isr(topic, view))
+        return TopicFindings(tuple(_isr(topic, running, view)) if topic.own else (), None)
+    findings = list(_isr(topic, running, view))
     steady: list[tuple[TopicPartition, Crowding]] = []
     wavering: list[tuple[TopicPartition, Crowding]] = []
     leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
+    blurred = False
     for state in topic.partitions:
-        crowded, unsure, leader, racks = places[settled(state, running.get(state.id)) if running else state.replicas]
+        after = target_replicas(state, running.get(state.id)) if running else state.replicas
+        crowded, unsure, leader, racks = places[after]
         if crowded is not None:
             steady.append((state.id, crowded))
         elif unsure is not None:
             wavering.append((state.id, unsure))
+        blurred = blurred or len(racks) < len(after)
         if leader is not None:
             leaders[leader] += 1
         for rack in racks:
             replicas[rack] += 1
     findings += _shared(topic, steady, view, held=False)
     findings += _shared(topic, wavering, view, held=True)
-    spread = places.shared(Leaders(tuple(leaders), tuple(replicas)))
+    spread = places.shared(Leaders(tuple(leaders), tuple(replicas), blurred))
     findings += _topic_skew(topic, spread, view)
     return TopicFindings(tuple(findings), spread)
 
@@ -139,7 +149,8 @@ def _shared(
         return
     partition, example = crowded[0]
     names = [str(name) for name, _ in crowded]
-    replicas = next(state.replicas for state in topic.partitions if state.id == partition)
+    state = next(state for state in topic.partitions if state.id == partition)
+    replicas = target_replicas(state, view.snapshot.reassignments.get(partition))
     wait = "; a rack changed lately, so nothing is planned from this yet" if held else ""
     yield Finding(
         reason=FindingReason.REPLICAS_SHARE_RACK,
@@ -161,7 +172,8 @@ def _shared(
     )
 
 
-def _isr(topic: TopicState, view: View) -> Iterable[Finding]:
+def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: View) -> Iterable[Finding]:
+    """Min ISR as the leader counts it: of all replicas, those of a running reassignment included (KIP-455)."""
     if topic.min_isr is None:
         return
     under: list[str] = []
@@ -175,13 +187,18 @@ def _isr(topic: TopicState, view: View) -> Iterable[Finding]:
         if in_sync < least or state.leader is None:
             under.append(str(state.id))
             leaderless += state.leader is None
-        elif in_sync == least < len(state.replicas):  # with all replicas in sync nothing was lost
+        elif in_sync == least and _lost(state, running.get(state.id)):
             at.append(str(state.id))
     if under:
         without = f" ({leaderless} without a leader)" if leaderless else ""
         yield _isr_finding(FindingReason.UNDER_MIN_ISR, topic, under, f"under min ISR{without}", view)
     if at:
         yield _isr_finding(FindingReason.AT_MIN_ISR, topic, at, "at min ISR: one replica less and writes stop", view)
+
+
+def _lost(state: PartitionState, moving: Reassignment | None) -> bool:
+    """Whether a replica fell out of the ISR; one that a reassignment is adding was never in it."""
+    return any(replica not in state.isr or replica in state.offline for replica in original_replicas(state, moving))
 
 
 def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str], what: str, view: View) -> Finding:
@@ -216,13 +233,13 @@ def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
             leaders[rack] += times * spread.leaders[rack]
             replicas[rack] += times * spread.replicas[rack]
     subject = Subject("cluster", view.snapshot.cluster_id)
-    total = Leaders(tuple(leaders), tuple(replicas))
+    total = Leaders(tuple(leaders), tuple(replicas), any(spread.blurred for spread in spreads))
     return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady)))
 
 
 def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:
     led, held_replicas = sum(spread.leaders), sum(spread.replicas)
-    if not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
+    if spread.blurred or not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
         return
     over, rack, share, even = max(
         [

@@ -8,6 +8,8 @@ SHOWN = 5
 """Names shown in evidence; the rest is counted."""
 NAMED = 3
 """Names shown in a sentence."""
+RUNS = 20
+"""Numbers, or runs of numbers, shown in a sentence that names brokers."""
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -26,6 +28,27 @@ def listed(names: Iterable[object]) -> str:
     if len(words) > NAMED:
         return f"{', '.join(words[:NAMED])} and {len(words) - NAMED} more"
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def numbered(numbers: Iterable[int]) -> str:
+    """``1``, ``1 and 3``, ``1 to 9``, ``1, 2, 4 to 6 and 9``: all of them, as long as there are not too many gaps."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [word for run in runs for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    if len(words) > RUNS:
+        kept = words[:RUNS]
+        return f"{', '.join(kept)} and {len(set(numbers)) - _counted(kept)} more"
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def _counted(words: Iterable[str]) -> int:
+    """How many numbers these words are."""
+    ends = [word.split(" to ") for word in words]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
 
 
 def first(names: Sequence[str] | Sequence[int]) -> tuple[str | int, ...]:

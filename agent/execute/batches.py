@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent.execute.messages import Seen, SeenPartition
 from agent.execute.values import Policy, Target
+from agent.propose.words import counted, sized
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -92,16 +93,18 @@ def in_words(targets: Sequence[Target], seen: Seen, rate_bytes_per_s: int | None
     graph = replication_graph(targets, seen)
     loads = broker_loads(graph)
     if not loads:
-        return f"{len(targets)} partitions get another order of replicas, no data moves"
+        return f"{counted(len(targets), 'partition')} with another order of replicas, no data moves"
     unknown = " or more" if any(target.moves_data and target.bytes is None for target in targets) else ""
     busiest = max(loads, key=lambda broker: (loads[broker].bytes_in, loads[broker].copies_in, -broker))
-    parts = [f"{len(targets)} partitions, {sum(load.bytes_in for load in loads.values())} bytes{unknown}"]
-    parts.append(f"broker {busiest} takes most of them, {loads[busiest].bytes_in}{unknown}")
+    total = sized(sum(load.bytes_in for load in loads.values()))
+    parts = [f"{counted(len(targets), 'partition')}, {total}{unknown} to copy"]
+    parts.append(f"most to broker {busiest}: {sized(loads[busiest].bytes_in)}{unknown}")
     if seen.racks:
-        parts.append(f"{sum(load.bytes_in for load in rack_loads(graph, dict(seen.racks)).values())} cross racks")
+        crossing = sum(load.bytes_in for load in rack_loads(graph, dict(seen.racks)).values())
+        parts.append(f"{sized(crossing)} across racks")
     if rate_bytes_per_s:
         slowest = max(max(load.bytes_in, load.bytes_out) for load in loads.values())
-        parts.append(f"at {rate_bytes_per_s} B/s this takes {slowest // rate_bytes_per_s} s{unknown}")
+        parts.append(f"{slowest // rate_bytes_per_s} s{unknown} at {sized(rate_bytes_per_s)}/s")
     return "; ".join(parts)
 
 

@@ -14,6 +14,9 @@ What starts after a crash, a restart or a takeover is `resume`, and it does noth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from agent.execute.attempts import of_plan
 from agent.execute.judging import view_of
 from agent.execute.messages import (
     Accepted,
@@ -170,8 +173,8 @@ def _heard(state: State) -> tuple[State, Append, Commands]:
     changed: dict[str, Plan] = {}
     order = max((plan.order for plan in state.records.plans), default=0)
     for plan in state.incoming:
-        if plan.proposal_id in state.records.known or plan.proposal_id in changed:
-            says.append(Say(alarm=False, sentence=f"{plan.proposal_id} was accepted before"))
+        if (why := _why_not(plan, state.records.known | set(changed), plans)) is not None:
+            says.append(Say(alarm=False, sentence=f"{plan.proposal_id} is not accepted: {why}"))
             continue
         order += 1
         plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
@@ -185,6 +188,15 @@ def _heard(state: State) -> tuple[State, Append, Commands]:
     return state._replace(words=(), incoming=()), Append(tuple(changed.values())), tuple(says)
 
 
+def _why_not(plan: Plan, known: frozenset[str], unended: Mapping[str, Plan]) -> str | None:
+    """Why a plan is not accepted: each attempt begins once, and one attempt at a time; None when it is."""
+    if plan.proposal_id in known:
+        return "it was accepted before"
+    of = of_plan(plan).of
+    other = next((name for name, one in unended.items() if of_plan(one).of == of and not one.ended), None)
+    return None if other is None else f"attempt {other} has not ended"
+
+
 def _after_word(plan: Plan, said: Said) -> Plan | None:
     """The plan as the word makes it; None where it comes too late."""
     if said.word in (Word.PAUSE, Word.RESUME):
@@ -194,4 +206,4 @@ def _after_word(plan: Plan, said: Said) -> Plan | None:
     if state is None:
         return None
     by = f" by {said.who}" if said.who else ""
-    return plan._replace(state=state, paused=False, elections=0, sentence=f"{state.value}{by}")
+    return plan._replace(state=state, paused=False, elections=0, sentence=f"{said.word.value} requested{by}")

@@ -23,7 +23,11 @@ def pay_debts(view: View) -> Decision | None:
     found = {debt: standing(debt, view.seen) for debt in owed}
     if not view.state.calm:
         # A request that sets it may still be on its way, and one that takes it away must not be sent twice.
-        return Decision(wait_for="waiting until no request can be on its way") if owed and view.batch is None else None
+        return (
+            Decision(wait_for="waiting until no earlier request can take effect")
+            if owed and view.batch is None
+            else None
+        )
     paid = tuple(Paid(debt.resource, debt.key) for debt, it in found.items() if it is Standing.GONE)
     if paid:
         return Decision(Append(paid))
@@ -36,7 +40,11 @@ def pay_debts(view: View) -> Decision | None:
 def _unreachable(owed: list[Debt]) -> str:
     first = owed[0]
     what = f"{first.key} of {first.resource.kind} {first.resource.name}"
-    return f"{len(owed)} throttles of ours stay until they can be taken away, {what} first: it cannot be reached now"
+    one = len(owed) == 1
+    stay = (
+        "1 throttle of rackwise stays set until it" if one else f"{len(owed)} throttles of rackwise stay set until they"
+    )
+    return f"{stay} can be removed: {what} cannot be reached now"
 
 
 def work_on_plan(view: View) -> Decision | None:
@@ -45,9 +53,9 @@ def work_on_plan(view: View) -> Decision | None:
     if plan is None or view.batch is not None:
         return None
     if not view.state.calm:
-        return Decision(wait_for="waiting until no request can be on its way")
+        return Decision(wait_for="waiting until no earlier request can take effect")
     if plan.state is PlanState.CANCELLING:
-        return _finish(plan, PlanState.CANCELLED, _ends(view, plan, back=False))
+        return _finish(plan, PlanState.CANCELLED, _ended(plan, _ends(view, plan, back=False)))
     pending = _pending(view, plan)
     return (
         _close_at_once(view, plan, pending)
@@ -120,9 +128,9 @@ def _unsafe(view: View, plan: Plan, pending: tuple[Target, ...]) -> str | None:
     known = view.partitions
     hidden = (it.id for it in pending if it.id in known and known[it.id].min_isr is None)
     if view.policy.min_isr_guard and (unknown := next(hidden, None)):
-        return f"the min ISR of {unknown} is not known"
+        return f"the min ISR of {unknown} is unknown"
     if others := view.seen.moves:
-        return f"{len(others)} partitions are moved by someone else, {others[0].id} first"
+        return f"{_partitions(len(others))} moved by another tool, {others[0].id} first"
     if unread := sorted(view.seen.unread & set(resources_of(pending, ()))):
         return f"the settings of {unread[0].kind} {unread[0].name} did not answer"
     return None
@@ -134,8 +142,8 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
     if not pending:
         return None
     if not ready:
-        why = "cannot be seen, has replicas of before and after without moving, or needs a broker that is down"
-        return Decision(wait_for=f"no new batch: what is left, such as {pending[0].id}, {why}")
+        why = "is not visible, has replicas of before and after without a reassignment, or needs a broker that is down"
+        return Decision(wait_for=f"no new batch: of what is left, {pending[0].id} {why}")
     targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
     moves_data = any(target.moves_data for target in targets)
     rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
@@ -163,10 +171,11 @@ def _end(view: View, plan: Plan) -> Decision:
     if late and plan.elections < view.policy.max_elections:
         state = plan.state if back else PlanState.ELECTING
         return Decision(Append((plan._replace(state=state, elections=plan.elections + 1),), Elect(late)))
-    led = f"{len(late)} are not led by their preferred leader" if late else ""
+    led = f"{_partitions(len(late))} not led by the preferred leader" if late else ""
     well = all(end in (End.DONE, End.GONE) for end in ends.values())
     state = PlanState.ROLLED_BACK if back else PlanState.DONE
-    return _finish(plan, state if well else PlanState.FAILED, ends, led)
+    sentences = _ended(plan, ends, done="moved back" if back else End.DONE.value)
+    return _finish(plan, state if well else PlanState.FAILED, [*sentences, led])
 
 
 def _led_by_another(view: View, target: Target) -> bool:
@@ -177,11 +186,18 @@ def _led_by_another(view: View, target: Target) -> bool:
     return now.leader != preferred and preferred in now.isr and preferred in view.seen.brokers
 
 
-def _finish(plan: Plan, state: PlanState, ends: dict[object, End], more: str = "") -> Decision:
+def _ended(plan: Plan, ends: dict[object, End], *, done: str = End.DONE.value) -> list[str]:
+    """How many partitions ended how, in words."""
     counts = Counter(ends.values())
-    parts = [f"{counts[end]}: {end.value}" for end in End if counts[end]]
+    found = [f"{_partitions(counts[end])} {done if end is End.DONE else end.value}" for end in End if counts[end]]
     begun = len(plan.targets) - len(ends)
-    if state is PlanState.CANCELLED and begun:
-        parts.append(f"{begun} were not begun")
-    sentence = "; ".join([part for part in (plan.sentence, *parts, more) if part])
+    return [*found, f"{_partitions(begun)} not begun"] if plan.state is PlanState.CANCELLING and begun else found
+
+
+def _finish(plan: Plan, state: PlanState, parts: list[str]) -> Decision:
+    sentence = "; ".join(part for part in (plan.sentence, *parts) if part)
     return Decision(Append((plan._replace(state=state, sentence=sentence),)))
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'' if count == 1 else 's'}"

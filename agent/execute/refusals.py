@@ -37,21 +37,36 @@ _LIBRDKAFKA = "librdkafka"
 class RefusalReason(StrEnum):
     """Why a group is not triggered."""
 
-    NOT_CLASSIC = "its brokers assign, so nobody can ask it to rebalance"
+    NOT_CLASSIC = "brokers assign its partitions, so it cannot be triggered"
     GONE = "the group is not there"
     EMPTY = "the group has no members"
     NOT_STABLE = "the group is rebalancing"
     UNREADABLE = "a member's bytes cannot be read"
     UNKNOWN_ASSIGNOR = "what its assignor does in a rebalance is not known"
     EAGER = "its members give up every partition in a rebalance"
-    STATIC = "it has static members, who asked not to be rebalanced"
+    STATIC = "it has static members, which are not to be rebalanced"
     ROLLING = "its members are being restarted one after the other"
     MIXED_GENERATIONS = "its members come from different generations"
-    LONG_POLL = "its members may take long to come back to a poll"
+    LONG_POLL = "its members may take long between two polls"
     TRANSACTIONAL = "its members may be writing in transactions"
     OWN_REBALANCE = "it is about to rebalance by itself"
-    UNJUDGED = "what the last trigger brought has not been seen yet"
+    UNJUDGED = "the effect of its last trigger is not known yet"
     COOLING_DOWN = "the last trigger is too recent"
+
+
+LASTING = frozenset(
+    {
+        RefusalReason.NOT_CLASSIC,
+        RefusalReason.GONE,
+        RefusalReason.UNREADABLE,
+        RefusalReason.UNKNOWN_ASSIGNOR,
+        RefusalReason.EAGER,
+        RefusalReason.STATIC,
+        RefusalReason.LONG_POLL,
+        RefusalReason.TRANSACTIONAL,
+    }
+)
+"""What only settings, or the owner's change of the group, end; the others pass."""
 
 
 class Refusal(NamedTuple):
@@ -63,7 +78,7 @@ class Refusal(NamedTuple):
     known_by: str
     """``seen on the wire``, ``set by …`` or ``learned from …``."""
     until_ms: int | None = None
-    """Epoch milliseconds when it may be asked again; None when nobody can tell."""
+    """Epoch milliseconds when it may be asked again; None when unknown."""
 
 
 class Why(NamedTuple):
@@ -145,7 +160,7 @@ def _by_history(seen: Seen, allowed: TriggerLimits) -> Why | None:
         return Why(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
     if len(seen.generations) > 1:
         told = ", ".join(map(str, sorted(seen.generations)))
-        sentence = f"its members came into the last rebalance from the generations {told}"
+        sentence = f"its members joined the last rebalance from generations {told}"
         return Why(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
     return None
 
@@ -172,7 +187,7 @@ def _rolling(now: _Now) -> Why | None:
     if now.allowed.allow_rolling or now.allowed.rolling is Told.NO:
         return None
     if now.allowed.rolling is Told.YES:
-        return Why(RefusalReason.ROLLING, "its members are said to be restarted now", "set by trigger.rolling")
+        return Why(RefusalReason.ROLLING, "its members are being restarted", "set by trigger.rolling")
     if now.learned is None:
         return None
     came, went = now.learned.came_ms, now.learned.went_ms
@@ -185,20 +200,20 @@ def _rolling(now: _Now) -> Why | None:
     until = since + now.allowed.rolling_window_ms
     if since > now.snapshot.taken_ms or now.snapshot.taken_ms >= until:
         return None
-    what = "members went and others came" if came is not None and went is not None else _came_or_went(came)
+    what = "members left and others joined" if came is not None and went is not None else _came_or_went(came)
     sentence = f"{what} within the last {(now.snapshot.taken_ms - since) / 1000:.0f} s"
     return Why(RefusalReason.ROLLING, sentence, "learned from the last looks", until)
 
 
 def _came_or_went(came: int | None) -> str:
-    return "members went" if came is None else "members came"
+    return "members left" if came is None else "members joined"
 
 
 def _long_poll(now: _Now) -> Why | None:
     if now.allowed.allow_long_poll or now.allowed.long_poll is Told.NO:
         return None
     if now.allowed.long_poll is Told.YES:
-        sentence = "its members are said to take long between two polls, and a rebalance waits for the slowest"
+        sentence = "its members take long between two polls, and a rebalance waits for the slowest"
         return Why(RefusalReason.LONG_POLL, sentence, "set by trigger.long_poll")
     slow = () if now.learned is None else now.learned.slow_rebalances_ms[-_SLOW_REBALANCES:]
     longest = max(slow, default=0)
@@ -214,13 +229,13 @@ def _transactional(now: _Now) -> Why | None:
     if now.allowed.allow_transactional or now.allowed.transactional is Told.NO:
         return None
     if now.allowed.transactional is Told.YES:
-        sentence = "its members are said to write in transactions"
+        sentence = "its members write in transactions"
         return Why(RefusalReason.TRANSACTIONAL, sentence, "set by trigger.transactional")
     if now.learned is not None and now.learned.transactional:
         return Why(RefusalReason.TRANSACTIONAL, now.learned.transactional_how, "learned from ListTransactions")
     if now.group.kind is GroupKind.CLASSIC_STREAMS:
         return None
-    sentence = "whether its members write in transactions is not known, and for plain consumers that counts as yes"
+    sentence = "it is unknown whether its members write in transactions, and for plain consumers that counts as yes"
     return Why(RefusalReason.TRANSACTIONAL, sentence, "not set by trigger.transactional")
 
 

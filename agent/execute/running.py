@@ -27,6 +27,7 @@ from agent.execute.values import (
     PlanState,
     Target,
 )
+from agent.propose.words import counted
 from assignors.problem import TopicPartition
 
 
@@ -129,7 +130,7 @@ def _why_cancel(view: View, batch: Batch, plan: Plan, target: Target) -> str | N
     if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
         return plan.sentence or "its plan is cancelled"
     if view.lost(target):
-        return "a broker that is to get a copy is down"
+        return "a broker that gets a copy is down"
     if batch.repaced and view.state.idle_ms(target.id) >= view.policy.stuck_after_ms:
         return "no progress"
     return None
@@ -157,7 +158,7 @@ def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
     sentence = f"{weak} is under its min ISR"
     return Decision(
         Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
-        (Say(alarm=True, sentence=f"{sentence}: the plan is cancelled and what has not ended goes back"),),
+        (Say(alarm=True, sentence=f"{sentence}: the plan is cancelled, and moves in progress are taken back"),),
     )
 
 
@@ -170,9 +171,9 @@ def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) 
     if weak is not None:
         return f"{weak} is under its min ISR"
     if view.seen.moves:
-        return f"someone else moves {view.seen.moves[0].id}"
+        return f"another tool moves {view.seen.moves[0].id}"
     down = next((target.id for target in open_targets(batch) if not view.seen.brokers.issuperset(target.adding)), None)
-    return f"a broker that is to get a copy of {down} is down" if down is not None else None
+    return f"a broker that gets a copy of {down} is down" if down is not None else None
 
 
 # --- throttle, then send -----------------------------------------------------------------------------------
@@ -264,9 +265,9 @@ def _debts(view: View, batch: Batch) -> tuple[Debt, ...]:
 
 def _waiting(view: View, batch: Batch, statuses: dict[Target, Status]) -> str:
     if not statuses or view.state.unsure:
-        return f"batch {batch.number}: waiting until no request can be on its way"
+        return f"batch {batch.number}: waiting until no earlier request can take effect"
     if batch.cancelling:
         return f"batch {batch.number}: waiting for cancelled moves to be taken back"
     if (weak := view.weak(statuses)) is not None:
         return f"batch {batch.number}: {weak} is under its min ISR"
-    return f"batch {batch.number}: {len(statuses)} partitions on their way"
+    return f"batch {batch.number}: {counted(len(statuses), 'partition')} moving"

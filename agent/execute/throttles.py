@@ -33,8 +33,8 @@ class Standing(Enum):
     """What became of a setting of ours."""
 
     STANDS = "it is set"
-    GONE = "it is not set, or someone else has set it anew"
-    UNREACHABLE = "it cannot be told or changed now"
+    GONE = "it is not set, or was set again by another tool"
+    UNREACHABLE = "it cannot be read or changed now"
 
 
 class Wanted(NamedTuple):
@@ -79,7 +79,8 @@ def wanted(batch: Batch, seen: Seen) -> Wanted:
     for resource, key, ours in (*_rates(moving, seen, rate), *_lists(moving)):
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
-            left.append(f"{key} of {resource.kind} {resource.name} is {throttle.own or throttle.default} and stays so")
+            value = throttle.own or throttle.default
+            left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
             continue
         mine = ours if key in _RATES else _without(ours, throttle.own)
         if mine:

@@ -83,12 +83,12 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> Judgement | None:
         return Judgement(TriggerVerdict.NOT_DONE, now_ms, entry.sentence or "it was not done")
     if age_ms < 0 or (entry.effect is None and age_ms < ORPHAN_MS):
         return None
-    sent = "" if entry.effect is not None else "; whoever meant to ask ended before it could say whether it had"
+    sent = "" if entry.effect is not None else "; the agent ended before it recorded whether it had asked"
     found = _look(entry, snapshot.groups.get(entry.group_id), age_ms)
     if found is None:
         if age_ms < JUDGE_WITHIN_MS:
             return None
-        found = _Found(TriggerVerdict.CANNOT_TELL, f"nothing could be told within {JUDGE_WITHIN_MS // 60_000} min")
+        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {JUDGE_WITHIN_MS // 60_000} min")
     return Judgement(
         verdict=found.verdict,
         at_ms=now_ms,
@@ -123,10 +123,10 @@ def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | Non
             return _Found(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None
     owners = _owners(group)
     if tuple(sorted(owners)) != entry.expected.readers:
-        sentence = "members came or went since, so its part in what came cannot be told"
+        sentence = "members joined or left since, so its effect cannot be separated from theirs"
         return _Found(TriggerVerdict.OVERTAKEN, sentence, rebalances)
     if not entry.expected.holds:
-        sentence = f"{_rounds(rebalances)}; {entry.expected.items} items are too many to be compared one by one"
+        sentence = f"{_rounds(rebalances)}; {entry.expected.items} items are too many to compare"
         return _Found(TriggerVerdict.CANNOT_TELL, sentence, rebalances)
     return _compare(entry.expected, owners, _waiting(group), rebalances)
 

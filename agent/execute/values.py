@@ -66,14 +66,14 @@ class Target(NamedTuple):
 class End(StrEnum):
     """How it ended for one partition."""
 
-    DONE = "it has the planned replicas"
-    BACK = "it has its former replicas"
-    GONE = "its topic was deleted"
-    REPLACED = "its topic was deleted and made anew"
-    CHANGED = "someone else changed its replicas"
-    REFUSED = "the controller refused"
-    NOT_BEGUN = "it was asked for again and again, and did not begin"
-    SKIPPED = "a broker that it needs is down"
+    DONE = "moved as planned"
+    BACK = "back on the former replicas"
+    GONE = "not moved: the topic was deleted"
+    REPLACED = "not moved: the topic was deleted and created again"
+    CHANGED = "changed by another tool"
+    REFUSED = "not moved: the controller refused the move"
+    NOT_BEGUN = "not moved: the move was requested repeatedly and did not begin"
+    SKIPPED = "not moved: a broker that is needed is down"
 
 
 class PartitionEnd(NamedTuple):
@@ -103,6 +103,7 @@ class Plan(NamedTuple):
     """An accepted proposal, as it is carried out."""
 
     proposal_id: str
+    """The plan's name: the proposal's id, with the number of the attempt from the second on (`attempts`)."""
     targets: tuple[Target, ...]
     """Sorted by partition."""
     state: PlanState = PlanState.OPEN
@@ -207,7 +208,7 @@ class Records(NamedTuple):
     debts: tuple[Debt, ...] = ()
     """Sorted by resource and key; also those that ended plans left because a broker is down."""
     known: frozenset[str] = frozenset()
-    """Proposals that were accepted once: none of them is accepted again."""
+    """Plans that were accepted once: none of them is accepted again, only another attempt."""
 
 
 class Policy(NamedTuple):

@@ -6,9 +6,10 @@ to be asked; warm-ups that are not worth asking for yet; a pause; what the setti
 
 from __future__ import annotations
 
-from agent.execute.refusals import refusal
+from agent.execute.refusals import LASTING, refusal
 from agent.guard.ground import Check, Ground
 from agent.guard.verdict import Fine, Hold, HoldReason
+from agent.journal.attempts import said_of
 from agent.journal.commands import pause_in
 from agent.journal.leader import leader_in
 from agent.limits import any_of
@@ -20,10 +21,12 @@ from agent.windows import closed
 def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
     leader = leader_in(ground.records.view)
     if not ground.leads:
-        return Hold(proposal.id, HoldReason.NOT_LEADING, "held: this agent does not lead, so it only watches")
+        return Hold(
+            proposal.id, HoldReason.NOT_LEADING, "held: another agent leads, or none does; this one only observes"
+        )
     if (why := ground.records.unreadable) is not None:
-        sentence = f"held: what was begun cannot be read from the journal ({why})"
-        return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
+        sentence = f"held: the plans cannot be read from the journal ({why})"
+        return Hold(proposal.id, HoldReason.UNKNOWN, sentence, lasting=True)
     return Fine("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
 
 
@@ -34,26 +37,22 @@ def _cluster(proposal: Proposal, ground: Ground) -> Hold | Fine:
         sentence = f"held: this is cluster {here}, and only {wanted} may be acted upon (cluster.id)"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     if leader is not None and leader.cluster and leader.cluster != here:
-        sentence = f"held: this is cluster {here}, and the journal is that of {leader.cluster}"
+        sentence = f"held: this is cluster {here}, and the journal is of cluster {leader.cluster}"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     return Fine(f"this is cluster {here}")
 
 
 def _begun(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
-    """A plan begins once; what became of it is told where it is followed."""
+    """One attempt at a time; an ended one is in the way of none, and its approval is good for no other."""
     if proposal.kind is ProposalKind.TRIGGER:
         return None
-    begun = ground.records.plans.get(proposal.id)
-    if begun is None:
-        return Fine("it was not begun before")
-    plan = begun.plan
-    if not plan.ended:
-        sentence = (
-            f"held: it is being carried out ({plan.state.value}), approved by {plan.approved_by or 'nobody known'}"
-        )
-    else:
-        how = f": {plan.sentence}" if plan.sentence else ""
-        sentence = f"held: it was begun before and is {plan.state.value}{how}; the same plan begins only once"
+    newest = ground.records.newest(proposal.id)
+    if newest is None:
+        return Fine("no attempt at it has begun")
+    if newest.ended:
+        return Fine(f"{said_of(newest)}; {ground.records.next(proposal.id).number} would be the next attempt")
+    how = ", paused" if newest.paused else ""
+    sentence = f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown'}"
     return Hold(proposal.id, HoldReason.BEGUN, sentence)
 
 
@@ -63,12 +62,13 @@ def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     view, limits = ground.records.view, ground.limits
     if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.execute.probing:
         sentence = "held: triggers for warm-ups are switched off (probing.enabled)"
-        return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence)
+        return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
     found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
     if found is None:
-        return Fine(f"nothing is known against asking group {proposal.subject.name}")
+        return Fine(f"nothing known is against a trigger of group {proposal.subject.name}")
     sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
-    return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms)
+    lasting = found.reason in LASTING or found.known_by.startswith("set by")
+    return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
 
 
 def _probing(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
@@ -97,12 +97,10 @@ def _left_out(proposal: Proposal, ground: Ground) -> Hold | Fine:
     include = execute.include_groups if kind == "groups" else execute.include_topics
     exclude = execute.exclude_groups if kind == "groups" else execute.exclude_topics
     if any_of(exclude).fullmatch(name):
-        sentence = f"held: {name} is not to be acted upon (execute.exclude_{kind})"
+        sentence = f"held: {name} is excluded (execute.exclude_{kind})"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     if include and not any_of(include).fullmatch(name):
-        sentence = (
-            f"held: {name} is none of the {len(include)} patterns that may be acted upon (execute.include_{kind})"
-        )
+        sentence = f"held: {name} matches none of the {len(include)} patterns of execute.include_{kind}"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     return Fine(f"{name} may be acted upon: {len(include)} patterns include, {len(exclude)} exclude")
 
@@ -111,7 +109,8 @@ def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
     windows = ground.limits.execute.windows
     shut = closed(windows, proposal.kind.value, ground.now_ms)
     if shut is not None:
-        return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms)
+        never = shut.until_ms is None
+        return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms, lasting=never)
     return Fine(f"it may be done at this time: {len(windows.allow)} windows allow, {len(windows.blackout)} black out")
 
 

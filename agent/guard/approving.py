@@ -1,13 +1,16 @@
-"""Has somebody approved exactly this? A person, the default rule for triggers, or a rule of the settings.
+"""Is exactly this approved? By a person, by the default rule for triggers, or by a rule of the settings.
 
 Order: a person's approval of this very plan; the default rule; then the rules by name. The first that holds is the one
-that is recorded. What is unknown is above every upper bound and below every lower one, so no rule approves it. Pure.
+that is recorded. What is unknown is above every upper bound and below every lower one, so no rule approves it. An
+approval is for one attempt, and what was attempted before is approved by persons alone: a rule would do again at once
+what a person has just rolled back or cancelled. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent.execute.attempts import Attempt
 from agent.guard.ground import Ground
 from agent.guard.verdict import Allow, Hold, HoldReason
 from agent.guard.worth import saved_bytes_per_s, saved_usd_per_day
@@ -20,8 +23,9 @@ DEFAULT_RULE = "triggers-within-budget"
 
 
 def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
-    """Who approved it, or that nobody did and why no rule does."""
-    given = approval_of(ground.records.view, proposal.id)
+    """By whom or by which rule it is approved, or why it is not."""
+    attempt = _attempt(proposal, ground)
+    given = approval_of(ground.records.view, str(attempt))
     if given is not None and given.rule is not None:
         given = None  # only a record: a rule is asked anew, as it may be another by now
     why_not = _no_person(given, proposal, ground.now_ms)
@@ -34,18 +38,29 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
             throttle_bytes_per_s=given.throttle_bytes_per_s,
             max_moves=given.max_moves,
             reason=given.reason,
+            plan=str(attempt),
         )
     if proposal.kind is ProposalKind.TRIGGER and ground.limits.execute.approve_triggers:
         return _allowed(proposal, DEFAULT_RULE, "triggers within budget need no person (approve.triggers)")
     against: list[str] = []
-    for rule in ground.limits.execute.approval_rules:
+    asked = ground.limits.execute.approval_rules
+    if asked and attempt.number > 1:
+        against.append("rules approve first attempts only")
+        asked = ()
+    for rule in asked:
         bound = broken(rule, proposal)
         if bound is None:
             return _allowed(proposal, rule.name, kept(rule, proposal))
         against.append(f"rule {rule.name}: {bound}")
     rules = f"; {'; '.join(against)}" if against else ""
-    sentence = f"held: {why_not}{rules}; approve it with: rackwise proposals approve {proposal.id}"
+    which = f"attempt {attempt.number}: " if attempt.number > 1 else ""
+    sentence = f"held: {which}{why_not}{rules}; approve it with: rackwise proposals approve {proposal.id}"
     return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
+
+
+def _attempt(proposal: Proposal, ground: Ground) -> Attempt:
+    """Only plans are attempts: a group that is triggered again is watched by its own checks."""
+    return Attempt(proposal.id) if proposal.kind is ProposalKind.TRIGGER else ground.records.next(proposal.id)
 
 
 def broken(rule: ApprovalRule, proposal: Proposal) -> str | None:
@@ -107,14 +122,15 @@ def reason_word(proposal: Proposal) -> str:
 def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str | None:
     """Why no person's approval holds; None when one does."""
     if given is None:
-        return "nobody has approved it"
+        return "it is not approved"
     if given.plan_hash != plan_hash(proposal):
-        return f"{given.by} approved another plan under this id, which is void"
+        return f"{given.by} approved another plan under this id, and that approval is void"
     match given.state:
         case ApprovalState.VOID:
             return f"its approval is void ({given.sentence.removeprefix('void: ')})"
         case ApprovalState.REQUESTED:
-            return f"{given.by} asked for it {(now_ms - given.at_ms) / 60_000:.0f} min ago, and a second person has not"
+            minutes = (now_ms - given.at_ms) / 60_000
+            return f"requested by {given.by} {minutes:.0f} min ago, a second person must approve it"
         case ApprovalState.APPROVED:
             if now_ms < given.expires_ms:
                 return None

@@ -73,7 +73,7 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
     if execute.move_budget_bytes_per_day is not None:
         moved = _bytes(batches, now_ms)
         if moved is None:
-            sentence = "held: how many bytes were copied within the last day is not known (execute.bytes_per_day)"
+            sentence = "held: how many bytes were copied within the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
         told.append(f"{moved:,} of {execute.move_budget_bytes_per_day:,} bytes in the last day (execute.bytes_per_day)")
         if moved >= execute.move_budget_bytes_per_day:

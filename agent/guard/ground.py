@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from agent.execute.attempts import Attempt, latest
 from agent.execute.state import State
 from agent.execute.values import Batch, Plan
 from agent.guard.verdict import Fine, Hold, Refuse
 from agent.journal import moves
+from agent.journal.attempts import next_attempt
 from agent.journal.entry import View, under
 from agent.limits import Limits
 from agent.memory import Memory
@@ -41,12 +43,20 @@ class Records:
 
     @cached_property
     def plans(self) -> Mapping[str, Begun]:
-        """By proposal. Raises UnreadableError."""
+        """By name. Raises UnreadableError."""
         return {
             plan.proposal_id: Begun(plan, entry.at_ms)
             for entry in under(self.view, "plan")
             for plan in (from_json(Plan, entry.value),)
         }
+
+    def newest(self, proposal_id: str) -> Plan | None:
+        """The newest attempt at a proposal; None when there was none. Raises UnreadableError."""
+        return latest((begun.plan for begun in self.plans.values()), proposal_id)
+
+    def next(self, proposal_id: str) -> Attempt:
+        """The attempt that would begin now. Raises UnreadableError."""
+        return next_attempt(tuple(begun.plan for begun in self.plans.values()), self.view, proposal_id)
 
     @cached_property
     def batches(self) -> tuple[Sent, ...]:

@@ -96,13 +96,15 @@ def _judge(proposal: Proposal, ground: Ground) -> Verdict:
 
 
 def _line(about: str, rule: str, answer: Verdict | Fine) -> Explained:
+    """``wait`` only for what can come without a change of settings."""
     match answer:
         case Fine() | Allow():
             return Explained(about, rule, Answer.YES, answer.sentence)
         case Hold():
-            return Explained(about, rule, Answer.WAIT, answer.sentence)
+            word = Answer.WAIT if answer.passes else Answer.NO
+            return Explained(about, rule, word, answer.sentence.removeprefix("held: "))
         case _:
-            return Explained(about, rule, Answer.NO, answer.sentence)
+            return Explained(about, rule, Answer.NO, answer.sentence.removeprefix("refused: "))
 
 
 def _name(check: Check) -> str:

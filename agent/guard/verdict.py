@@ -19,7 +19,7 @@ class HoldReason(StrEnum):
     DRY_RUN = "rackwise runs dry"
     NOT_LEADING = "this agent does not lead"
     WRONG_CLUSTER = "this is not the cluster that may be acted upon"
-    BEGUN = "it was begun before"
+    BEGUN = "it is in progress"
     GROUP_REFUSED = "the group is not to be triggered now"
     PROBING = "its warm-ups are not worth a rebalance yet"
     PAUSED = "acting is paused"
@@ -29,7 +29,19 @@ class HoldReason(StrEnum):
     TOO_LITTLE_GAIN = "it brings too little"
     NO_PAYBACK = "it would not pay for itself in time"
     OVER_BUDGET = "the budget is used up"
-    NEEDS_APPROVAL = "nobody has approved it"
+    NEEDS_APPROVAL = "it is not approved"
+
+
+_LASTING = frozenset(
+    {
+        HoldReason.OWNER_ACTS,
+        HoldReason.DRY_RUN,
+        HoldReason.WRONG_CLUSTER,
+        HoldReason.EXCLUDED,
+        HoldReason.TOO_LITTLE_GAIN,
+        HoldReason.NO_PAYBACK,
+    }
+)
 
 
 class RefuseReason(StrEnum):
@@ -53,6 +65,8 @@ class Allow(NamedTuple):
     max_moves: int | None = None
     reason: str = ""
     """What that person wrote, or by which numbers the rule held."""
+    plan: str = ""
+    """Name of the plan that may begin: which attempt; the proposal's id where it is empty."""
 
 
 class Hold(NamedTuple):
@@ -62,7 +76,14 @@ class Hold(NamedTuple):
     reason: HoldReason
     sentence: str
     until_ms: int | None = None
-    """Epoch milliseconds when it may be asked again; None when nobody can tell."""
+    """Epoch milliseconds when it may be asked again; None when unknown."""
+    lasting: bool = False
+    """True where neither time nor what the agent does ends it: only settings, or an owner's change of the group, do."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether it can end without a change of settings."""
+        return not self.lasting and self.reason not in _LASTING
 
 
 class Refuse(NamedTuple):

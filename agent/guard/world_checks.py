@@ -35,7 +35,7 @@ def _unknown(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
             return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} could not be seen ({gap.cause.value})")
     for state in _partitions(proposal, ground.fresh):
         if ground.fresh.topics[state.id.topic].min_isr is None:
-            sentence = f"held: the min ISR of {state.id.topic} is not known"
+            sentence = f"held: the min ISR of {state.id.topic} is unknown"
             return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
     return None
 
@@ -47,7 +47,7 @@ def _stale(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
-    sentence = f"refused: what it rests on about {proposal.subject} has changed since it was made"
+    sentence = f"refused: what it rests on about {proposal.subject} has changed since it was proposed"
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
 
@@ -75,7 +75,7 @@ def _reassignment_running(proposal: Proposal, ground: Ground) -> Hold | Refuse |
             return None
     if not ours:
         return None
-    whose = "rackwise's own" if running[ours[0]].own else "somebody else's"
+    whose = "rackwise's own" if running[ours[0]].own else "another tool's"
     sentence = f"held: {len(ours)} reassignments are already in progress, {ours[0]} is {whose}"
     return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
 
@@ -128,7 +128,7 @@ def _mode(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     mode = ground.limits.mode
     if mode is Mode.EXECUTE:
         return None
-    return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run, so nothing is touched")
+    return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run: nothing is changed")
 
 
 CHECKS: tuple[Check, ...] = (

@@ -79,24 +79,24 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if home is not None and unit == "bytes_per_s":
         least = limits.min_gain_share * home[1] * factor
         told.append(
-            f"it brings {home[0]:,.0f} of {home[1]:,.0f} bytes/s home, at least {least:,.0f} are asked for{lately}"
+            f"it makes {home[0]:,.0f} of {home[1]:,.0f} bytes/s local, and {least:,.0f} are the least gain{lately}"
         )
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     elif home is not None:
         least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
-        told.append(f"it brings {home[0]:g} of {home[1]:g} partitions home, at least {least:.1f} are asked for{lately}")
+        told.append(f"it makes {home[0]:g} of {home[1]:g} partitions local, and {least:.1f} are the least gain{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     if limits.min_gain_bytes_per_s > 0:
         saved, least = saved_bytes_per_s(proposal.predicted), limits.min_gain_bytes_per_s * factor
         if saved is None:
-            sentence = f"held: how many bytes it saves is not known, and {least:,.0f} bytes/s are asked for{lately}"
+            sentence = f"held: how many bytes it saves is unknown, and {least:,.0f} bytes/s are the least gain{lately}"
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
-        told.append(f"it saves {saved:,.0f} bytes/s, at least {least:,.0f} are asked for{lately}")
+        told.append(f"it saves {saved:,.0f} bytes/s, and {least:,.0f} are the least gain{lately}")
         if saved < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
-    return Fine("; ".join(told) or "no least gain is asked for")
+    return Fine("; ".join(told) or "no least gain is set")
 
 
 def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
@@ -108,7 +108,7 @@ def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return Fine("it copies nothing, so there is nothing to pay back")
     if cost is None or saved is None:
         what = "what it saves a day" if cost is not None else "how many bytes it copies, or their price,"
-        sentence = f"held: {what} is not known, so its pay-back time cannot be told (execute.payback_days)"
+        sentence = f"held: {what} is unknown, so its pay-back time is unknown (execute.payback_days)"
         return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
     if saved <= 0:
         sentence = f"held: copying costs up to {cost:.2f} USD, and it saves {saved:.2f} USD a day"
@@ -124,7 +124,7 @@ def _cooled_down(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return None
     cooldown_ms, last_ms = ground.limits.execute.move_cooldown_ms, ground.records.moved.get(proposal.subject.name)
     if last_ms is None:
-        return Fine(f"no plan of topic {proposal.subject.name} is remembered")
+        return Fine(f"the journal has no plan of topic {proposal.subject.name}")
     left_ms = cooldown_ms - (ground.now_ms - last_ms)
     ago = f"the last plan of topic {proposal.subject.name} ended {(ground.now_ms - last_ms) / 60_000:.0f} min ago"
     if left_ms <= 0:

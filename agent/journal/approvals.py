@@ -1,8 +1,9 @@
 """What the journal says about approvals: who approved which exact plan, until when, or which rule did.
 
-Key ``approval/<proposal id>``. The kind is the state: ``requested`` (a second person is awaited), ``approved``,
-``void``. Invariants: an approval is of one exact plan, told by its hash; a plan that differs in a single replica, move
-or fact that it rests on has another one. What cannot be read approves nothing. Pure.
+Key ``approval/<plan>``: the proposal's id, with the number of the attempt from the second on. The kind is the state:
+``requested`` (a second person is awaited), ``approved``, ``void``. Invariants: an approval is of one exact plan, told
+by its hash; a plan that differs in a single replica, move or fact that it rests on has another one. It is for one
+attempt: what began under it does not begin again under it. What cannot be read approves nothing. Pure.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.execute.attempts import Attempt
 from agent.journal.entry import Entry, View, Write, under
 from agent.propose.proposal import Proposal
 from agent.typed_json import UnreadableError, from_json, to_json
@@ -54,6 +56,13 @@ class Approval(NamedTuple):
     """At most so many partitions at a time; None: as the settings say."""
     sentence: str = ""
     """How it came to this state."""
+    attempt: int = 1
+    """Which attempt it lets begin."""
+
+    @property
+    def plan(self) -> str:
+        """Name of the plan that it lets begin."""
+        return str(Attempt(self.proposal_id, self.attempt))
 
 
 def plan_hash(proposal: Proposal) -> str:
@@ -76,7 +85,7 @@ def plan_hash(proposal: Proposal) -> str:
 
 def written(approval: Approval) -> Write:
     """What is to be said of it."""
-    return Write(f"{PREFIX}/{approval.proposal_id}", approval.state.value, to_json(Approval, approval))
+    return Write(_key(approval), approval.state.value, to_json(Approval, approval))
 
 
 def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: int) -> Approval:
@@ -116,24 +125,31 @@ def approvals(view: View) -> tuple[Approval, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def approval_of(view: View, proposal_id: str) -> Approval | None:
-    """What was said about that proposal; None when nothing readable was."""
-    entry = view.get(f"{PREFIX}/{proposal_id}")
+def approval_of(view: View, plan: str) -> Approval | None:
+    """What was said about that attempt, by the plan's name; None when nothing readable was."""
+    entry = view.get(f"{PREFIX}/{plan}")
     return None if entry is None else _read(entry)
 
 
 def swept(view: View, standing: Iterable[Proposal], begun: frozenset[str], now_ms: int) -> tuple[Write, ...]:
-    """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is."""
+    """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
+
+    ``begun`` holds names of plans.
+    """
     by_id = {proposal.id: proposal for proposal in standing}
     writes: list[Write] = []
     old: list[Approval] = []
     for one in approvals(view):
-        if one.state is ApprovalState.VOID or one.proposal_id in begun:
+        if one.state is ApprovalState.VOID or one.plan in begun:
             old.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms):
             writes.append(written(voided(one, now_ms, why)))
-    writes += [Write(f"{PREFIX}/{one.proposal_id}", "deleted", None) for one in old[: max(0, len(old) - KEPT)]]
+    writes += [Write(_key(one), "deleted", None) for one in old[: max(0, len(old) - KEPT)]]
     return tuple(writes)
+
+
+def _key(approval: Approval) -> str:
+    return f"{PREFIX}/{approval.plan}"
 
 
 def _read(entry: Entry) -> Approval | None:

@@ -60,6 +60,8 @@ class Command(NamedTuple):
     throttle_bytes_per_s: int | None = None
     max_moves: int | None = None
     schema_version: int = 1
+    attempt: int | None = None
+    """Which attempt the operator approves; None from a rackwise that knows of one attempt only."""
 
 
 class Answer(NamedTuple):
@@ -69,6 +71,8 @@ class Answer(NamedTuple):
     """False: refused, and the sentence says why."""
     sentence: str
     at_ms: int
+    plan: str | None = None
+    """Name of the plan that it is about: the attempt that was meant then, whatever is attempted later."""
 
 
 class Answered(NamedTuple):
@@ -119,7 +123,7 @@ def pause_in(view: View) -> Pause | None:
     entry = view.get(PAUSE)
     if entry is None:
         return None
-    return _read(Pause, entry) or Pause("somebody", "what was written about it cannot be read", entry.at_ms)
+    return _read(Pause, entry) or Pause("an unknown operator", "the pause in the journal is unreadable", entry.at_ms)
 
 
 def forgotten(view: View) -> tuple[Write, ...]:
@@ -141,9 +145,9 @@ def command_from_json(data: object) -> Command:
     command = from_json(Command, data)
     if not command.id or len(command.id) > 64 or not command.id.isascii() or not command.id.isprintable():
         raise UnreadableError("no command: its id is no short text")
-    for number in (command.throttle_bytes_per_s, command.max_moves):
+    for number in (command.throttle_bytes_per_s, command.max_moves, command.attempt):
         if number is not None and number < 1:
-            raise UnreadableError("no command: a rate and a number of moves are at least 1")
+            raise UnreadableError("no command: a rate, a number of moves and an attempt are at least 1")
     return command._replace(who=command.who[:MAX_TEXT], reason=command.reason[:MAX_TEXT])
 
 

@@ -60,7 +60,7 @@ class TriggerVerdict(StrEnum):
     OTHERWISE = "something else came"
     NO_EFFECT = "nothing moved"
     NO_REBALANCE = "no new generation was seen"
-    OVERTAKEN = "members came or went since, so it cannot be told"
+    OVERTAKEN = "members joined or left since, so its effect is unknown"
     CANNOT_TELL = "it could not be seen in time"
     NOT_DONE = "it was not done"
 

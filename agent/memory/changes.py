@@ -19,7 +19,8 @@ from typing import NamedTuple
 from agent.memory.sightings import sightings
 from agent.memory.values import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
 from agent.model.snapshot import Snapshot, TopicState
-from agent.model.spread import RackRoom, crowding, rack_room, settled, unmoved
+from agent.model.spread import RackRoom, crowding, rack_room
+from agent.model.target import original_replicas, target_replicas
 from agent.observation import Part
 from assignors.problem import TopicPartition
 
@@ -150,7 +151,7 @@ def _changes_of(
     for state in topic.partitions:
         running = snapshot.reassignments.get(state.id)
         before = known.replicas[state.id.partition] if state.id.partition < len(known.replicas) else ()
-        after = settled(state, running)
+        after = target_replicas(state, running)
         if not before:
             added.append(PartitionChange(state.id, (), after))
         elif running is not None or state.id in racks.doubted or (racks.blind and not recreated):
@@ -238,5 +239,5 @@ def topic_memory(
         running = snapshot.reassignments.get(state.id)
         was = before.replicas[number] if before is not None and same and number < len(before.replicas) else ()
         moving = running is not None or blind or state.id in doubted
-        replicas[number] = was if was and moving else unmoved(state, running)
+        replicas[number] = was if was and moving else original_replicas(state, running)
     return TopicMemory(topic.topic_id, tuple(replicas))

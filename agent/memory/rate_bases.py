@@ -25,7 +25,12 @@ def next_rate_bases(memory: Memory, snapshot: Snapshot) -> tuple[RateBase, ...]:
         return memory.rate_bases if not snapshot.end_offsets else ()
     if memory.rate_bases and snapshot.monotonic_ms - memory.rate_bases[-1].monotonic_ms < WINDOW_MS:
         return memory.rate_bases
-    return (*memory.rate_bases, RateBase(snapshot.monotonic_ms, snapshot.end_offsets))[-2:]
+    return (*memory.rate_bases, rate_base(snapshot))[-2:]
+
+
+def rate_base(snapshot: Snapshot) -> RateBase:
+    """This look as the base for rates."""
+    return RateBase(snapshot.monotonic_ms, snapshot.end_offsets)
 
 
 def next_size_base(memory: Memory, snapshot: Snapshot) -> RateBase | None:
@@ -37,6 +42,11 @@ def next_size_base(memory: Memory, snapshot: Snapshot) -> RateBase | None:
         return base
     if base is not None and snapshot.monotonic_ms - base.monotonic_ms < WINDOW_MS:
         return base
+    return size_base(snapshot)
+
+
+def size_base(snapshot: Snapshot) -> RateBase:
+    """This look as the base for the size of records."""
     sizes = {partition: size for partition, size in snapshot.size_bytes.items() if partition in snapshot.end_offsets}
     return RateBase(snapshot.monotonic_ms, snapshot.end_offsets, sizes)
 
@@ -48,7 +58,7 @@ def learned_bytes_per_record(memory: Memory, snapshot: Snapshot) -> Mapping[str,
     """
     known = {topic: size for topic, size in memory.bytes_per_record.items() if topic in snapshot.topics}
     base = memory.size_base
-    if base is None or not snapshot.sizes_fresh or _unusable(snapshot):
+    if base is None or not snapshot.sizes_fresh or not snapshot.end_offsets:
         return known
     grown: dict[str, tuple[int, int]] = {}
     for partition, was in base.size_bytes.items():

@@ -30,6 +30,7 @@ from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
 from agent.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
 from agent.reuse import each
 
+_SHARE_TYPE = "share"
 _MEMBERLESS = frozenset(("Empty", "Dead"))
 _ID = itemgetter(0)
 
@@ -217,4 +218,5 @@ def _by_id(members: list[Member]) -> tuple[Member, ...]:
 
 
 def _listed(row: RawListedGroup) -> OtherGroup:
-    return OtherGroup(row.group_id, GroupKind.OTHER, row.state, row.protocol_type, row.group_type)
+    kind = GroupKind.SHARE if row.group_type == _SHARE_TYPE else GroupKind.OTHER
+    return OtherGroup(row.group_id, kind, row.state, row.protocol_type, row.group_type)

@@ -128,7 +128,7 @@ class Reassignment(NamedTuple):
 
 
 class GroupKind(StrEnum):
-    """The four kinds of group that rackwise understands, and the rest."""
+    """The four kinds of group that rackwise judges, share groups, and the rest."""
 
     CLASSIC_CONSUMER = "classic consumer"
     CLASSIC_STREAMS = "classic streams"
@@ -136,8 +136,10 @@ class GroupKind(StrEnum):
     """KIP-848."""
     STREAMS = "streams"
     """KIP-1071."""
+    SHARE = "share"
+    """KIP-932: the members of a share group read the records of a partition side by side."""
     OTHER = "other"
-    """Share groups, Connect workers and everything else that assigns no partitions to readers."""
+    """Connect workers and everything else that assigns no partitions to readers."""
 
 
 class Defect(NamedTuple):

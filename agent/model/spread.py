@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.model.snapshot import BrokerState, PartitionState, RackState, Reassignment
+from agent.model.snapshot import BrokerState, RackState
 
 Replicas = tuple[int, ...]
 
@@ -67,17 +67,3 @@ def crowding(replicas: Replicas, room: RackRoom) -> Crowding | None:
     )
     # Each unknown replica may sit in one of the racks that seem free.
     return Crowding(fullest, tuple(held[fullest]), free) if len(free) > unknown else None
-
-
-def settled(state: PartitionState, moving: Reassignment | None) -> Replicas:
-    """The replicas as they will be when a running reassignment is through, in assignment order."""
-    if moving is None or not moving.removing:
-        return state.replicas
-    return tuple(replica for replica in state.replicas if replica not in moving.removing)
-
-
-def unmoved(state: PartitionState, moving: Reassignment | None) -> Replicas:
-    """The replicas as they were before a running reassignment, in assignment order."""
-    if moving is None or not moving.adding:
-        return state.replicas
-    return tuple(replica for replica in state.replicas if replica not in moving.adding)

@@ -24,6 +24,7 @@ import time
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from agent.errors import reason
 from agent.observation import Gap, GapCause, Part, RawApplicationLag
 from assignors.problem import TaskId
 
@@ -64,7 +65,7 @@ def parse_application_lags(body: bytes) -> tuple[RawApplicationLag, ...]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _Unusable(GapCause.ERROR, f"the answer is not JSON: {error}") from error
+        raise _Unusable(GapCause.ERROR, f"the answer is not JSON: {reason(error)}") from error
     root = _object(document, "the answer")
     if root.get("v") != _VERSION:
         raise _Unusable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.observation import Gap, GapCause, Observation, Part, Rights
+from agent.observation import Gap, Observation, Part, Rights
 from agent.observe.context import Context
 from agent.observe.doubt import Judgement, Word, judge
 from agent.observe.fold import folded
@@ -64,7 +64,7 @@ def assemble(context: Context, answers: Answers, judged: Judgements) -> Observat
         vanished_topics=tuple(sorted(judged.topics.gone)),
         vanished_groups=tuple(sorted(judged.groups.gone)),
         ages_ms=_ages(context, answers),
-        gaps=folded((*_fencing_gap(context), *_all_gaps(answers, judged), *_rights_gaps(world, rights))),
+        gaps=folded((*_all_gaps(answers, judged), *_rights_gaps(world, rights))),
         taken_ms=context.began.wall_ms,
         monotonic_ms=context.began.monotonic_ms,
         took_ms=0,
@@ -147,10 +147,3 @@ def _rights_gaps(world: World, rights: Rights) -> tuple[Gap, ...]:
         topics_shown=None if world.topics is None else len(world.topics),
         groups_shown=None if unclear else len(world.groups or ()),
     )
-
-
-def _fencing_gap(context: Context) -> tuple[Gap, ...]:
-    if all(broker.fenced is not None for broker in context.cluster.brokers):
-        return ()
-    detail = "DescribeCluster below v2 (Kafka 4.0) does not list fenced brokers"
-    return (Gap(Part.BROKERS, GapCause.UNSUPPORTED, "fencing", detail),)

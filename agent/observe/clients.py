@@ -9,8 +9,6 @@ from typing import Self
 from agent.wire import WireClient
 from config.kafka_client import KafkaClientConfig
 
-_CLIENT_ID = "rackwise"
-
 
 @dataclass(frozen=True, slots=True)
 class Clients:
@@ -21,7 +19,7 @@ class Clients:
     @classmethod
     def open(cls, config: KafkaClientConfig) -> Self:
         """The client of that configuration; connects nothing yet. Raises ConfigError for what cannot be used."""
-        return cls(WireClient({"client_id": _CLIENT_ID, **config.kafka_python()}))
+        return cls(WireClient(config.kafka_python()))
 
     def close(self) -> None:
         """Close all connections."""

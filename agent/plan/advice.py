@@ -6,14 +6,17 @@ always, as without it nothing else can be told; advice about a gain (in `advice_
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from functools import partial
 
 from agent.detect.finding import Finding, FindingReason, Severity
-from agent.detect.members import is_too_old
+from agent.detect.meant import meant_rack
+from agent.detect.members import is_away, is_too_old
+from agent.detect.software import FIRST_WITH_RACK, drop_in, libraries_of, python_library
+from agent.detect.words import listed
 from agent.model.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
 from agent.plan.advice_assignors import change_assignors
+from agent.plan.advice_throttles import plan_throttles
 from agent.plan.found import Scene
 from agent.plan.owners import Advised, findings_by_group, racks_to_choose, unless_held
 from agent.plan.placements import Skipped
@@ -22,20 +25,19 @@ from agent.propose.proposal import ProposalReason
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 
-SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-RATES = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
+_GUESSED = 5
+"""Racks that are looked at for what may be meant; members may send as many as they like."""
+_UNHEARD = (
+    "a member that does not tell its rack is never given partitions for their nearness, "
+    "and fetches from the leader even when a replica is next door"
 )
-FIRST_WITH_RACK = "kafka-clients 3.5 or librdkafka 2.2"
-"""The releases that first sent a rack in their subscription (KIP-881, subscription version 3)."""
+SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def plan_advice(scene: Scene) -> tuple[list[AdvicePlan], Skipped]:
     """All advice, and which findings were left out and why."""
     advised: Advised = []
-    for advise in (_broker_racks, _selector, _client_racks, _upgrades, _standbys, _throttles):
+    for advise in (_broker_racks, _selector, _client_racks, _upgrades, _drop_ins, _standbys, plan_throttles):
         advised += advise(scene)
     advised += change_assignors(scene)
     plans = [item for item in advised if isinstance(item, AdvicePlan)]
@@ -94,88 +96,50 @@ def _selector(scene: Scene) -> Advised:
     return unless_held(findings, plan)
 
 
-def _throttles(scene: Scene) -> Advised:
-    advised: Advised = []
-    for finding in scene.found.of(FindingReason.THROTTLE_LEFT_BEHIND):
-        plan = _throttle(finding, scene.snapshot)
-        if finding.held:
-            advised.append([(finding.id, Unplanned.HELD)])
-        elif plan is None or "*" in (plan.now or ""):
-            # A wildcard throttles every replica, which no reassignment asks for: somebody set it by hand.
-            advised.append([(finding.id, Unplanned.NO_LEVER if plan is None else Unplanned.MAY_BE_MEANT)])
-        else:
-            advised.append(plan)
-    return advised
-
-
-def _throttle(finding: Finding, snapshot: Snapshot) -> AdvicePlan | None:
-    kind, name = finding.subject
-    values: dict[str, str | None] = {}
-    topic = snapshot.topics.get(name)
-    if kind == "topic" and topic is not None:
-        values["leader.replication.throttled.replicas"] = topic.leader_throttle
-        values["follower.replication.throttled.replicas"] = topic.follower_throttle
-    elif kind == "broker" and name.isdecimal():
-        values = {key: snapshot.broker_configs.get(int(name), {}).get(key) for key in RATES}
-    left = {key: value for key, value in values.items() if value}
-    if not left:
-        return None
-    keys = ",".join(left)
-    line = (
-        f"kafka-configs.sh --bootstrap-server {_bootstrap(snapshot)} --entity-type {kind}s "
-        f"--entity-name {shlex.quote(name)} --alter --delete-config {keys}"
-    )
-    return AdvicePlan(
-        subject_kind=kind,
-        subject=name,
-        reason=ProposalReason.REMOVE_THROTTLE,
-        setting=keys,
-        now=", ".join(str(value) for value in left.values()),
-        wanted="not set",
-        line=line,
-        why="no reassignment runs any more, and a throttled follower that falls out of the ISR may never catch up",
-        who=(f"{kind} {name}",),
-        findings=(finding.id,),
-    )
-
-
-def _bootstrap(snapshot: Snapshot) -> str:
-    for broker in snapshot.brokers:
-        if broker.alive and broker.host and broker.port:
-            host = f"[{broker.host}]" if ":" in broker.host else broker.host
-            return shlex.quote(f"{host}:{broker.port}")
-    return "<bootstrap server>"
-
-
 # --- members ----------------------------------------------------------------------------------------------------
 
 
 def _client_racks(scene: Scene) -> Advised:
-    choice = racks_to_choose(scene.snapshot)
+    """For members that send no rack, and for those that send one that no broker has."""
+    choice, racks = racks_to_choose(scene.snapshot), _broker_racks_of(scene.snapshot)
+
+    def concerned(member: Member) -> bool:
+        return _sends_no_rack(member) or is_away(member, racks)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
+        told = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
+        silent = any(map(_sends_no_rack, group.members))
+        meant = {meant_rack(rack, racks) for rack in told[:_GUESSED]} if len(told) <= _GUESSED else {None}
+        wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice
+        why = _UNHEARD if silent else f"no broker is in rack {listed(told)}, so nothing that they read can be near"
         return AdvicePlan(
             subject_kind="group",
             subject=group.id,
             reason=ProposalReason.SET_CLIENT_RACK,
             setting="client.rack",
-            now=None,
-            wanted=choice,
-            line=f"client.rack={choice}",
-            why="a member that does not tell its rack is never given partitions for their nearness, "
-            "and fetches from the leader even when a replica is next door",
+            now=listed(told) or None,
+            wanted=wanted,
+            line=f"client.rack={wanted}",
+            why=why,
             who=who,
             findings=ids,
         )
 
-    return _by_group(scene, FindingReason.MEMBER_WITHOUT_RACK, _sends_no_rack, plan)
+    reasons = (FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK)
+    return _by_group(scene, reasons, concerned, plan)
+
+
+def _broker_racks_of(snapshot: Snapshot) -> tuple[str, ...]:
+    return tuple(sorted({b.rack.name for b in snapshot.brokers if b.rack.name is not None}))
 
 
 def _upgrades(scene: Scene) -> Advised:
     choice = racks_to_choose(scene.snapshot)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
-        oldest = min(m.subscription_version for m in group.members if m.subscription_version is not None)
+        software = scene.limits.group(group.id).client_software_name
+        old = [member for member in group.members if is_too_old(member) and not python_library(member, software)]
+        oldest = min(member.subscription_version or 0 for member in old)
         return AdvicePlan(
             subject_kind="group",
             subject=group.id,
@@ -183,31 +147,65 @@ def _upgrades(scene: Scene) -> Advised:
             setting="client version",
             now=f"subscription version {oldest}",
             wanted=f"{FIRST_WITH_RACK}, or newer",
-            line=f"client.rack={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer",
+            line=f"client.rack={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
+            + (" (kafka-python, aiokafka: docs/clients.md)" if oldest == 0 else ""),
             why="subscriptions below version 3 have no room for a rack, so client.rack is not sent even when it is set",
             who=who,
             findings=ids,
         )
 
-    return _by_group(scene, FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, plan)
+    return _by_group(scene, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=False)
+
+
+def _drop_ins(scene: Scene) -> Advised:
+    """kafka-python and aiokafka send a rack in no version; an assignor of `assignors.clients` does it for them."""
+    choice = racks_to_choose(scene.snapshot)
+
+    def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
+        software = scene.limits.group(group.id).client_software_name
+        libraries = libraries_of([member for member in group.members if is_too_old(member)], software)
+        return AdvicePlan(
+            subject_kind="group",
+            subject=group.id,
+            reason=ProposalReason.USE_DROP_IN_ASSIGNOR,
+            setting="partition_assignment_strategy",
+            now=group.assignor,
+            wanted=f"Strategy of assignors.clients for {listed(libraries)}",
+            line="; ".join(drop_in(library, group.assignor, choice) for library in libraries),
+            why=f"no version of {listed(libraries)} sends a rack in its subscription, and their assignors look at none",
+            who=who,
+            findings=ids,
+        )
+
+    return _by_group(scene, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=True)
 
 
 def _by_group(
     scene: Scene,
-    reason: FindingReason,
+    reasons: tuple[FindingReason, ...],
     concerned: Callable[[Member], bool],
     plan: Callable[[ReaderGroup, tuple[str, ...], tuple[str, ...]], AdvicePlan],
+    *,
+    python: bool | None = None,
 ) -> Advised:
-    """One advice per group of which a member is concerned."""
+    """One advice per group of which a member is concerned; of Python clients alone, or of all others, where told so."""
     advised: Advised = []
-    for group_id, findings in findings_by_group(scene, reason).items():
+    by_group: dict[str, list[Finding]] = {}
+    for reason in reasons:
+        for group_id, found in findings_by_group(scene, reason).items():
+            by_group.setdefault(group_id, []).extend(found)
+    for group_id, findings in sorted(by_group.items()):
         group = scene.snapshot.groups[group_id]
         if isinstance(group, OtherGroup):
             continue
         if scene.limits.excludes_group(group_id):
             advised.append([(finding.id, Unplanned.EXCLUDED) for finding in findings])
             continue
-        who = tuple(sorted({member.client_id for member in group.members if concerned(member)}))
+        software = scene.limits.group(group_id).client_software_name
+        members = [member for member in group.members if concerned(member)]
+        if python is not None:
+            members = [member for member in members if (python_library(member, software) is not None) is python]
+        who = tuple(sorted({member.client_id for member in members}))
         if who:
             advised += unless_held(findings, partial(plan, group, who))
     return advised

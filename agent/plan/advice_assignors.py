@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_BLIND
+from agent.detect.software import drop_in, libraries_of
+from agent.detect.words import listed
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Role, StreamsGroup
 from agent.plan.found import Scene
-from agent.plan.owners import Advised
+from agent.plan.owners import Advised, racks_to_choose
 from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.worth import optimum_worth, total_reads
 from agent.propose.proposal import ProposalReason
@@ -33,7 +35,7 @@ def change_assignors(scene: Scene) -> Advised:
         if why_not is not None:
             advised.append([(name, why_not) for name in answers.ids])
         else:
-            advised.append(_advice(group, assessment, answers.ids))
+            advised.append(_advice(group, assessment, answers.ids, scene))
     return advised
 
 
@@ -74,8 +76,11 @@ def _measured(assessment: Assessment) -> str:
     )
 
 
-def _advice(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...]) -> AdvicePlan:
-    measured = _measured(assessment)
+def _advice(
+    group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...], scene: Scene
+) -> AdvicePlan:
+    measured, line = _measured(assessment), None
+    libraries = libraries_of(group.members, scene.limits.group(group.id).client_software_name)
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
     match group.kind:
         case GroupKind.CLASSIC_STREAMS:
@@ -88,6 +93,11 @@ def _advice(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tu
         case GroupKind.CONSUMER:
             setting, wanted, now = "group.protocol", "classic", "consumer"
             why = f"{measured}; the brokers' assignors do not look at racks, range and cooperative-sticky do (KIP-881)"
+        case _ if libraries:
+            choice = racks_to_choose(scene.snapshot)
+            setting, wanted = "partition_assignment_strategy", f"Strategy of assignors.clients for {listed(libraries)}"
+            line = "; ".join(drop_in(library, group.assignor, choice) for library in libraries)
+            why = f"{measured}; the libraries' own assignors look at no racks, these do"
         case _:
             setting, wanted = "partition.assignment.strategy", COOPERATIVE_STICKY
             why = f"{measured}; go there in two rolls, with both assignors listed first (KIP-429)"
@@ -98,7 +108,7 @@ def _advice(group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tu
         setting=setting,
         now=now,
         wanted=wanted,
-        line=f"{setting}={wanted}",
+        line=line or f"{setting}={wanted}",
         why=why,
         who=tuple(sorted({member.client_id for member in group.members})),
         findings=ids,

@@ -18,6 +18,7 @@ from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
 from agent.plan.worth import given_reads, group_rates, judged_ground, total_reads, worth, worth_bytes
 from agent.predict.prediction import Given, Prediction
+from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -102,7 +103,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
         optimum=column(best, assessment.moved)[0],
         worth=_worth(assessment, prediction, gained, limits)
         if assessment.weighing is None
-        else _worth_in_bytes(assessment.weighing, prediction, saved, limits),
+        else _worth_in_bytes(assessment, assessment.weighing, prediction, saved, limits),
         prediction=prediction,
     )
 
@@ -153,11 +154,24 @@ def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> d
     }
 
 
-def _worth_in_bytes(weighing: Weighing, prediction: Prediction | None, saved: float | None, limits: Limits) -> str:
+def _nothing_to_gain(assessment: Assessment, best: str) -> str:
+    """Only what is known can be called the best; a reader in a rack without brokers is none of what can be gained."""
+    if not assessment.at_optimum:
+        reads = f"the locality of {assessment.unknown:g} of the reads is unknown"
+        return f"Nothing can be gained for what is known: {reads if assessment.unknown else 'some racks are unknown'}."
+    away = (
+        f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks" if assessment.away else ""
+    )
+    return f"Nothing can be gained: {best}{away}."
+
+
+def _worth_in_bytes(
+    assessment: Assessment, weighing: Weighing, prediction: Prediction | None, saved: float | None, limits: Limits
+) -> str:
     """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
     total, best = f"{weighing.total:,.0f} bytes/s", f"the optimum would bring {weighing.gained:,.0f}"
     if not weighing.gained:
-        return "Nothing can be gained: by weights it is at its optimum."
+        return _nothing_to_gain(assessment, "by weights it is at its optimum")
     if prediction is None or prediction.settled is None or saved is None:
         why = "it was not asked for" if prediction is None or prediction.why_not is None else prediction.why_not.value
         home = f"The optimum brings {weighing.gained:,.0f} of {total} home"
@@ -173,7 +187,7 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
         worse = "1 more read crosses" if gained == -1 else f"{-gained} more reads cross"
         return f"Not worth a rebalance: with its own assignor {worse} than now."
     if assessment.gap <= 0:
-        return "Nothing can be gained: it is at its optimum."
+        return _nothing_to_gain(assessment, "it is at its optimum")
     if prediction is None or prediction.settled is None:
         why = "it was not asked for" if prediction is None or prediction.why_not is None else prediction.why_not.value
         best = f"The optimum brings {assessment.gap} of {total:g} reads home"

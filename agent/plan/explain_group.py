@@ -14,6 +14,7 @@ from agent.plan.plan import Plan
 from agent.plan.triggers import COOPERATIVE, own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
 from agent.predict.prediction import Prediction
+from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -27,7 +28,10 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
         return []
     about = f"group/{name}"
     if not isinstance(group, ConsumerGroup | StreamsGroup):
-        return [Explained(about, "assessed", Answer.NO, "the group assigns no partitions to readers")]
+        why = "the group assigns no partitions to readers"
+        if group.kind is GroupKind.SHARE:
+            why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
+        return [Explained(about, "assessed", Answer.NO, why)]
     rows = _locality(about, assessment)
     rows += _columns(about, group, assessment, scene)
     rows += _rebalance_rules(about, group, assessment, scene)
@@ -47,7 +51,7 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
         Explained(
             about,
             f"local by the {now.measure.value} measure",
-            yes_or_no(now.local >= best.local),
+            _as_far_as_known(now.local >= best.local, now.unknown),
             f"{now.local:g} of {now.total:g} {now.unit} now, {best.local:g} at best, {now.unknown:g} unknown",
         )
         for now, best in zip(assessment.current, assessment.optimal, strict=True)
@@ -64,7 +68,20 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
             f"{weighing.crossing:,.0f} bytes/s cross now, {weighing.optimal_crossing:,.0f} at the optimum ({proven}), "
             f"by weights of the pipeline, which moves {assessment.moved}"
         )
-    return [*rows, Explained(about, "at its optimum", yes_or_no(not assessment.improvable), sentence)]
+    answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
+    if answer is Answer.UNKNOWN:
+        sentence += (
+            f"; as far as is known: the locality of {assessment.unknown:g} of the reads is unknown, "
+            "or a replica's rack is unknown"
+        )
+    if assessment.away:
+        sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
+    return [*rows, Explained(about, "at its optimum", answer, sentence)]
+
+
+def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
+    """Yes only where nothing is unknown: what cannot be told may be better or worse."""
+    return Answer.UNKNOWN if best and unknown else yes_or_no(best)
 
 
 def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
@@ -74,7 +91,8 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
     if shown.now is None or shown.optimum is None:
         return []
     what = "tasks" if isinstance(group, StreamsGroup) else "partitions"
-    rows = [Explained(about, "column: now", yes_or_no(shown.now.crossing <= shown.optimum.crossing), _cost(shown.now))]
+    best = _as_far_as_known(shown.now.crossing <= shown.optimum.crossing, shown.now.unknown)
+    rows = [Explained(about, "column: now", best, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
         rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in prediction.notes]

@@ -6,6 +6,7 @@ from collections import Counter
 
 from agent.model.snapshot import BrokerState, PartitionState, RackState, TopicState
 from agent.model.spread import RackRoom, crowding, rack_room
+from agent.model.target import Replicas, original_replicas, target_replicas
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.placements import left_out
@@ -26,10 +27,12 @@ def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> l
         if partition is not None and state.id.partition != partition:
             continue
         leaders_only, change = changes.get(state.id, (False, None))
-        rows += [_spread(state, room), *_movable(state, scene), _planned(state, change, leaders_only=leaders_only)]
+        target = target_replicas(state, scene.snapshot.reassignments.get(state.id))
+        rows += [_spread(state, target, room), *_movable(state, target, scene)]
+        rows.append(_planned(state, change, leaders_only=leaders_only))
         if partition is not None:
             for broker in scene.snapshot.brokers:
-                rows += _broker(state, broker, room, scene, change)
+                rows += _broker(state, target, broker, room, scene, change)
     return rows
 
 
@@ -44,20 +47,21 @@ def _included(topic: TopicState, scene: Scene) -> Explained:
     return Explained(f"topic/{topic.name}", "included", Answer.YES, sentence)
 
 
-def _spread(state: PartitionState, room: RackRoom) -> Explained:
-    racks = " ".join(room.rack_of.get(broker, "?") for broker in state.replicas)
-    crowded = crowding(state.replicas, room)
+def _spread(state: PartitionState, target: Replicas, room: RackRoom) -> Explained:
+    racks = " ".join(room.rack_of.get(broker, "?") for broker in target)
+    crowded = crowding(target, room)
+    are = "are" if target == state.replicas else "are, once the reassignment that runs is through,"
     if crowded is None:
-        sentence = f"replicas {list(state.replicas)} are in racks {racks}; no rack holds more than it must"
+        sentence = f"replicas {list(target)} {are} in racks {racks}; no rack holds more than it must"
         return Explained(str(state.id), "spread over racks", Answer.YES, sentence)
     sentence = (
-        f"replicas {list(state.replicas)} are in racks {racks}: {len(crowded.replicas)} in {crowded.rack}, "
+        f"replicas {list(target)} {are} in racks {racks}: {len(crowded.replicas)} in {crowded.rack}, "
         f"while {', '.join(crowded.free)} could take one"
     )
     return Explained(str(state.id), "spread over racks", Answer.NO, sentence)
 
 
-def _movable(state: PartitionState, scene: Scene) -> list[Explained]:
+def _movable(state: PartitionState, target: Replicas, scene: Scene) -> list[Explained]:
     about = str(state.id)
     rows: list[Explained] = []
     running = scene.snapshot.reassignments.get(state.id)
@@ -65,11 +69,11 @@ def _movable(state: PartitionState, scene: Scene) -> list[Explained]:
         sentence = f"adding {list(running.adding)}, removing {list(running.removing)}; it is left alone until then"
         rows.append(Explained(about, "no reassignment runs", Answer.WAIT, sentence))
     states = {broker.id: broker for broker in scene.snapshot.brokers}
-    unknown = [b for b in state.replicas if b not in states or states[b].rack.state is not RackState.KNOWN]
+    unknown = [b for b in target if b not in states or states[b].rack.state is not RackState.KNOWN]
     if unknown:
         sentence = f"the rack of broker {unknown[0]} is not known, so no move is sure to help"
         rows.append(Explained(about, "all racks known", Answer.NO, sentence))
-    held = [broker for broker in state.replicas if broker in scene.held]
+    held = [broker for broker in target if broker in scene.held]
     if held:
         sentence = f"the rack of broker {held[0]} has not been stable for long enough"
         rows.append(Explained(about, "all racks stable", Answer.WAIT, sentence))
@@ -84,18 +88,23 @@ def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_o
     return Explained(str(state.id), "planned", Answer.YES, sentence)
 
 
-def _broker(
-    state: PartitionState, broker: BrokerState, room: RackRoom, scene: Scene, change: PlacementChange | None
+def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
+    state: PartitionState,
+    target: Replicas,
+    broker: BrokerState,
+    room: RackRoom,
+    scene: Scene,
+    change: PlacementChange | None,
 ) -> list[Explained]:
     """One broker as a home of one partition, rule by rule."""
     about = f"{state.id} on broker {broker.id}"
     rack = room.rack_of.get(broker.id)
-    holds = broker.id in state.replicas
+    before = original_replicas(state, scene.snapshot.reassignments.get(state.id))
     source = f" by {broker.rack.source}" if broker.rack.source else ""
     told = (broker.rack.name or broker.rack.state.value) + source
     there = "registered" if broker.alive else "absent from the cluster"
     rows = [
-        Explained(about, "holds it", yes_or_no(holds), "it has a replica now" if holds else "it has no replica now"),
+        Explained(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
         Explained(about, "alive", yes_or_no(broker.alive), there),
         Explained(about, "rack known", yes_or_no(rack is not None), f"rack {told}"),
     ]
@@ -106,27 +115,36 @@ def _broker(
     if broker.id in scene.held:
         rows.append(Explained(about, "rack stable", Answer.WAIT, "its rack has not been stable for long enough"))
     if rack is not None:
-        rows.append(_room(state, broker, rack, room))
-    rows.append(_chosen(about, broker.id, state, change, scene))
+        rows.append(_room(state, target, broker, rack, room))
+    rows.append(_chosen(about, broker.id, target, change, scene))
     return rows
 
 
-def _room(state: PartitionState, broker: BrokerState, rack: str, room: RackRoom) -> Explained:
-    held = Counter(room.rack_of[b] for b in state.replicas if b in room.rack_of)
+def _held(broker: int, target: Replicas, before: Replicas) -> str:
+    """By the replicas from before the reassignment that runs, and from after it."""
+    if (broker in before) == (broker in target):
+        return "it has a replica now" if broker in before else "it has no replica now"
+    if broker in target:
+        return "the reassignment that runs adds a replica"
+    return "it has a replica now, and the reassignment that runs removes it"
+
+
+def _room(state: PartitionState, target: Replicas, broker: BrokerState, rack: str, room: RackRoom) -> Explained:
+    held = Counter(room.rack_of[b] for b in target if b in room.rack_of)
     fullest = max(held.values(), default=0)
     mine = held[rack]
     about = f"{state.id} on broker {broker.id}"
-    if broker.id in state.replicas:
-        answer = yes_or_no(mine < fullest or crowding(state.replicas, room) is None)
+    if broker.id in target:
+        answer = yes_or_no(mine < fullest or crowding(target, room) is None)
         return Explained(about, "rack has room", answer, f"rack {rack} holds {mine}, the fullest {fullest}")
     better = fullest - mine >= 2
     sentence = f"rack {rack} holds {mine}, the fullest {fullest}: one more {'helps' if better else 'would not help'}"
     return Explained(about, "rack has room", yes_or_no(better), sentence)
 
 
-def _chosen(about: str, broker: int, state: PartitionState, change: PlacementChange | None, scene: Scene) -> Explained:
+def _chosen(about: str, broker: int, target: Replicas, change: PlacementChange | None, scene: Scene) -> Explained:
     load = sum(broker in other.replicas for topic in scene.snapshot.topics.values() for other in topic.partitions)
-    before, after = broker in state.replicas, broker in (change.after if change is not None else state.replicas)
+    before, after = broker in target, broker in (change.after if change is not None else target)
     if before == after:
         verb = "keeps its replica" if before else "gets no replica"
     else:

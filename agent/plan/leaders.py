@@ -4,11 +4,12 @@ Two reasons, in this order: leaders were found to be so uneven over the racks th
 most readers of a partition live in another rack than its leader (LEADERS_TO_READERS, in `readers`).
 
 Invariants: only a live, unfenced broker in the ISR becomes preferred leader; no partition is planned for twice; running
-reassignments are left alone.
+reassignments are left alone; with ``keep_leaders`` nothing is planned.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from agent.detect.finding import Finding, FindingReason
@@ -18,9 +19,14 @@ from agent.plan.found import Scene
 from agent.plan.placements import Skipped, left_out
 from agent.plan.plan import PlacementPlan, Unplanned
 from agent.plan.readers import follow_readers
+from agent.plan.reading import Readers, known_readers
 from agent.plan.seats import Seats, led_by
 from agent.propose.proposal import PlacementChange, ProposalReason
-from assignors.problem import TopicPartition
+from assignors.optimal import optimal_leaders
+from assignors.problem import LeaderCandidate, TopicPartition
+
+ByPartition = Mapping[TopicPartition, Readers]
+"""Partition -> its readers."""
 
 
 def place_leaders(scene: Scene, busy: Iterable[TopicPartition]) -> tuple[list[PlacementPlan], Skipped]:
@@ -32,6 +38,9 @@ def place_leaders(scene: Scene, busy: Iterable[TopicPartition]) -> tuple[list[Pl
     seats = Seats(scene.snapshot, scene.held, scene.limits)
     plans, skipped = _make_even(scene, skew, seats, taken)
     more, left = follow_readers(scene, seats, taken)
+    if scene.limits.keep_leaders:
+        names = {name for plan in plans + more for name in (f"topic/{plan.topic}", *plan.findings)}
+        return [], skipped + left + [(name, Unplanned.KEEPS_LEADERS) for name in sorted(names)]
     return plans + more, skipped + left
 
 
@@ -47,10 +56,12 @@ def _make_even(
             scopes.append((finding, scope))
         else:
             skipped.append((finding.id, Unplanned.EXCLUDED))
+    names = sorted({state.id.topic for _, scope in scopes for state in scope})
+    readers = known_readers(names, scene.snapshot, scene.memo)
     leaders: dict[TopicPartition, int] = {}
     answers: dict[str, set[str]] = {}
     for finding, scope in scopes:
-        changed = _even(scope, leaders, seats)
+        changed = _even(scope, leaders, seats, readers)
         leaders.update(changed)
         for partition in changed:
             answers.setdefault(partition.topic, set()).add(finding.id)
@@ -77,15 +88,36 @@ def _scope(finding: Finding, scene: Scene, taken: set[TopicPartition]) -> list[P
 
 
 def _even(
-    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: Seats
+    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: Seats, readers: ByPartition
 ) -> dict[TopicPartition, int]:
-    """Partition -> its new preferred leader, for those that change; ``leaders`` are changes made before."""
-    states = {state.id: state for state in scope}
-    changed: dict[TopicPartition, int] = {}
-    for partition, rack in even_racks(_options(scope, leaders, seats)).items():
-        near = [broker for broker in seats.candidates(states[partition]) if seats.rack_of[broker] == rack]
-        changed[partition] = seats.least_busy(near)
-        seats.give(leaders.get(partition, states[partition].replicas[0]), changed[partition])
+    """Partition -> its new preferred leader, for those that change; ``leaders`` are changes made before.
+
+    How many each rack leads is settled first. Of all choices that come to this by as few changes, it is one that lets
+    no broker lead more than before or than an even share, where there is one, and then has fewest fetches across racks.
+    """
+    options = _options(scope, leaders, seats)
+    racks = even_racks(options)
+    if not racks:
+        return {}
+    open_ones = [state for state in scope if options[state.id].rack is not None]
+    now = {state.id: leaders.get(state.id, state.replicas[0]) for state in open_ones}
+    candidates = [
+        [
+            LeaderCandidate(
+                broker,
+                int(broker != now[state.id]),
+                seats.fetched_across(state.replicas, broker, readers.get(state.id)),
+            )
+            for broker in dict.fromkeys((now[state.id], *seats.candidates(state)))
+        ]
+        for state in open_ones
+    ]
+    led = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
+    room = seats.room(Counter(now.values()), hard=True)._replace(racks=led)
+    chosen = dict(zip(now, optimal_leaders(candidates, room), strict=True))
+    changed = {name: broker for name, broker in chosen.items() if broker != now[name]}
+    for name, broker in changed.items():
+        seats.give(now[name], broker)
     return changed
 
 

@@ -6,10 +6,13 @@ loss adds is counted: a partition that has no leader now, or is under min ISR no
 
 Invariant: what is listed holds whatever is unknown. Where it depends on something unknown (a broker's or a process's
 rack, min.insync.replicas, whether a standby has caught up, whether a task has state), it is listed as untold instead.
+What was not seen at all (topics or groups that are hidden, brokers that did not answer) is named: without it no loss
+is without cost.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -24,8 +27,10 @@ from agent.model.snapshot import (
     StreamsProcess,
     TaskState,
 )
+from agent.observation import GapCause, Part
 from assignors.problem import TaskId, TopicPartition
 
+_RESTS_ON = frozenset((Part.BROKERS, Part.TOPICS, Part.GROUPS))
 _Figure = TypeVar("_Figure", int, float)
 
 
@@ -71,6 +76,12 @@ class RackLoss:
     untold_groups: tuple[str, ...] = ()
     """Streams groups of which no task can be told."""
     survivors: tuple[Survivor, ...] = ()
+    replicas: int = 0
+    """Replicas on its live brokers."""
+    runs: int = 0
+    """Tasks that run in it for certain, with state or without."""
+    unseen: tuple[str, ...] = ()
+    """What else may be in it: the parts of the cluster that were not seen, and why."""
 
     @property
     def costs_nothing(self) -> bool:
@@ -80,7 +91,12 @@ class RackLoss:
     @property
     def uncertain(self) -> bool:
         """True when something cannot be told."""
-        return bool(self.untold or self.untold_tasks or self.untold_groups)
+        return bool(self.untold or self.untold_tasks or self.untold_groups or self.unseen)
+
+    @property
+    def holds_nothing(self) -> bool:
+        """True when no replica and no task was seen in it: then its loss shows nothing."""
+        return not (self.replicas or self.runs)
 
 
 def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
@@ -100,8 +116,32 @@ def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
         if state.leader is not None and state.leader in rack_of:
             loads[state.leader].add(state, snapshot)
             led_in.setdefault(rack_of[state.leader], []).append(state)
-    world = _World(snapshot, rack_of, loads, led_in, groups)
+    world = _World(snapshot, rack_of, loads, led_in, groups, _replicas_in(snapshot, rack_of), unseen_parts(snapshot))
     return tuple(_loss(rack, told[rack], world) for rack in sorted(racks))
+
+
+def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
+    """The parts on which every rack's loss rests and that were not seen whole: ``topics: not authorized``."""
+    rights = snapshot.rights
+    told = [
+        f"{gap.part}{f' of {gap.subject}' if gap.subject and gap.part is not Part.RIGHTS else ''}: {gap.cause}"
+        for gap in snapshot.gaps
+        if gap.cause is not GapCause.VANISHED
+        and (gap.part in _RESTS_ON or (gap.part is Part.RIGHTS and gap.subject == Part.GROUPS.value))
+    ]
+    told += [f"{rights.topics_hidden} topics that were there before: not shown"] if rights.topics_hidden else []
+    told += [f"{rights.groups_hidden} groups that were there before: not shown"] if rights.groups_hidden else []
+    return tuple(sorted(set(told)))
+
+
+def _replicas_in(snapshot: Snapshot, rack_of: Mapping[int, str | None]) -> Counter[str | None]:
+    lists = Counter(state.replicas for topic in snapshot.topics.values() for state in topic.partitions)
+    held: Counter[str | None] = Counter()
+    for replicas, times in lists.items():
+        for broker in replicas:
+            if broker in rack_of:
+                held[rack_of[broker]] += times
+    return held
 
 
 @dataclass(slots=True)
@@ -126,6 +166,8 @@ class _World(NamedTuple):
     loads: Mapping[int, _Load]
     led_in: Mapping[str | None, list[PartitionState]]
     groups: list[StreamsGroup]
+    replicas: Mapping[str | None, int]
+    unseen: tuple[str, ...]
 
 
 class _Told(NamedTuple):
@@ -165,6 +207,9 @@ def _loss(rack: str, told: _Told, world: _World) -> RackLoss:
         untold_tasks=tuple(sorted(untold)),
         untold_groups=tuple(blank),
         survivors=_survivors(rack, world),
+        replicas=world.replicas.get(rack, 0),
+        runs=sum(len(p.active) for group in world.groups for p in group.processes if _in(p, rack)),
+        unseen=world.unseen,
     )
 
 

@@ -1,10 +1,35 @@
-"""What losing a rack costs, as one sentence: what stops first, what must restore, who carries the rest."""
+"""What losing a rack costs, in words: what stops first, what must restore, what is not known, who carries the rest."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from agent.plan.loss import RackLoss
+
+SHOWN = 3
+"""Partitions, tasks and parts that are named one by one; the rest is counted."""
+
+
+def loss_label(loss: RackLoss) -> str:
+    """The risk by its name, with the partitions: ``losing rack a leaves 2 partitions without leader: t-0, t-1``."""
+    tasks = [f"{one.group} {one.task}" for one in loss.tasks]
+    parts = [
+        f"{verb} {_named(names, noun, what)}"
+        for verb, names, noun, what in (
+            ("leaves", loss.leaderless, "partition", "without leader"),
+            ("leaves", loss.under_min_isr, "partition", "under min ISR"),
+            ("makes", tasks, "task", "restore state"),
+        )
+        if names
+    ]
+    if parts:
+        return f"losing rack {loss.rack} {'; '.join(parts)}"
+    if loss.uncertain:
+        return f"what losing rack {loss.rack} stops is not known"
+    if loss.holds_nothing:
+        return f"losing rack {loss.rack}: no replica and no task was seen in it"
+    return f"losing rack {loss.rack} stops nothing"
 
 
 def loss_sentence(loss: RackLoss) -> str:
@@ -17,7 +42,9 @@ def loss_sentence(loss: RackLoss) -> str:
             (len(loss.tasks), _plural(len(loss.tasks), "stateful task") + " without a caught-up standby elsewhere"),
         )
         if number
-    ] or ([] if loss.uncertain else ["everything goes on"])
+    ]
+    if loss.costs_nothing:
+        parts = ["no replica and no task was seen in it" if loss.holds_nothing else "everything goes on"]
     untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
     named = [
         f"{number} {_plural(number, word)}"
@@ -26,6 +53,9 @@ def loss_sentence(loss: RackLoss) -> str:
     ]
     if named:
         parts.append(f"not to be told of {' and '.join(named)}")
+    if loss.unseen:
+        more = f" and {len(loss.unseen) - SHOWN} more" if len(loss.unseen) > SHOWN else ""
+        parts.append(f"not all was seen ({', '.join(loss.unseen[:SHOWN])}{more})")
     return ", ".join(parts) + _load(loss)
 
 
@@ -46,6 +76,12 @@ def _load(loss: RackLoss) -> str:
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
         told.append(f"the busiest broker takes {least:,.0f} -> {most:,.0f} bytes/s")
     return "; " + ", ".join(told)
+
+
+def _named(names: Sequence[object], noun: str, what: str) -> str:
+    """``6 partitions without leader: t-0, t-1, t-2 and 3 more``."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{len(names)} {_plural(len(names), noun)} {what}: {', '.join(map(str, names[:SHOWN]))}{more}"
 
 
 def _plural(number: int, word: str) -> str:

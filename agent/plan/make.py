@@ -21,6 +21,7 @@ from agent.plan.found import scene
 from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
 from agent.plan.plan import Plan, Unplanned
+from agent.plan.settled import settled
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict import predict_groups
 
@@ -31,8 +32,9 @@ def make_plan(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Me
     found = scene(snapshot, detection, limits, memo)
     predictions = predict_groups(worth_predicting(found), snapshot, limits, memo)
     looked_at = found._replace(predictions=predictions)
-    spread, skipped = mend_spread(looked_at)
-    leaders, without_leader = place_leaders(looked_at, (change.id for plan in spread for change in plan.changes))
+    placing = looked_at._replace(snapshot=settled(snapshot))
+    spread, skipped = mend_spread(placing)
+    leaders, without_leader = place_leaders(placing, (change.id for plan in spread for change in plan.changes))
     triggers, without_trigger = plan_triggers(looked_at)
     advice, without_advice = plan_advice(looked_at)
     plan = Plan(

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from agent.errors import BadInput
 from agent.model.snapshot import RackState, Snapshot
-from agent.model.spread import settled
+from agent.model.target import target_replicas
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, add_partitions, create_topic
 from assignors.kafka.striped_placer import UsableBroker, place_striped
@@ -67,7 +67,7 @@ class Spread(NamedTuple):
 class NewPlacement:
     """The replicas of the new partitions, by one placer."""
 
-    by: str
+    by: Literal["kafka", "optimum"]
     """``kafka`` or ``optimum``."""
     topic: str
     existing: tuple[tuple[int, ...], ...]
@@ -103,7 +103,7 @@ def place_added(snapshot: Snapshot, topic: str, partitions: int, kafka: Kafka) -
             why=f"{partitions} would not be more, and Kafka takes none away",
             todo=f"Name a number above {now}: it is the whole number, as in kafka-topics --partitions.",
         )
-    existing = tuple(settled(p, snapshot.reassignments.get(p.id)) for p in state.partitions)
+    existing = tuple(target_replicas(p, snapshot.reassignments.get(p.id)) for p in state.partitions)
     return _both(_Asked(topic, existing, partitions - now, len(existing[0])), snapshot, kafka)
 
 
@@ -230,7 +230,7 @@ def _kip_36(asked: _Asked, snapshot: Snapshot, next_int: NextInt) -> tuple[tuple
 
 def _standing(asked: _Asked, snapshot: Snapshot) -> Standing:
     lists = [
-        settled(state, snapshot.reassignments.get(state.id))
+        target_replicas(state, snapshot.reassignments.get(state.id))
         for topic in snapshot.topics.values()
         for state in topic.partitions
     ]

@@ -1,14 +1,15 @@
 """Which replicas shall move, so that no rack holds more of a partition than it must: KIP-36's rule, KIP-455's means.
 
-Invariants: replication factors never change; fewest bytes move, proven; nothing is planned from a held finding, from an
-unknown rack, for an excluded topic or into a running reassignment; one topic that cannot be mended never keeps another
-from being planned.
+Invariants: replication factors never change; fewest bytes move, proven; of equal moves those that leave preferred
+leaders where they are, then those after which fewest followers and readers fetch across racks; nothing is planned from
+a held finding, from an unknown rack, for an excluded topic or into a running reassignment; one topic that cannot be
+mended never keeps another from being planned.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,7 +18,9 @@ from agent.limits import Limits
 from agent.model.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
 from agent.model.spread import crowding, rack_room
 from agent.plan.found import Scene, answered
+from agent.plan.new_leaders import with_new_leaders
 from agent.plan.plan import PlacementPlan, Unplanned
+from agent.plan.reading import Readers, known_readers
 from agent.plan.wide import spread_wide, wide_and_usual
 from agent.propose.proposal import PlacementChange, ProposalReason
 from assignors.optimal import optimal_replicas
@@ -42,16 +45,23 @@ def mend_spread(scene: Scene) -> tuple[list[PlacementPlan], Skipped]:
         return [], skipped
     brokers = tuple(_broker(broker, scene.held) for broker in snapshot.brokers)
     touched = tuple(state for topic in wanted for state in topic.partitions)
-    result = scene.memo.of(
-        ("spread",), (brokers, touched, snapshot.topics), partial(_solve, brokers, touched, snapshot)
-    )
+    readers = known_readers([topic.topic for topic in wanted], snapshot, scene.memo)
+    there = frozenset(broker.id for broker in snapshot.brokers if broker.alive and not broker.fenced)
+    nearby = {} if snapshot.selector_is_rack_aware is False else readers
+    sets = tuple(_replica_set(state, there, nearby.get(state.id)) for state in touched)
+    result = scene.memo.of(("spread",), (brokers, sets, snapshot.topics), partial(_solve, brokers, sets, snapshot))
+    lists = with_new_leaders(result.replicas, touched, brokers, scene, readers)
     room, stuck = rack_room(snapshot.brokers, scene.held), {bad.id for bad in result.infeasible}
     skipped += [
         (f"topic/{state.id}", Unplanned.INFEASIBLE)
         for state in touched
-        if state.id in stuck or crowding(result.replicas.get(state.id, state.replicas), room) is not None
+        if state.id in stuck or crowding(lists.get(state.id, state.replicas), room) is not None
     ]
-    plans = [_plan(topic, result, snapshot) for topic in wanted]
+    if scene.limits.keep_leaders:
+        led_anew = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
+        lists = {name: lists[name] for name in lists.keys() - {state.id for state in led_anew}}
+        skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in led_anew]
+    plans = [_plan(topic, lists, snapshot, optimal=result.optimal) for topic in wanted]
     return [plan for plan in plans if plan.changes], skipped
 
 
@@ -124,15 +134,24 @@ def _broker(broker: BrokerState, held: Iterable[int]) -> Broker:
     )
 
 
-def _solve(brokers: tuple[Broker, ...], touched: tuple[PartitionState, ...], snapshot: Snapshot) -> ReplicaResult:
-    """The least moves for these partitions; all others only weigh, so that new replicas go to the idler brokers.
+def _replica_set(state: PartitionState, there: frozenset[int], near: Readers | None) -> ReplicaSet:
+    """Neither sizes nor rates play a part: every replica too many moves once, and answers must not change with them.
 
-    Sizes play no part: every replica too many moves once, whatever it weighs, and answers must not change with sizes.
+    A preferred leader stays unless its broker is away: then the copy that is away moves, and not one that is in sync.
     """
-    wide, usual = wide_and_usual(touched, brokers)
-    sets = [ReplicaSet(id=state.id, replicas=state.replicas) for state in usual]
-    ballast = _ballast(brokers, {state.id for state in touched}, snapshot)
-    result = optimal_replicas(ReplicaProblem(brokers=brokers, partitions=(*sets, *ballast), balance=False))
+    return ReplicaSet(
+        id=state.id,
+        replicas=state.replicas,
+        readers=() if near is None else near.by_rack,
+        keeps_leader=state.replicas[0] in there,
+    )
+
+
+def _solve(brokers: tuple[Broker, ...], sets: tuple[ReplicaSet, ...], snapshot: Snapshot) -> ReplicaResult:
+    """The least moves for these partitions; all others only weigh, so that new replicas go to the idler brokers."""
+    wide, usual = wide_and_usual(sets, brokers)
+    ballast = _ballast(brokers, {one.id for one in sets}, snapshot)
+    result = optimal_replicas(ReplicaProblem(brokers=brokers, partitions=(*usual, *ballast), balance=False))
     if not wide:
         return result
     return ReplicaResult(
@@ -159,19 +178,21 @@ def _ballast(brokers: Iterable[Broker], touched: set[TopicPartition], snapshot: 
     return ballast
 
 
-def _plan(topic: Wanted, result: ReplicaResult, snapshot: Snapshot) -> PlacementPlan:
+def _plan(
+    topic: Wanted, lists: Mapping[TopicPartition, tuple[int, ...]], snapshot: Snapshot, *, optimal: bool
+) -> PlacementPlan:
     changes = [
-        PlacementChange(state.id, state.replicas, result.replicas[state.id])
+        PlacementChange(state.id, state.replicas, lists[state.id])
         for state in topic.partitions
-        if state.id in result.replicas and result.replicas[state.id] != state.replicas
+        if state.id in lists and lists[state.id] != state.replicas
     ]
     return PlacementPlan(
         topic=topic.topic,
         reason=ProposalReason.MEND_RACK_SPREAD,
         changes=tuple(changes),
         leaders_only=False,
-        lower_bound=sum(_cost(change, snapshot) for change in changes) if result.optimal else 0,
-        optimal=result.optimal,
+        lower_bound=sum(_cost(change, snapshot) for change in changes) if optimal else 0,
+        optimal=optimal,
         findings=topic.findings,
     )
 

@@ -30,6 +30,7 @@ class Unplanned(StrEnum):
     RACKS_OFF = "a rebalance would not help: the group's assignor does not look at racks now"
     MAY_BE_MEANT = "it may be meant to stay, so nothing is proposed about it"
     NO_LEVER = "no setting or move that is known here changes it"
+    KEEPS_LEADERS = "its preferred leader would have to change, and preferred leaders are to be kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

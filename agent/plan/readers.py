@@ -9,53 +9,24 @@ over racks or brokers than the limit allows. Where writers live is not visible a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
 
-from agent.detect.assess import topics_of
 from agent.detect.finding import FindingReason
 from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import (
-    ConsumerGroup,
-    OtherGroup,
-    PartitionState,
-    Rack,
-    RackState,
-    Snapshot,
-    StreamsGroup,
-    TopicState,
-)
+from agent.model.snapshot import PartitionState, TopicState
 from agent.model.weighed import Column
 from agent.plan.found import Scene, answered
 from agent.plan.placements import Skipped, left_out
 from agent.plan.plan import PlacementPlan, Unplanned
+from agent.plan.reading import Readers, groups_by_topic, readers_of
 from agent.plan.seats import Seats, led_by
 from agent.plan.worth import worth, worth_bytes
 from agent.propose.proposal import PlacementChange, ProposalReason
 from assignors.problem import TopicPartition
 
-ReaderGroup = ConsumerGroup | StreamsGroup
 _Wanted = tuple[int, PartitionState, list[int]]
 """(Certain gain in readers, partition, in-sync replicas in the best rack)."""
-
-
-class Readers(NamedTuple):
-    """Who reads a partition: readers by rack, and readers whose rack is not known."""
-
-    by_rack: tuple[tuple[str, int], ...]
-    unknown: int
-
-    def near(self, rack: str | None) -> int:
-        """Readers in a rack."""
-        return sum(count for name, count in self.by_rack if name == rack)
-
-    @property
-    def total(self) -> int:
-        """Readers of known rack."""
-        return sum(count for _, count in self.by_rack)
 
 
 def follow_readers(scene: Scene, seats: Seats, taken: set[TopicPartition]) -> tuple[list[PlacementPlan], Skipped]:
@@ -89,49 +60,11 @@ def follow_readers(scene: Scene, seats: Seats, taken: set[TopicPartition]) -> tu
     return plans, skipped
 
 
-def readers_of(topic: TopicState, groups: Iterable[ReaderGroup]) -> dict[TopicPartition, Readers]:
-    """Partition -> its readers in all groups whose assignment is shown."""
-    by_rack: dict[TopicPartition, Counter[str | None]] = {}
-    for group in groups:
-        for rack, partitions in _reads(group):
-            name = rack.name if rack.state is RackState.KNOWN else None
-            for partition in partitions:
-                if partition.topic == topic.name:
-                    by_rack.setdefault(partition, Counter())[name] += 1
-    return {
-        partition: Readers(
-            tuple(sorted((name, count) for name, count in racks.items() if name is not None)), racks[None]
-        )
-        for partition, racks in sorted(by_rack.items())
-    }
-
-
 def crossing_readers(
     readers: Mapping[TopicPartition, Readers], leader_racks: Mapping[TopicPartition, str | None]
 ) -> int:
     """Reads of known rack that cross when these racks lead."""
     return sum(of.total - of.near(leader_racks.get(partition)) for partition, of in readers.items())
-
-
-def groups_by_topic(snapshot: Snapshot, memo: Memo) -> dict[str, list[ReaderGroup]]:
-    """Topic -> the groups that read it and show their assignment; both sorted."""
-    groups: dict[str, list[ReaderGroup]] = {}
-    for group in snapshot.groups.values():
-        if isinstance(group, OtherGroup) or group.hidden:
-            continue
-        for name in memo.of(("group topics", group.id), (group,), partial(topics_of, group)):
-            groups.setdefault(name, []).append(group)
-    return dict(sorted(groups.items()))
-
-
-def _reads(group: ReaderGroup) -> Iterable[tuple[Rack, Iterable[TopicPartition]]]:
-    if isinstance(group, ConsumerGroup):
-        return [(member.rack, member.assigned or ()) for member in group.members]
-    sources = {task.id: task.sources for task in group.topology.tasks} if group.topology else {}
-    return [
-        (process.rack, [source for task in process.active for source in sources.get(task, ())])
-        for process in group.processes
-    ]
 
 
 def _is_worth(

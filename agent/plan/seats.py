@@ -12,7 +12,9 @@ from collections.abc import Iterable
 
 from agent.limits import Limits
 from agent.model.snapshot import PartitionState, RackState, Snapshot
+from agent.plan.reading import Readers
 from agent.propose.proposal import PlacementChange
+from assignors.problem import LeaderRoom
 
 
 class Seats:
@@ -31,8 +33,10 @@ class Seats:
             if broker.alive and not broker.fenced and broker.id in self.rack_of and broker.id not in held
         )
         states = [state for topic in snapshot.topics.values() for state in topic.partitions if state.replicas]
+        self.selector_is_rack_aware = snapshot.selector_is_rack_aware
         self.of_broker = Counter(state.replicas[0] for state in states)
         self.of_rack = self._by_rack(self.of_broker)
+        self._led_before, self._led_before_in = self.of_broker.copy(), self.of_rack.copy()
         held_by_broker = Counter(broker for state in states for broker in state.replicas)
         led, replicas = sum(self.of_rack.values()), sum(held_by_broker.values()) or 1
         self._most_of_broker = {
@@ -43,6 +47,34 @@ class Seats:
             rack: int((count / replicas + limits.leader_skew_share) * led)
             for rack, count in self._by_rack(held_by_broker).items()
         }
+
+    def most_even(self) -> tuple[dict[int, int], dict[str, int]]:
+        """How many each broker and each rack may lead and be no worse than before the plan, or than an even share."""
+        led, racks = sum(self.of_broker.values()), Counter(self.rack_of[broker] for broker in self.may_lead)
+        brokers = racks.total() or 1
+        return (
+            {broker: max(self._led_before[broker], -(-led // brokers)) for broker in self.may_lead},
+            {rack: max(self._led_before_in[rack], -(-led * count // brokers)) for rack, count in racks.items()},
+        )
+
+    def room(self, open_ones: Counter[int], *, hard: bool) -> LeaderRoom:
+        """How many leaders more each may get when those are to be chosen anew; ``open_ones`` are led by whom now."""
+        of_broker, of_rack = self.most_even()
+        open_racks = self._by_rack(open_ones)
+        return LeaderRoom(
+            {broker: most - self.of_broker[broker] + open_ones[broker] for broker, most in of_broker.items()},
+            {rack: most - self.of_rack[rack] + open_racks[rack] for rack, most in of_rack.items()},
+            self.rack_of,
+            hard,
+        )
+
+    def fetched_across(self, replicas: tuple[int, ...], leader: int, readers: Readers | None) -> int:
+        """Followers, and readers where they read from the leader, in another known rack than that leader."""
+        rack = self.rack_of.get(leader)
+        far = sum(self.rack_of.get(broker) != rack for broker in replicas)
+        if readers is not None and self.selector_is_rack_aware is False:
+            far += readers.total - readers.near(rack)
+        return far
 
     def _by_rack(self, of_broker: Counter[int]) -> Counter[str]:
         of_rack: Counter[str] = Counter()

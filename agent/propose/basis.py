@@ -1,17 +1,22 @@
 """On what a proposal's figures rest: weights of the pipeline, the agent's own rates, or counts; and why not weights.
 
-Said at the end of the sentence wherever weights are asked for, and in the evidence always.
+Each proposal has it in its evidence. An answer of many proposals says it once, wherever weights are asked for.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from agent.detect.assessment import Assessment
 from agent.detect.finding import Evidence
 from agent.model.snapshot import Snapshot, TopicState
 from agent.model.weighed import Basis
+from agent.propose.proposal import Proposal
+from agent.propose.words import counted
 
-_MINUTE_MS = 60_000
-_HOUR_MS = 3_600_000
+_MINUTE_S = 60
+_HOUR_S = 3_600
 _NO_WEIGHT = "some of the partitions that it is about have none"
 
 
@@ -32,24 +37,42 @@ def basis_of_topic(topic: TopicState, snapshot: Snapshot) -> Basis:
     return Basis.OWN_RATES if ids and all(p in snapshot.bytes_per_s for p in ids) else Basis.COUNTS
 
 
-def told_basis(basis: Basis, snapshot: Snapshot) -> tuple[str, Evidence]:
-    """(What is added to a sentence, rows of evidence)."""
+def told_basis(basis: Basis, snapshot: Snapshot) -> Evidence:
+    """Rows of evidence: the basis, the age of weights, or why there are none where they were asked for."""
     rows: Evidence = (("basis", basis.value),)
     state = snapshot.weights
     if state is None:
-        return "", rows
+        return rows
     if basis is Basis.WEIGHTS and state.to_ms is not None:
         age_ms = max(0, snapshot.taken_ms - state.to_ms)
         times = (("weights_from_ms", state.from_ms), ("weights_until_ms", state.to_ms))
-        return f"; by weights of the pipeline, {_age(age_ms)} old", (*rows, *times, ("weights_age_s", age_ms // 1_000))
-    why = state.why_not or _NO_WEIGHT
-    rows = (*rows, ("why_not_weights", why))
-    if basis is Basis.OWN_RATES:
-        return f"; bytes/s are rackwise's own rates, and optima count partitions (no weights: {why})", rows
-    return f"; partitions are counted (no weights: {why})", rows
+        return (*rows, *times, ("weights_age_s", age_ms // 1_000))
+    return (*rows, ("why_not_weights", state.why_not or _NO_WEIGHT))
 
 
-def _age(age_ms: int) -> str:
-    if age_ms < _HOUR_MS:
-        return f"{age_ms // _MINUTE_MS} min"
-    return f"{age_ms // _HOUR_MS} h {age_ms % _HOUR_MS // _MINUTE_MS} min"
+def figures_rest_on(proposals: Iterable[Proposal]) -> str | None:
+    """On what the figures of an answer rest, once for all of its proposals; None where weights are not asked for."""
+    told = Counter(_told(dict(proposal.evidence)) for proposal in proposals)
+    told.pop(None, None)
+    if len(told) < 2:
+        return next((f"figures: {each}" for each in told), None)
+    # The basis of most comes first; of as many, by its words.
+    ordered = sorted(told.items(), key=lambda entry: (-entry[1], str(entry[0])))
+    return "; ".join(f"figures of {counted(number, 'proposal')}: {each}" for each, number in ordered)
+
+
+def _told(evidence: Mapping[str, object]) -> str | None:
+    age_s, why = evidence.get("weights_age_s"), evidence.get("why_not_weights")
+    if isinstance(age_s, int):
+        return f"weights of the pipeline, {_age(age_s)} old"
+    if why is None:
+        return None
+    if evidence["basis"] == Basis.OWN_RATES.value:
+        return f"bytes/s are rackwise's own rates, and optima count partitions (no weights: {why})"
+    return f"partitions are counted (no weights: {why})"
+
+
+def _age(age_s: int) -> str:
+    if age_s < _HOUR_S:
+        return f"{age_s // _MINUTE_S} min"
+    return f"{age_s // _HOUR_S} h {age_s % _HOUR_S // _MINUTE_S} min"

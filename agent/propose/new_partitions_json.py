@@ -7,22 +7,24 @@ then leaves alone. ``kafka-reassign-partitions`` takes the new ones once the top
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
-from agent.plan.new_partitions import NewPlacement
+from agent.plan.new_partitions import NewPlacement, Spread
+
+if TYPE_CHECKING:
+    from agent.documents.planning import Extent, NewPlacementRow, PlacementSpread, Reassignment
 
 
-def placement_to_json(placement: NewPlacement) -> dict[str, Any]:
+def placement_to_json(placement: NewPlacement) -> NewPlacementRow:
     """A placement with its figures and all its forms; the forms are None where Kafka would refuse."""
     answered = placement.refused is None
-    spread = placement.spread
     return {
         "placement": placement.by,
         "topic": placement.topic,
         "sentence": placement.sentence,
         "partitions": len(placement.existing) + len(placement.replicas),
         "new_partitions": len(placement.replicas),
-        "spread": None if spread is None else {name: _plain(value) for name, value in spread._asdict().items()},
+        "spread": None if placement.spread is None else _spread(placement.spread),
         "command": kafka_topics_command(placement) if answered else None,
         "replica_assignment": replica_assignment(placement) if answered else None,
         "reassignment": _reassignment(placement) if answered else None,
@@ -47,7 +49,7 @@ def new_partitions_json(placement: NewPlacement) -> str:
     return json.dumps(_reassignment(placement), separators=(",", ":"))
 
 
-def _reassignment(placement: NewPlacement) -> dict[str, Any]:
+def _reassignment(placement: NewPlacement) -> Reassignment:
     first = len(placement.existing)
     return {
         "version": 1,
@@ -58,5 +60,16 @@ def _reassignment(placement: NewPlacement) -> dict[str, Any]:
     }
 
 
-def _plain(value: int | tuple[int, int]) -> int | dict[str, int]:
-    return {"least": value[0], "most": value[1]} if isinstance(value, tuple) else value
+def _spread(spread: Spread) -> PlacementSpread:
+    return {
+        "most_in_a_rack": spread.most_in_a_rack,
+        "against_the_rule": spread.against_the_rule,
+        "topic_replicas": _extent(spread.topic_replicas),
+        "topic_leaders": _extent(spread.topic_leaders),
+        "cluster_replicas": _extent(spread.cluster_replicas),
+        "cluster_leaders": _extent(spread.cluster_leaders),
+    }
+
+
+def _extent(pair: tuple[int, int]) -> Extent:
+    return {"least": pair[0], "most": pair[1]}

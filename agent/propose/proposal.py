@@ -41,6 +41,7 @@ class ProposalReason(StrEnum):
     SET_STRATEGY = "the application does not look at racks when it assigns tasks"
     SET_STANDBYS = "standbys share a rack or tag with another copy"
     UPGRADE_CLIENT = "the client is too old to send its rack"
+    USE_DROP_IN_ASSIGNOR = "no version of the client sends its rack by itself"
     REMOVE_THROTTLE = "a throttle was left behind"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
 
+from agent.errors import reason
 from agent.propose.proposal import PlacementChange, Proposal, ProposalKind, Row
 from assignors.problem import TopicPartition
 
@@ -37,8 +38,8 @@ def read_reassignment_json(text: str) -> dict[TopicPartition, tuple[int, ...]]:
     """
     try:
         data = json.loads(text)
-    except ValueError as error:
-        raise BadReassignmentFile(f"not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadReassignmentFile(f"not JSON: {reason(error)}") from error
     if not isinstance(data, dict) or data.get("version", 1) != 1 or not isinstance(data.get("partitions"), list):
         raise BadReassignmentFile('expected {"version": 1, "partitions": [...]}')
     placements: dict[TopicPartition, tuple[int, ...]] = {}

@@ -17,12 +17,14 @@ from agent.detect.locality import RackBits, topic_masks
 from agent.detect.tally import Reads
 from agent.model.snapshot import PartitionState, TopicState
 from agent.plan.plan import PlacementPlan
-from agent.plan.readers import Readers, readers_of
+from agent.plan.reading import Readers, readers_of
+from agent.plan.settled import settled_topic
 from agent.propose.basis import basis_of_topic
-from agent.propose.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
+from agent.propose.flows import Flows, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Scene, finished
+from agent.propose.side_effects import Fetches, fetches, rows_of, side_effects
 from agent.propose.words import counted, sized
 from assignors.problem import TopicPartition
 
@@ -32,11 +34,12 @@ class Forecast(NamedTuple):
 
     shares: tuple[Locality, ...]
     flows: Flows | None
+    fetches: Fetches
 
 
 def placement(plan: PlacementPlan, scene: Scene) -> Proposal:
     """The proposal that carries out a placement plan."""
-    topic = scene.snapshot.topics[plan.topic]
+    topic = settled_topic(scene.snapshot.topics[plan.topic], scene.snapshot)
     subject = Subject("topic", plan.topic)
     before = tuple(Row(str(change.id), change.before) for change in plan.changes)
     after = tuple(Row(str(change.id), change.after) for change in plan.changes)
@@ -44,16 +47,17 @@ def placement(plan: PlacementPlan, scene: Scene) -> Proposal:
     now, then = _forecast(topic, readers, scene), _forecast(_changed(topic, plan), readers, scene)
     moves = _leader_moves(plan) if plan.leaders_only else _replica_moves(plan, scene)
     predicted = _predicted(plan, moves, now, then, scene)
+    effects = side_effects(plan, topic, (now.fetches, then.fetches), predicted, scene)
     draft = Draft(
         kind=ProposalKind.LEADERS if plan.leaders_only else ProposalKind.REASSIGN,
         reason=plan.reason,
         subject=subject,
-        sentence=_sentence(plan, topic, predicted),
+        sentence="; ".join((_sentence(plan, topic, predicted), *effects.clauses)),
         before=before,
         after=after,
         moves=moves,
         predicted=predicted,
-        evidence=_evidence(plan, topic, readers, scene),
+        evidence=(*_evidence(plan, topic, readers, scene), *effects.evidence),
         findings=plan.findings,
         lower_bound=float(plan.lower_bound),
         optimal=plan.optimal,
@@ -82,15 +86,14 @@ def _forecast(topic: TopicState, readers: Mapping[TopicPartition, Readers], scen
     groups = scene.rests.readers.get(topic.name, ())
     snapshot, bits = scene.snapshot, bits_for(groups, scene.snapshot, scene.memo)
     shares = measured(_reads(readers, bits), {topic.name: topic_masks(topic, bits)}, snapshot.bytes_per_s)
-    rows = [Reader(p, rack, count) for p, of in readers.items() for rack, count in of.by_rack]
-    rows += [Reader(p, None, of.unknown) for p, of in readers.items() if of.unknown]
-    selector = bits.selector_is_rack_aware
+    rows, selector = rows_of(readers), bits.selector_is_rack_aware
     return Forecast(
         shares if readers else (),
         add(
             replication_flows(topic.partitions, scene.racks, snapshot.bytes_per_s),
             read_flows(rows, states_of([topic]), scene.racks, snapshot.bytes_per_s, selector=selector),
         ),
+        fetches(topic, rows, scene.racks, selector=selector),
     )
 
 

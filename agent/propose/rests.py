@@ -25,7 +25,7 @@ from agent.model.snapshot import (
     Snapshot,
     StreamsGroup,
 )
-from agent.plan.readers import ReaderGroup, groups_by_topic, readers_of
+from agent.plan.reading import ReaderGroup, groups_by_topic, readers_of
 from agent.plan.worth import judged_ground
 from agent.propose.proposal import ProposalReason, Row
 
@@ -155,6 +155,10 @@ class Rests:
                 return (racks, self._clients(reason, subject))
 
     def _throttle(self, subject: Subject) -> object:
+        if subject.kind == "cluster":
+            every = [Subject("topic", name) for name in self.snapshot.topics]
+            every += [Subject("broker", str(broker)) for broker in sorted(self.snapshot.broker_configs)]
+            return [(str(one), self._throttle(one)) for one in every]
         topic = self.snapshot.topics.get(subject.name)
         if subject.kind == "topic" and topic is not None:
             return (topic.topic_id, topic.leader_throttle, topic.follower_throttle)
@@ -168,7 +172,7 @@ class Rests:
         if not isinstance(group, ConsumerGroup | StreamsGroup):
             return GONE
         match reason:
-            case ProposalReason.SET_CLIENT_RACK | ProposalReason.UPGRADE_CLIENT:
+            case ProposalReason.SET_CLIENT_RACK | ProposalReason.UPGRADE_CLIENT | ProposalReason.USE_DROP_IN_ASSIGNOR:
                 return sorted({(m.client_id, _rack(m.rack), m.subscription_version) for m in group.members}, key=repr)
             case ProposalReason.SET_STANDBYS if isinstance(group, StreamsGroup):
                 return sorted({(process.tags, _rack(process.rack)) for process in group.processes}, key=repr)

@@ -76,8 +76,7 @@ def dated(made: Rested, snapshot: Snapshot, limits: Limits) -> Proposal:
         draft
     )
     if draft.basis is not None:  # its age grows while the draft stays
-        ending, rows = told_basis(draft.basis, snapshot)
-        sentence, evidence = sentence + ending, (*evidence, *rows)
+        evidence = (*evidence, *told_basis(draft.basis, snapshot))
     return Proposal(
         id=made.id,
         kind=kind,

@@ -68,20 +68,22 @@ def _draft(plan: AdvicePlan, scene: Scene) -> tuple[Draft, str]:
 
 
 def _sentence(plan: AdvicePlan) -> str:
-    clients = counted(len(plan.who), "client")
-    match plan.reason:
-        case ProposalReason.SET_CLIENT_RACK:
-            return f"Set client.rack for {clients} of {plan.subject}: {plan.why}"
-        case ProposalReason.UPGRADE_CLIENT:
-            return f"Upgrade {clients} of {plan.subject}: {plan.why}"
-        case ProposalReason.SET_BROKER_RACK:
-            return f"Set broker.rack on {counted(len(plan.who), 'broker')}: {plan.why}"
-        case ProposalReason.SET_SELECTOR:
-            return f"Set replica.selector.class on {counted(len(plan.who), 'broker')}: {plan.why}"
-        case ProposalReason.REMOVE_THROTTLE:
-            return f"Remove the throttle left behind on {plan.subject_kind} {plan.subject}: {plan.why}"
-        case _:
-            return f"Set {plan.setting}={plan.wanted} for {plan.subject}: {plan.why}"
+    return f"{_what(plan)}: {plan.why}"
+
+
+def _what(plan: AdvicePlan) -> str:
+    clients, brokers = counted(len(plan.who), "client"), counted(len(plan.who), "broker")
+    told = {
+        ProposalReason.SET_CLIENT_RACK: f"Set client.rack for {clients} of {plan.subject}",
+        ProposalReason.UPGRADE_CLIENT: f"Upgrade {clients} of {plan.subject}",
+        ProposalReason.USE_DROP_IN_ASSIGNOR: f"Give {clients} of {plan.subject} an assignor of assignors.clients",
+        ProposalReason.SET_BROKER_RACK: f"Set broker.rack on {brokers}",
+        ProposalReason.SET_SELECTOR: f"Set replica.selector.class on {brokers}",
+        ProposalReason.REMOVE_THROTTLE: f"Remove the throttle left behind on {plan.subject_kind} {plan.subject}",
+    }
+    if plan.reason is ProposalReason.REMOVE_THROTTLE and plan.subject_kind == "cluster":
+        return f"Remove the throttles left behind on {counted(len(plan.who), plan.who[0].partition(' ')[0])}"
+    return told.get(plan.reason, f"Set {plan.setting}={plan.wanted} for {plan.subject}")
 
 
 def _predicted(plan: AdvicePlan, scene: Scene) -> Predicted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.cycle import Cycle, basis, sentence, world
 from agent.detect.assessment import Assessment
@@ -15,16 +15,26 @@ from agent.telemetry.looks import limits_digest
 from agent.typed_json import to_json
 
 
-def derived_events(cycle: Cycle, first: int, *, full: bool) -> Iterator[Event]:
+class Teller(NamedTuple):
+    """Whose cycle it is."""
+
+    agent: str | None = None
+    host: str | None = None
+
+
+_UNTOLD = Teller()
+
+
+def derived_events(cycle: Cycle, first: int, *, full: bool, teller: Teller = _UNTOLD) -> Iterator[Event]:
     """Events after the ``first`` ones that rebuild the look. One that is not full has lags and the report alone."""
     n = first
-    for kind, subject, data in _rows(cycle, full=full):
+    for kind, subject, data in _rows(cycle, teller, full=full):
         shape = to_json(DERIVED_SHAPES[kind], data)
         yield Event(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
         n += 1
 
 
-def _rows(cycle: Cycle, *, full: bool) -> Iterator[tuple[Kind, str, Any]]:
+def _rows(cycle: Cycle, teller: Teller, *, full: bool) -> Iterator[tuple[Kind, str, Any]]:
     for group, copies in cycle.snapshot.copies.items():
         yield Kind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
     if full:
@@ -32,7 +42,7 @@ def _rows(cycle: Cycle, *, full: bool) -> Iterator[tuple[Kind, str, Any]]:
             yield Kind.FINDING, str(finding.subject), _finding(finding)
         for group, assessment in cycle.detection.assessments.items():
             yield Kind.ASSESSMENT, f"group/{group}", _assessment(assessment)
-    yield Kind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, full=full)
+    yield Kind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, teller, full=full)
 
 
 def _finding(finding: Finding) -> FindingData:
@@ -61,7 +71,7 @@ def _assessment(found: Assessment) -> AssessmentData:
     )
 
 
-def _report(cycle: Cycle, *, full: bool) -> ReportData:
+def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
     plan = cycle.plan
     rests_on, why_not = basis(cycle.snapshot)
     return ReportData(
@@ -82,6 +92,7 @@ def _report(cycle: Cycle, *, full: bool) -> ReportData:
         limits_digest(cycle.limits),
         rests_on.value,
         why_not,
+        *teller,
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TextIO, TypeVar
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
 from agent.telemetry.events import Event, from_lines
 from agent.typed_json import UnreadableError
 
@@ -96,7 +96,9 @@ def read_events(path: Path) -> Iterator[Event]:
         with path.open("rb") as file:
             yield from from_lines(_whole_lines(file))
     except OSError as error:
-        raise BadInput(f"{path} cannot be read", why=error.strerror or "") from error
+        raise BadInput(
+            f"{path} cannot be read", why=reason(error), todo="Give a file that record.file wrote."
+        ) from error
     except UnreadableError as error:
         raise BadInput(
             f"{path} is no telemetry file", why=str(error), todo="Give a file that record.file wrote."

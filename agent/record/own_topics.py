@@ -15,11 +15,13 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.observation import Observation, Part
+from agent.librdkafka import client_settings
+from agent.observation import Observation, Part, RawBroker
 from agent.record.placement import place_replicas
 
 RETRY_MS = 30_000
 _NOT_YET = "it is not there yet"
+_NO_RIGHT = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class OwnTopics:
     """Creates what is missing, and remembers what is there."""
 
     def __init__(self, config: Mapping[str, str | int], topics: Sequence[OwnTopic], deadline_ms: int) -> None:
-        self._config: dict[str, str | int | float | bool] = dict(config)
+        self._config = config
         self._admin: AdminClient | None = None
         self._topics = {topic.name: topic for topic in topics}
         self._timeout_s = deadline_ms / 1_000
@@ -62,7 +64,7 @@ class OwnTopics:
         self._ready |= shown
         missing = [topic for name, topic in self._topics.items() if name not in self._ready]
         self._problems = {topic.name: self._problems.get(topic.name, _NOT_YET) for topic in missing}
-        if missing and not unseen and observation.brokers and observation.monotonic_ms >= self._next_try_ms:
+        if missing and not unseen and usable_brokers(observation) and observation.monotonic_ms >= self._next_try_ms:
             self._next_try_ms = observation.monotonic_ms + RETRY_MS
             self._create(missing, observation)
 
@@ -87,7 +89,7 @@ class OwnTopics:
 
     def _create(self, missing: Sequence[OwnTopic], observation: Observation) -> None:
         if self._admin is None:  # kept: a dropped client fails the calls in flight
-            self._admin = AdminClient(self._config)
+            self._admin = AdminClient(client_settings(self._config))
         answers = self._admin.create_topics(
             [_new_topic(topic, observation) for topic in missing],
             operation_timeout=self._timeout_s,
@@ -108,10 +110,21 @@ class OwnTopics:
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                self._problems[name] = f"it could not be created: {error.str()}"
+                lacks = "; grant CREATE on the topic or on the cluster" if error.code() in _NO_RIGHT else ""
+                self._problems[name] = f"it could not be created: {error.str()}{lacks}"
                 return
         self._ready.add(name)
         del self._problems[name]
+
+
+def usable_brokers(observation: Observation) -> tuple[RawBroker, ...]:
+    """The brokers that can take a replica of a new topic."""
+    return tuple(broker for broker in observation.brokers if not broker.fenced)
+
+
+def least_in_sync(topic: OwnTopic, replicas: int) -> int:
+    """The min.insync.replicas of a topic with so many replicas: one of them may fail without stopping the writer."""
+    return max(1, min(topic.min_insync_replicas, replicas - 1))
 
 
 def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
@@ -124,8 +137,7 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
         config={
             "cleanup.policy": topic.cleanup_policy,
             "retention.ms": str(topic.retention_ms),
-            # One replica must be able to fail without stopping the writer.
-            "min.insync.replicas": str(max(1, min(topic.min_insync_replicas, replicas - 1))),
+            "min.insync.replicas": str(least_in_sync(topic, replicas)),
             **dict(topic.configs),
         },
     )

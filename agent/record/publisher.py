@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from agent.librdkafka import client_settings
+
 _QUEUE_KBYTES = 65_536
 _WAIT_S = 0.05
 _BY_KEY = -1
@@ -49,20 +51,18 @@ class Publisher:
         self._written = self._failed = self._dropped = 0
         self._problems: dict[str, str] = {}
         self._on_gone = on_gone
-        self._producer = Producer(
-            {
-                **config,
-                "acks": "all",
-                "max.in.flight.requests.per.connection": 1,
-                "compression.type": "lz4",
-                "linger.ms": 20,
-                "queue.buffering.max.messages": queue_records,
-                "queue.buffering.max.kbytes": _QUEUE_KBYTES,
-                "delivery.timeout.ms": 60_000,
-                "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
-                "error_cb": self._on_error,
-            }
-        )
+        settings = {
+            "acks": "all",
+            "max.in.flight.requests.per.connection": 1,
+            "compression.type": "lz4",
+            "linger.ms": 20,
+            "queue.buffering.max.messages": queue_records,
+            "queue.buffering.max.kbytes": _QUEUE_KBYTES,
+            "delivery.timeout.ms": 60_000,
+            "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
+            "error_cb": self._on_error,
+        }
+        self._producer = Producer(client_settings(config, settings))
 
     def write(self, records: Iterable[Record], deadline_ms: int) -> None:
         """Queue the records; wait for room no longer than the deadline and drop, counted, what is left then."""

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from agent.librdkafka import client_settings
 from agent.reader_config import reader_config
 
 _POLL_S = 0.5
@@ -60,27 +62,31 @@ class TopicReader:
         self._deadline = deadline
         self._opened: Consumer | None = None
 
-    def spans(self) -> tuple[Span, ...]:
-        """The partitions with what they hold; none when there is no such topic. Raises KafkaException."""
-        partitions = partitions_of(AdminClient(dict(self._config)), self._topic, self._left())
-        return tuple(self._span(partition) for partition in partitions)
+    def spans(self, only: AbstractSet[int] | None = None) -> tuple[Span, ...]:
+        """The partitions, or ``only`` those, with what they hold; none without such a topic. Raises KafkaException."""
+        partitions = partitions_of(AdminClient(client_settings(self._config)), self._topic, self._left())
+        return tuple(self._span(partition) for partition in partitions if only is None or partition in only)
 
     def read(self, spans: tuple[Span, ...]) -> Iterator[Read]:
         """Records of those offsets, in order within a partition, until all are read or the time is over."""
         wanted = {span.partition: span.end for span in spans if span.end > span.first}
+        at = {span.partition: span.first for span in spans}
         self._consumer.assign([TopicPartition(self._topic, s.partition, s.first) for s in spans if s.end > s.first])
         while wanted and self._left() > 0:
-            for message in self._consumer.consume(_BATCH, timeout=min(_POLL_S, self._left())):
+            # The library waits for as many as it is asked for: no more than there are, or the last ones come late.
+            most = max(1, min(_BATCH, sum(end - at[partition] for partition, end in wanted.items())))
+            for message in self._consumer.consume(most, timeout=min(_POLL_S, self._left())):
                 error = message.error()
+                partition = _number(message.partition())
                 if error is not None:
                     if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
                         # Transaction markers and compacted tails hold offsets that no record has.
-                        wanted.pop(_number(message.partition()), None)
+                        wanted.pop(partition, None)
                         continue
                     raise KafkaException(error)
                 yield _read(message)
-                partition = _number(message.partition())
-                if _number(message.offset()) + 1 >= wanted.get(partition, 0):
+                at[partition] = _number(message.offset()) + 1
+                if at[partition] >= wanted.get(partition, 0):
                     wanted.pop(partition, None)
 
     @property
@@ -95,7 +101,7 @@ class TopicReader:
 
     @property
     def _consumer(self) -> Consumer:
-        self._opened = self._opened or Consumer(reader_config(self._config, f"{self._prefix}-reader"))
+        self._opened = self._opened or Consumer(client_settings(self._config, reader_config(f"{self._prefix}-reader")))
         return self._opened
 
     def _span(self, partition: int) -> Span:

@@ -6,6 +6,7 @@ answers with sentences; it holds the loop no longer than its deadline.
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from agent.cycle import Cycle
 from agent.memory import Memory
 from agent.observation import Observation
 from agent.propose.codec import BadProposalDocument
-from agent.record.derived import derived_events
+from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import Published, standing_in, update
@@ -49,6 +50,11 @@ class RecordPlan:
     agent: str = "rackwise"
     """Name of this agent among those of the cluster."""
 
+    @property
+    def topics(self) -> tuple[OwnTopic, ...]:
+        """The topics that are created where they are missing."""
+        return tuple(topic for topic in (self.telemetry, self.proposals) if topic is not None)
+
 
 class Recording(NamedTuple):
     """What became of one cycle's records."""
@@ -72,13 +78,10 @@ class Recorder:
 
     def __init__(self, plan: RecordPlan, config: Mapping[str, str | int]) -> None:
         self._plan = plan
-        # The library's own log lines would stand between ours on stderr; causes come through its error callback.
-        config = {"client.id": "rackwise", **config, "log_level": 0}
         self._config = config
-        topics = [topic for topic in (plan.telemetry, plan.proposals) if topic is not None]
-        self._topics = OwnTopics(config, topics, plan.deadline_ms)
+        self._topics = OwnTopics(config, plan.topics, plan.deadline_ms)
         self._publisher = (
-            Publisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget) if topics else None
+            Publisher(config, queue_records=plan.queue_records, on_gone=self._topics.forget) if plan.topics else None
         )
         self._file = TelemetryFile(plan.file, plan.file_max_bytes) if plan.file else None
         self._standing: Mapping[str, Published] | None = None
@@ -97,7 +100,7 @@ class Recorder:
     def record(self, cycle: Cycle) -> Recording:
         """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
         full = self._is_full(cycle)
-        lines = _lines(cycle, full=full)
+        lines = _lines(cycle, Teller(self._plan.agent, socket.gethostname()), full=full)
         if self._publisher is None:
             self._write_file(lines)
             return Recording(full, self.counts(), 0, self._problems())
@@ -118,6 +121,10 @@ class Recorder:
         if self._file is None:
             return topic
         return Counts(topic.written + self._file.written, topic.failed, topic.dropped + self._file.dropped)
+
+    def missing_topics(self) -> tuple[str, ...]:
+        """A sentence for each topic that could not be created so far."""
+        return self._topics.problems()
 
     def close(self, deadline_ms: int) -> int:
         """Write what is waiting; how many records were lost."""
@@ -182,14 +189,14 @@ class Recorder:
         return (*self._topics.problems(), *published, *([filed] if filed else []))
 
 
-def _lines(cycle: Cycle, *, full: bool) -> Iterator[_Line]:
+def _lines(cycle: Cycle, teller: Teller, *, full: bool) -> Iterator[_Line]:
     """What rebuilds the look, when it is written in full, then what was made of it; one event in memory at a time."""
     number = 0
     if full:
         for event in observation_to_events(cycle.observation, cycle.before, cycle.limits, look=cycle.look):
             number += 1
             yield from _written(event)
-    for event in derived_events(cycle, number, full=full):
+    for event in derived_events(cycle, number, full=full, teller=teller):
         yield from _written(event)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from agent.librdkafka import client_settings
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.reader_config import reader_config
 from agent.record.reader import partitions_of
@@ -35,6 +36,7 @@ _POLL_S = 0.2
 _CLOSE_S = 0.4
 _BATCH = 100
 _CALL_S = 10.0
+_BOUNDS = {"queued.max.messages.kbytes": 8_192, "fetch.message.max.bytes": 1_048_576, "fetch.wait.max.ms": 1_000}
 _DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
 
 
@@ -153,11 +155,11 @@ class WeightsReader:
 
     def _read_once(self) -> None:
         """Raises KafkaException."""
-        admin = AdminClient({**self._config, "log_level": 0})
+        admin = AdminClient(client_settings(self._config))
         partitions = self._partitions(admin)
         if not partitions:
             return
-        consumer = Consumer(_consumer_config(self._config, self._prefix))
+        consumer = Consumer(client_settings(self._config, reader_config(f"{self._prefix}-reader"), _BOUNDS))
         try:
             self._follow(consumer, partitions, admin)
         finally:
@@ -230,13 +232,3 @@ def _of_message(message: Message, unread: set[int]) -> tuple[bytes, _Kept | None
 
 def _bytes(data: str | bytes | None) -> bytes | None:
     return data.encode() if isinstance(data, str) else data
-
-
-def _consumer_config(config: Mapping[str, str | int], prefix: str) -> dict[str, str | int | float | bool]:
-    return {
-        **reader_config(config, f"{prefix}-reader"),
-        "log_level": 0,
-        "queued.max.messages.kbytes": 8_192,
-        "fetch.message.max.bytes": 1_048_576,
-        "fetch.wait.max.ms": 1_000,
-    }

@@ -42,6 +42,10 @@ class ReportData(NamedTuple):
     """On what optima and bytes rest: weights of the pipeline, own rates, or counts."""
     why_not_weights: str | None = None
     """Why weights are not used; None where they are, and where they are not asked for."""
+    agent: str | None = None
+    """Name of the agent whose cycle it was; None from an older one."""
+    host: str | None = None
+    """Where that agent runs."""
 
 
 class FindingData(NamedTuple):

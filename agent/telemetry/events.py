@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from agent.errors import reason
 from agent.limits import Limits
 from agent.observation import (
     Gap,
@@ -268,8 +269,10 @@ def _loads(line: str | bytes) -> Event | None:
     try:
         data = json.loads(line)
         version = data["v"]
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise UnreadableError(f"a line is no telemetry event: {error!r}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"a line is no telemetry event: {reason(error)}") from error
+    except (TypeError, KeyError) as error:
+        raise UnreadableError("a line is no telemetry event: it has no version (v)") from error
     if not isinstance(version, int) or version > VERSION:
         raise UnreadableError(f"an event of version {version} needs a newer rackwise; this one reads up to {VERSION}")
     try:
@@ -277,4 +280,4 @@ def _loads(line: str | bytes) -> Event | None:
             return None
         return Event(**{name: data[name] for name in Event._fields} | {"kind": Kind(data["kind"])})
     except (TypeError, KeyError) as error:
-        raise UnreadableError(f"a line is no telemetry event: {error!r}") from error
+        raise UnreadableError(f"a line is no telemetry event: it needs {', '.join(Event._fields)}") from error

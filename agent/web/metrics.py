@@ -20,17 +20,8 @@ from agent.detect.assessment import Assessment, Locality
 from agent.guard import Allow, Verdict
 from agent.model.snapshot import Role, Snapshot, TaskCopy
 from agent.state import LoopState
+from agent.web.money_metrics import MONEY_METRICS, Described, MoneyOfCycle
 from agent.web.top import OTHER, label, split_top, unique_labels
-
-
-class Described(NamedTuple):
-    """A metric as it is documented. The name is the exported one, with its ``_total``."""
-
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    sentence: str
-
 
 METRICS: tuple[Described, ...] = (
     Described("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
@@ -117,6 +108,7 @@ METRICS: tuple[Described, ...] = (
         "rackwise_task_series_left_out", "gauge", (),
         "Tasks (by group and role) without series of their own, beyond metrics.top_tasks.",
     ),
+    *MONEY_METRICS,
 )  # fmt: skip
 
 Sample = tuple[tuple[str, ...], float]
@@ -136,6 +128,7 @@ class RackwiseCollector(Collector):
         self._state = state
         self._version = version
         self._caps = caps
+        self._money = MoneyOfCycle()
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are not checked at registration, which would need a cycle."""
@@ -157,6 +150,7 @@ class RackwiseCollector(Collector):
             found |= _seen(state.cycle)
             found |= _groups(state.cycle, self._caps.groups)
             found |= _tasks(state.cycle.snapshot, self._caps.tasks)
+            found |= self._money.samples(state.cycle, self._caps.groups)
         if state.planned is not None:
             found |= _planned(state.planned)
         return found

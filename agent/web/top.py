@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from config.logging import safe_text
+from config.foreign_text import safe_text
 
 OTHER = "other"
 _MAX_LABEL = 200

@@ -11,10 +11,21 @@ from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, from_error_name
 from agent.wire.pool import Pool
-from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name
+from agent.wire.protocol import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
+    STREAMS_GROUP_DESCRIBE,
+    error_name,
+)
 
 _TYPES_SINCE = 5
 _STATES_SINCE = 4
+_NEWER_KINDS = frozenset((68, CONSUMER_GROUP_DESCRIBE.key, 76, 88, STREAMS_GROUP_DESCRIBE.key))
+"""Calls of KIP-848, KIP-932 and KIP-1071: ConsumerGroupHeartbeat and -Describe, ShareGroupHeartbeat, StreamsGroup...
+
+A broker that offers none of them (Kafka before 3.7) has classic groups and no others, whether it tells types or not.
+"""
 _DEAD = "Dead"
 _GONE = "Dead: the coordinator does not know the group any more"
 
@@ -44,18 +55,21 @@ def list_groups(pool: Pool, deadline: Deadline) -> ListedGroups:
     rows: dict[str, RawListedGroup] = {}
     coordinators: dict[str, int] = {}
     gaps: list[Gap] = []
-    oldest = _TYPES_SINCE
+    untold: set[int] = set()
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, CallFailed):
             gaps.append(Gap(Part.GROUPS, answer.cause, f"broker {broker}", answer.detail))
             continue
         version, listed = answer
-        oldest = min(oldest, version)
+        if any(row.group_type is None for row in listed):
+            untold.add(version)
         for row in listed:
             rows[row.group_id] = row
             coordinators[row.group_id] = broker
-    if oldest < _TYPES_SINCE:
-        detail = f"ListGroups v{oldest} reports no group types, so the types of groups that are not classic are unknown"
+    if untold:
+        detail = (
+            f"ListGroups v{min(untold)} reports no group types, so the types of groups that are not classic are unknown"
+        )
         gaps.append(Gap(Part.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
     silent = tuple(sorted(broker for broker, answer in answers.items() if isinstance(answer, CallFailed)))
     return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, silent, tuple(gaps))
@@ -92,6 +106,7 @@ def describe_group(connection: Connection, group: str, deadline: Deadline) -> Ra
 
 def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawListedGroup]]:
     version = connection.version(LIST_GROUPS)
+    classic_alone = _NEWER_KINDS.isdisjoint(connection.versions)
     answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)
     refusal = error_name(answer.error_code)
     if refusal is not None:
@@ -101,7 +116,7 @@ def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawLis
             row.group_id,
             row.protocol_type,
             row.group_state if version >= _STATES_SINCE else None,
-            row.group_type.lower() if version >= _TYPES_SINCE else None,
+            row.group_type.lower() if version >= _TYPES_SINCE else "classic" if classic_alone else None,
         )
         for row in answer.groups
     ]

@@ -29,10 +29,14 @@ class Choice(NamedTuple):
     size: int
     first: int | None
     """The preferred leader."""
+    stays: int | None
+    """The holder whose replica does not move, where there is one."""
     holders: list[list[int]]
     """Per rack the brokers that hold a replica."""
     over: dict[int, int]
     """Rack -> replicas that must leave it."""
+    near: dict[int, int]
+    """Rack -> how many of its ``room`` go before any other."""
     room: dict[int, int]
     """Rack -> replicas that it can take, where it can take any."""
     settled: bool
@@ -44,6 +48,18 @@ class Change(NamedTuple):
 
     gone: tuple[int, ...]
     new: tuple[int, ...]
+
+
+def nearest(room: dict[int, int], costs: dict[int, list[int]], moves: int) -> tuple[dict[int, int], dict[int, int]]:
+    """Which places a case may take so that its ``moves`` cost least: (what goes first, room), each by rack.
+
+    ``costs`` are those of each place of a rack, ascending. No place is shared with another case, so what is least for
+    each case is least for all.
+    """
+    last = sorted(cost for row in costs.values() for cost in row)[moves - 1]
+    first = {rack: sum(cost < last for cost in costs[rack]) for rack in room}
+    upto = {rack: sum(cost <= last for cost in costs[rack]) for rack in room}
+    return {rack: units for rack, units in first.items() if units}, {rack: n for rack, n in upto.items() if n}
 
 
 def choose(
@@ -82,8 +98,8 @@ class _Wires(NamedTuple):
     goes: list[tuple[int, int]]
     """(broker, case): a replica may go. Its arc ends in ``goes_to``."""
     goes_to: list[int]
-    net: list[tuple[int, int, int]]
-    """(tail, head, capacity) between a partition and its racks."""
+    net: list[tuple[int, int, int, int]]
+    """(tail, head, capacity, cost) between a partition and its racks."""
     comes: list[tuple[int, int, int | None]]
     """(tail, head, group): towards brokers, parents before children; the group where the arc starts at one."""
     supplies: list[tuple[int, int]]
@@ -96,11 +112,15 @@ class _Wires(NamedTuple):
         return len(self.goes) + len(self.net)
 
 
+_Gate = tuple[int, int, tuple[int, ...]]
+"""(How many go there first, room, entries) of a rack."""
+
+
 def _wire(cases: list[Choice], rack: list[int | None], accepts: list[bool], *, balance: bool) -> _Wires:
     new_node = count(len(rack)).__next__
     hubs = _hubs(rack, accepts)
     wires = _Wires(0, [], [], [], [], [], [])
-    alike: dict[tuple[int, tuple[tuple[int, tuple[int, ...]], ...]], list[int]] = {}
+    alike: dict[tuple[int, tuple[_Gate, ...]], list[int]] = {}
     for number, case in enumerate(cases):
         if balance and not case.settled:
             _wire_loose(wires, hubs, new_node, accepts, (number, case))
@@ -108,11 +128,12 @@ def _wire(cases: list[Choice], rack: list[int | None], accepts: list[bool], *, b
         for place, over in case.over.items():
             node = new_node()
             wires.supplies.append((node, -over))
-            wires.goes.extend((broker, number) for broker in case.holders[place])
-            wires.goes_to.extend([node] * len(case.holders[place]))
+            leaving = [broker for broker in case.holders[place] if broker != case.stays]
+            wires.goes.extend((broker, number) for broker in leaving)
+            wires.goes_to.extend([node] * len(leaving))
         gates = tuple(
             [
-                (room, tuple(_entries(hubs[place], new_node, case.holders[place], room)))
+                (case.near.get(place, 0), room, tuple(_entries(hubs[place], new_node, case.holders[place], room)))
                 for place, room in case.room.items()
             ]
         )
@@ -133,7 +154,7 @@ def _wire_loose(
     wires.supplies.append((partition, sum(case.over.values())))
     for place, holders in enumerate(case.holders):
         over, room = case.over.get(place, 0), case.room.get(place, 0)
-        leaving = [each for each in holders if over or accepts[each]]
+        leaving = [each for each in holders if (over or accepts[each]) and each != case.stays]
         if not leaving and not room:
             continue
         node = new_node()
@@ -141,9 +162,9 @@ def _wire_loose(
         wires.goes.extend((broker, number) for broker in leaving)
         wires.goes_to.extend([node] * len(leaving))
         if len(leaving) > over:
-            wires.net.append((node, partition, len(leaving) - over))
+            wires.net.append((node, partition, len(leaving) - over, 0))
         if room:
-            wires.net.append((partition, node, room))
+            wires.net.append((partition, node, room, 0))
         entries = _entries(hubs[place], new_node, holders, room + len(leaving))
         wires.comes.extend((node, entry, len(wires.groups)) for entry in entries)
     wires.groups.append([number])
@@ -154,20 +175,25 @@ def _wire_group(
     new_node: Callable[[], int],
     group: list[int],
     over: int,
-    gates: tuple[tuple[int, tuple[int, ...]], ...],
+    gates: tuple[_Gate, ...],
 ) -> None:
     """Wire the new replicas of cases that differ in nothing but what goes: one node for all, ``over`` for each.
 
     A gate (a rack) takes at most so many of a case and each of its entries one. The units of all cases dealt in turn,
-    gate by gate and entry by entry, keep that for every case, because they keep it for all together.
+    gate by gate and entry by entry, keep that for every case, because they keep it for all together. What a gate takes
+    before others is free, so that it is taken.
     """
+    dear = int(any(first for first, _, _ in gates))
     start = new_node()
     wires.supplies.append((start, over * len(group)))
-    for room, entries in gates:
+    for first, room, entries in gates:
         node = start
-        if len(entries) > 1:
+        if dear or len(entries) > 1:
             node = new_node()
-            wires.net.append((start, node, room * len(group)))
+            if first:
+                wires.net.append((start, node, first * len(group), 0))
+            if room > first:
+                wires.net.append((start, node, (room - first) * len(group), dear))
         wires.comes.extend((node, entry, len(wires.groups)) for entry in entries)
     wires.groups.append(group)
 
@@ -201,8 +227,10 @@ def _solve(
     total = int(removable.sum())
     squares = total * (2 * (max(counts) + len(cases)) + 1)
     even = 0 if balance else 1
-    costs = [0, size, 1, drains, leads] if balance else [drains, 0, leads]
-    spans = [total * int(size.max(initial=0)), total, total, total] if balance else [squares, total]
+    # Leaders and racks are each case's own choice, so what is least in that order for each is least for all at once.
+    most = 1 + max((sum(case.over.values()) for case in cases), default=0)
+    costs = [0, size, 1, drains, leads] if balance else [most * (most * drains + leads)]
+    spans = [total * int(size.max(initial=0)), total, total, total] if balance else [squares]
 
     network = Network(spans)
     network.nodes(wires.size)
@@ -210,7 +238,7 @@ def _solve(
     network.arcs(broker, wires.goes_to, 1, *costs)
     _add(network, wires.net)
     sizes = list(map(len, wires.groups))
-    _add(network, [(tail, head, _MANY if group is None else sizes[group]) for tail, head, group in wires.comes])
+    _add(network, [(tail, head, _MANY if group is None else sizes[group], 0) for tail, head, group in wires.comes])
     nodes, units = (np.array(each, np.int64) for each in zip(*wires.supplies, strict=True))
     network.supply(nodes, units)
     network.supply(np.arange(len(accepts)), removable)
@@ -236,6 +264,6 @@ def _level(least: Ints, total: int) -> int:
     return int(level[np.flatnonzero(level >= ground)[-1]])
 
 
-def _add(network: Network, arcs: list[tuple[int, int, int]]) -> None:
-    tails, heads, capacities = zip(*arcs, strict=True) if arcs else ((), (), ())
-    network.arcs(tails, heads, capacities)
+def _add(network: Network, arcs: list[tuple[int, int, int, int]]) -> None:
+    tails, heads, capacities, costs = zip(*arcs, strict=True) if arcs else ((), (), (), ())
+    network.arcs(tails, heads, capacities, costs)

@@ -4,9 +4,10 @@ The rack rule: at most ceil(RF / racks) replicas of a partition in one rack, cou
 broker that accepts nothing keeps what it has, but where a rack holds too many it is the first to give one away.
 
 Priorities without ``balance``: the rule; fewest bytes and replicas (both follow from the rule alone: every replica too
-many in a rack moves once, nothing else moves); brokers that accept nothing are relieved first; replica counts of the
-accepting brokers as even as the choices left allow; preferred leaders stay. With ``balance``: the rule; even counts;
-bytes; replicas; then the rest as before.
+many in a rack moves once, nothing else moves); brokers that accept nothing are relieved first; preferred leaders stay;
+fewest fetches across racks, of followers from the rack of the preferred leader and of readers from the nearest replica;
+replica counts of the accepting brokers as even as the choices left allow. With ``balance``: the rule; even counts;
+bytes; replicas; brokers that accept nothing; leaders.
 
 Racks that are not known decide nothing: a replica on a broker without a known rack is taken to be in whichever rack
 would hurt, so a move is planned only where it helps in any case.
@@ -22,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from assignors.optimal.network import Ints
-from assignors.optimal.replica_flow import Change, Choice, choose
+from assignors.optimal.replica_flow import Change, Choice, choose, nearest
 from assignors.problem import BadProblem, Infeasible, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
 
 
@@ -164,7 +165,35 @@ def _case(cluster: _Cluster, partition: ReplicaSet, *, balance: bool) -> Choice 
         return Infeasible(id=partition.id, why=_why(cluster, over, sum(possible.values()), unknown))
     size = 1 if partition.size_bytes is None else partition.size_bytes
     first = cluster.number.get(partition.replicas[0])
-    return Choice(size=size, first=first, holders=holders, over=over, room=possible, settled=bool(unknown))
+    moves = sum(over.values())
+    near, room = (
+        ({}, possible) if balance else nearest(possible, _fetches(cluster, partition, holders, possible), moves)
+    )
+    return Choice(
+        size=size,
+        first=first,
+        stays=first if partition.keeps_leader else None,
+        holders=holders,
+        over=over,
+        near=near,
+        room=room,
+        settled=bool(unknown),
+    )
+
+
+def _fetches(
+    cluster: _Cluster, partition: ReplicaSet, holders: list[list[int]], room: dict[int, int]
+) -> dict[int, list[int]]:
+    """Rack -> what each more replica there adds to the fetches across racks, ascending."""
+    led_in = cluster.rack_of.get(partition.replicas[0])
+    readers = dict(partition.readers)
+    return {
+        rack: [
+            (rack != led_in) - (0 if place or holders[rack] else readers.get(cluster.racks[rack], 0))
+            for place in range(count)
+        ]
+        for rack, count in room.items()
+    }
 
 
 def _why(cluster: _Cluster, over: dict[int, int], possible: int, unknown: list[int]) -> str:

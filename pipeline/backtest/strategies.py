@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import yaml
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
 from agent.limits import GroupLimits, Limits, Mode
 from agent.limits_execute import ApprovalRule, TriggerLimits
 from agent.typed_json import UnreadableError, from_json
@@ -117,14 +117,17 @@ BUILT_IN: tuple[Strategy, ...] = (
 """Strategies that need no description by the user, in the order in which they are shown."""
 
 
-def chosen(names: str, *, changes: Iterable[str] = (), described: str | None = None) -> tuple[Strategy, ...]:
+def chosen(
+    names: str, *, changes: Iterable[str] = (), described: str | None = None, source: str = "the description"
+) -> tuple[Strategy, ...]:
     """The strategies of a comma-separated list, in its order.
 
     ``changes`` are texts ``NAME:LIMIT=VALUE``, which change a strategy or make a new one out of ``execute``;
-    ``described`` is YAML: ``strategies``, a list of ``name``, ``about``, ``base`` and ``set``. Raises BadInput.
+    ``described`` is YAML: ``strategies``, a list of ``name``, ``about``, ``base`` and ``set``; ``source`` is
+    what it is called. Raises BadInput.
     """
     known = {strategy.name: strategy for strategy in BUILT_IN}
-    known |= _described(described, known) if described is not None else {}
+    known |= _described(described, known, source) if described is not None else {}
     for text in changes:
         name, limit, value = _change(text)
         base = known.get(name) or replace(known["execute"], name=name, about="Set on the command line.")
@@ -154,9 +157,12 @@ def limits_under(strategy: Strategy, recorded: Limits) -> Limits:
 # --- what the user gives ----------------------------------------------------------------------------------------
 
 
-def _described(text: str, known: Mapping[str, Strategy]) -> dict[str, Strategy]:
+def _described(text: str, known: Mapping[str, Strategy], source: str) -> dict[str, Strategy]:
     try:
-        rows = yaml.safe_load(text)["strategies"]
+        document = yaml.safe_load(text)
+        rows = document.get("strategies") if isinstance(document, dict) else None
+        if not isinstance(rows, list):
+            raise _undescribed(source, "it has no list named strategies")
         found: dict[str, Strategy] = {}
         for row in rows:
             base = {**known, **found}[row.get("base", "execute")]
@@ -165,12 +171,17 @@ def _described(text: str, known: Mapping[str, Strategy]) -> dict[str, Strategy]:
     except BadInput:
         raise
     except (yaml.YAMLError, TypeError, KeyError, AttributeError) as error:
-        raise BadInput(
-            "The description of strategies cannot be read",
-            why=f"{type(error).__name__}: {error}",
-            todo="Give YAML with a list named strategies, whose rows have name, about, base and set.",
-        ) from error
+        why = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
+        raise _undescribed(source, why) from error
     return found
+
+
+def _undescribed(source: str, why: str) -> BadInput:
+    return BadInput(
+        f"The strategies of {source} cannot be read",
+        why=why,
+        todo="Give YAML with a list named strategies, whose rows have name, about, base and set.",
+    )
 
 
 def _change(text: str) -> tuple[str, str, Any]:

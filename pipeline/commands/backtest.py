@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from agent.errors import BadInput
+from agent.errors import BadInput, reason
+from config.foreign_text import json_text
 from pipeline import options
 from pipeline.options import say
 
@@ -34,28 +34,37 @@ def command(app: typer.Typer) -> None:
 
 def backtest(
     strategies: Annotated[
-        str, typer.Option(help="Names, comma-separated; --list shows them.", show_default=True)
+        str, typer.Option(metavar="NAME,...", help="Names, comma-separated; --list shows them.", show_default=True)
     ] = _STRATEGIES,
-    from_: Annotated[str | None, typer.Option("--from", help="Begin of the period, such as 2026-11-02T14:00.")] = None,
-    to: Annotated[str | None, typer.Option("--to", help="End of the period (exclusive).")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Begin of the period, such as 2026-11-02T14:00.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the period (exclusive).")] = None,
     by: Annotated[
         str,
         typer.Option(
-            help="looks: exactly as the agent; groups: each group by itself, for large clusters and long periods."
+            metavar="looks|groups",
+            help="looks: exactly as the agent; groups: each group by itself, for large clusters and long periods.",
         ),
     ] = "looks",
-    groups: Annotated[str | None, typer.Option(help="Groups whose names match this pattern; with --by groups.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
-    change: Annotated[
-        list[str] | None, typer.Option(help="NAME:LIMIT=VALUE changes a strategy or adds one; repeatable.")
+    groups: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Groups whose names match this pattern; with --by groups.")
     ] = None,
-    described: Annotated[Path | None, typer.Option(help="YAML file with more strategies.")] = None,
-    stretch_hours: Annotated[float, typer.Option(help="Length of the pieces of history.", min=0.1)] = 24.0,
+    cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:LIMIT=VALUE", help="Change a strategy or add one; repeatable.")
+    ] = None,
+    described: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with more strategies.")] = None,
+    stretch_hours: Annotated[
+        float, typer.Option(metavar="HOURS", help="Length of the pieces of history.", min=0.1)
+    ] = 24.0,
     longest_gap_s: Annotated[
-        float, typer.Option(help="A longer time between two looks counts as a gap.", min=1)
+        float, typer.Option(metavar="SECONDS", help="A longer time between two looks counts as a gap.", min=1)
     ] = 900.0,
-    out: Annotated[Path | None, typer.Option(help="Folder for ranking.md, ranking.json and ranking.svg.")] = None,
-    output: Annotated[_Output, typer.Option(help="Output format of the ranking.")] = _Output.TABLE,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for ranking.md, ranking.json and ranking.svg.")
+    ] = None,
+    output: Annotated[_Output, typer.Option("--output", "-o", help="Output format of the ranking.")] = _Output.TABLE,
     listing: Annotated[bool, typer.Option("--list", help="List the strategies and exit.")] = False,
     master: options.Master = None,
     conf: options.Conf = None,
@@ -68,9 +77,9 @@ def backtest(
     from pipeline.backtest.strategies import BUILT_IN, chosen
 
     if listing:
-        typer.echo("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
+        options.answer("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
         return
-    wanted = chosen(strategies, changes=change or (), described=_text(described))
+    wanted = chosen(strategies, changes=change or (), described=_text(described), source=str(described))
     from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
     loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
     with options.job("backtest", loaded) as job:
@@ -102,8 +111,8 @@ def _tell(done: Done, about: dict[str, str], out: Path | None, output: _Output) 
     say(f"{done.shared:.1%} of the group snapshots were unchanged since the look before and were not computed again")
     rows = ranked(done.rows)
     text = markdown(rows, about)
-    document = json.dumps([_plain(row) for row in rows], indent=2)
-    typer.echo(document if output is _Output.JSON else text)
+    document = json_text([_plain(row) for row in rows], 2)
+    options.answer(document if output is _Output.JSON else text)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "ranking.md").write_text(text)
@@ -147,4 +156,4 @@ def _text(path: Path | None) -> str | None:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read", why=str(error)) from error
+        raise BadInput(f"{path} cannot be read", why=reason(error), todo="Name a YAML file with strategies.") from error

@@ -23,10 +23,12 @@ def command(app: typer.Typer) -> None:
 
 def fleet(
     problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; no looks are read.")] = False,
-    cluster: Annotated[str | None, typer.Option(help="Cluster id; all clusters when not given.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
     also: Annotated[
         list[str] | None,
-        typer.Option(help="Root of other clusters' tables, in the same format, to read looks from; repeatable."),
+        typer.Option(
+            metavar="PATH", help="Root of other clusters' tables, in the same format, to read looks from; repeatable."
+        ),
     ] = None,
     publish: Annotated[
         bool, typer.Option("--publish", help="Publish the proposals to the topic of the connected cluster.")
@@ -34,7 +36,8 @@ def fleet(
     publish_to: Annotated[
         list[str] | None,
         typer.Option(
-            help="CLUSTER=FILE: publish to the topic of that cluster, with the settings in that file; repeatable."
+            metavar="CLUSTER=FILE",
+            help="Publish to the topic of that cluster, with the settings in that file; repeatable.",
         ),
     ] = None,
     master: options.Master = None,
@@ -73,7 +76,7 @@ def fleet(
             done = plan_looks(job.tables, run=run, cluster=cluster, others=others)
         for line in done.messages:
             say(line)
-        typer.echo(f"{done.sentence} (run {run})")
+        options.answer(f"{done.sentence} (run {run})")
         if publish:
             _publish(job.tables, run, _connected(job.settings), job.settings)
         for name, settings in elsewhere.items():

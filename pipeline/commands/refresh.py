@@ -18,7 +18,9 @@ def command(app: typer.Typer) -> None:
 def refresh(
     day: Annotated[
         list[str] | None,
-        typer.Option("--day", help="UTC day whose looks are read again, as yyyy-mm-dd; repeatable; default: all days."),
+        typer.Option(
+            "--day", metavar="YYYY-MM-DD", help="UTC day whose looks are read again; repeatable; default: all days."
+        ),
     ] = None,
     master: options.Master = None,
     conf: options.Conf = None,
@@ -41,4 +43,4 @@ def refresh(
     for message in done.messages:
         options.say(message)
     options.say(f"written: {', '.join(done.rows) or 'nothing'}")
-    print(f"{done.looks} looks and {len(done.hours)} hours were computed again in {done.seconds:.1f} s")
+    options.answer(f"{done.looks} looks and {len(done.hours)} hours were computed again in {done.seconds:.1f} s")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from agent.errors import BadInput
+from config.foreign_text import shortened
 from pipeline import options
 from pipeline.session import short_job
 
@@ -20,16 +21,25 @@ def command(app: typer.Typer) -> None:
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the report; created if missing.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the report; created if missing.")],
     begin: Annotated[
-        str | None, typer.Option("--from", help="From this date or time on (ISO 8601; UTC unless it has an offset).")
+        str | None,
+        typer.Option(
+            "--from", metavar="TIME", help="From this date or time on (ISO 8601; UTC unless it has an offset)."
+        ),
     ] = None,
-    end: Annotated[str | None, typer.Option("--to", help="Up to this date or time (exclusive).")] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to this date or time (exclusive).")
+    ] = None,
     cluster: Annotated[
-        list[str] | None, typer.Option("--cluster", help="Cluster id to report on; repeatable; default: all.")
+        list[str] | None,
+        typer.Option("--cluster", metavar="ID", help="Cluster id to report on; repeatable; default: all."),
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Formats to write: md, html, csv, separated by commas.")
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FORMAT,...", help="Formats to write: md, html, csv, separated by commas."
+        ),
     ] = ",".join(_FORMATS),
     master: options.Master = None,
     conf: options.Conf = None,
@@ -50,7 +60,7 @@ def report(
         from pipeline.report.period import period_of
 
         written = write_report(job.tables, period_of(begin, end, tuple(cluster or ())), out, formats)
-    print(written.first)
+    options.answer(shortened(written.first))
     for file in written.files:
         options.say(f"wrote {file}")
 

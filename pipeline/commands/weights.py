@@ -18,7 +18,12 @@ def command(app: typer.Typer) -> None:
 
 def weights(
     window: Annotated[
-        str | None, typer.Option("--window", help="Period that rates are averaged over, such as 24h (weights.window).")
+        str | None,
+        typer.Option(
+            "--window",
+            metavar="DURATION",
+            help="Period that rates are averaged over, such as 24h (weights.window).",
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also write records that have not changed.")] = False,
     dry_run: Annotated[

@@ -6,9 +6,8 @@ import csv
 import io
 import re
 
+from config.foreign_text import csv_text
 from pipeline.report.document import Cell, Grid, Head, Report
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csvs(report: Report) -> dict[str, str]:
@@ -30,15 +29,13 @@ def _name(head: Head) -> str:
 
 
 def _field(value: Cell) -> str:
-    """A spreadsheet takes text that begins like a formula for one, and names come from anybody: such text is quoted."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+    if value is None or isinstance(value, str):
+        return value or ""
     return repr(value) if isinstance(value, float) and value != int(value) else f"{value:.0f}"
 
 
 def _text(rows: list[tuple[str, ...]]) -> str:
+    """A spreadsheet takes text that begins like a formula for one, and names are foreign, in sentences too."""
     out = io.StringIO()
-    csv.writer(out).writerows(rows)
+    csv.writer(out).writerows([csv_text(text) for text in row] for row in rows)
     return out.getvalue()

@@ -25,6 +25,7 @@ _ADVICE = {
     ProposalReason.SET_STRATEGY: "Set rack.aware.assignment.strategy of {}",
     ProposalReason.SET_STANDBYS: "Spread the standbys of {} over the racks",
     ProposalReason.UPGRADE_CLIENT: "Upgrade the clients of {}, they are too old to send their rack",
+    ProposalReason.USE_DROP_IN_ASSIGNOR: "Give the clients of {} a rack-aware assignor, see docs/clients.md",
     ProposalReason.REMOVE_THROTTLE: "Remove the leftover throttle on {}",
 }
 _HOUR, _DAY = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
+from config.foreign_text import harmless
 from pipeline.report.cells import written
 from pipeline.report.document import Grid, Plot, Report, Section, beyond
 from pipeline.report.plots import to_svg
@@ -123,4 +124,4 @@ def _table(title: str, grid: Grid) -> list[str]:
 
 
 def _text(text: str) -> str:
-    return escape(text, {'"': "&quot;"})
+    return escape(harmless(text), {'"': "&quot;"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from config.foreign_text import harmless
 from pipeline.report.cells import written
 from pipeline.report.document import Grid, Report, Section, beyond
 
@@ -31,7 +32,7 @@ def to_markdown(report: Report) -> str:
 
 def escaped(text: str) -> str:
     """Text that nothing in it makes anything but text."""
-    return _SPECIAL.sub(r"\\\1", text)
+    return _SPECIAL.sub(r"\\\1", harmless(text))
 
 
 def _section(section: Section) -> list[str]:

@@ -42,6 +42,7 @@ _STYLE: dict[Any, Any] = {
 }
 _WIDTH = 7.6
 _ROW = 0.28
+_LONGEST = 80
 _NO_DATE: dict[str, Any] = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _MARK = re.compile(r'(\bid="|\bhref="#|url\(#)')
 
@@ -54,10 +55,20 @@ def to_svg(plot: Plot, name: str) -> str:
         logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
         figure = Figure(layout="constrained")
         FigureCanvasSVG(figure)
-        _draw(figure, plot)
+        _draw(figure, plot._replace(**{field: _shown(value) for field, value in plot._asdict().items()}))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata=_NO_DATE)
     return _embedded(out.getvalue(), name)
+
+
+def _shown(value: Any) -> Any:
+    """The texts of a plot, harmless and short: some have no glyph at all, and a long one leaves no room to draw."""
+    if isinstance(value, str):
+        text = words.short(value, _LONGEST)
+        return f" {text}" if text.startswith("_") else text  # a name that begins so would have no key in the legend
+    if isinstance(value, tuple | frozenset) and all(isinstance(one, str) for one in value):
+        return type(value)(_shown(one) for one in value)
+    return value
 
 
 def _draw(figure: Figure, plot: Plot) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.propose.words import sized
+from config.foreign_text import shortened
 
 UNKNOWN = "unknown"
 SECONDS_PER_HOUR, SECONDS_PER_DAY = 3_600.0, 86_400.0
@@ -76,8 +77,8 @@ def number(count: float | None, unit: str = "", *, sign: bool = False) -> str:
 
 
 def shown(name: str) -> str:
-    """A foreign name on one line: what cannot be printed is escaped."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
+    """A foreign name on one line: what cannot be seen is escaped, and what is very long is cut in the middle."""
+    return shortened(name)
 
 
 def short(name: str, longest: int = _LONGEST) -> str:

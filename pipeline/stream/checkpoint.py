@@ -69,7 +69,7 @@ class Checkpoint:
             raise BadInput(
                 f"The tables have rows of {identity.topic}, but there is no checkpoint at {self.path}",
                 why="without it the offsets read so far are unknown, and every record could be written twice",
-                todo="Restore the checkpoint (spark.checkpoints), or begin anew with another root (--tables).",
+                todo="Restore the checkpoint (spark.checkpoints), or start with another, empty root (--tables).",
             )
         writer = f"{identity.query}-{uuid.uuid4().hex[:12]}"
         self._files.write(mark, json.dumps({"writer": writer, **identity._asdict()}))
@@ -108,7 +108,7 @@ class Checkpoint:
             raise BadInput(
                 f"Topic {wanted.topic} is not the one that was read before",
                 why="it was deleted and created again, so the offsets read so far belong to other records",
-                todo="Begin anew with another root (--tables); the tables of the former topic are kept.",
+                todo="Start with another, empty root (--tables); the tables of the former topic are kept.",
             )
         odd = [name for name in Identity._fields if getattr(found, name) != getattr(wanted, name)]
         told = ", ".join(f"{name} {getattr(found, name)}, not {getattr(wanted, name)}" for name in odd)

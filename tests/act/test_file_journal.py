@@ -266,6 +266,29 @@ def test_a_damaged_line_before_others_is_never_passed_over(written: Path, old: b
         read_file(written)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(bytes(range(1, 256)), id="binary, in one line"),
+        pytest.param(b'{"colour": "blue"}\n', id="JSON of something else"),
+        pytest.param(b"kafka:\n  bootstrap.servers: a:1\n", id="a settings file"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_not_an_empty_one_and_is_left_as_it_is(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    for read in (lambda: read_file(path), lambda: FileJournal.open(path, leader("one"))):
+        with pytest.raises(BadInput, match="is no journal of rackwise"):
+            read()
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 8, 9, 10, 30])
+def test_a_first_line_that_a_crash_has_cut_anywhere_is_an_empty_journal(written: Path, cut: int) -> None:
+    written.write_bytes(written.read_bytes()[:cut])
+    assert read_file(written).view == {}
+    FileJournal.open(written, leader("two")).close()
+
+
 def test_a_newer_rackwises_file_is_left_alone_with_a_clear_sentence(written: Path) -> None:
     entry = {"v": 2, "key": "plan/9", "kind": "k", "value": {}}
     with written.open("ab") as file:

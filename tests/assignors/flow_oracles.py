@@ -94,6 +94,9 @@ class _Part:
             for each in partition.replicas
             if rack[each] not in self.over and (self.only_needed or rack[each] is None or each in shut)
         }
+        if partition.keeps_leader:
+            self.kept.add(partition.replicas[0])
+        self.led_in = rack[partition.replicas[0]]
         self.takers = {
             name: [b.id for b in problem.brokers if b.rack == name and b.accepts and b.id not in partition.replicas]
             for name in racks
@@ -104,7 +107,7 @@ class _Part:
 
 
 def _replica_graph(problem: ReplicaProblem, parts: list[_Part], fixed: Counter[int] | None = None) -> Graph:
-    graph = Graph(5)
+    graph = Graph(5 if problem.balance else 6)
     shut = {broker.id for broker in problem.brokers if not broker.accepts}
     count = Counter(fixed or {})
     for part in parts:
@@ -114,11 +117,15 @@ def _replica_graph(problem: ReplicaProblem, parts: list[_Part], fixed: Counter[i
         for rack, holders in part.holders.items():
             crowded, free = rack in part.over, [each for each in holders if each not in part.kept]
             if crowded and part.only_needed:
-                graph.demand[name, rack] -= part.most
-                graph.demand[name, "any rack"] += part.most
+                staying = part.most - len(part.kept & {*holders})
+                graph.demand[name, rack] -= staying
+                graph.demand[name, "any rack"] += staying
             else:
                 stay = len(holders) + part.unknown if part.only_needed else len(holders) - len(free)
-                graph.arc((name, "any rack"), (name, rack), max(0, part.most - stay))
+                for place in range(part.most - stay):
+                    near = dict(part.partition.readers).get(rack, 0) if not place and not holders else 0
+                    far = _levels(problem, far=(rack != part.led_in) - near)
+                    graph.arc((name, "any rack"), (name, rack), 1, *far)
                 for broker in part.takers[rack]:
                     graph.arc((name, rack), broker, 1, *_levels(problem, copied=1 if size is None else size, moves=1))
             for broker in free:
@@ -132,10 +139,17 @@ def _replica_graph(problem: ReplicaProblem, parts: list[_Part], fixed: Counter[i
 
 
 def _levels(
-    problem: ReplicaProblem, *, squares: int = 0, copied: int = 0, moves: int = 0, drained: int = 0, led: int = 0
+    problem: ReplicaProblem,
+    *,
+    squares: int = 0,
+    copied: int = 0,
+    moves: int = 0,
+    drained: int = 0,
+    led: int = 0,
+    far: int = 0,
 ) -> Costs:
     """In the order of ``replica_score``; a replica that stays is one not drained, a leader that stays not displaced."""
-    return (squares, copied, moves, drained, led) if problem.balance else (copied, moves, drained, squares, led)
+    return (squares, copied, moves, drained, led) if problem.balance else (copied, moves, drained, led, far, squares)
 
 
 # --- standbys -------------------------------------------------------------------------------------------------

@@ -171,6 +171,7 @@ def replica_ways(problem: ReplicaProblem, partition: ReplicaSet) -> Iterator[tup
         helps = not unknown or all(after[rack[each]] + unknown <= most for each in come)
         shut = [broker.id for broker in problem.brokers if not broker.accepts]
         kept = all(each not in shut or rack[each] in over for each in gone)
+        kept = kept and not (partition.keeps_leader and partition.replicas[0] in gone)
         needed = len(gone) == sum(over.values()) and all(rack[each] in over for each in gone)
         if accepted and sure and keeps_rule and helps and kept and (needed or (problem.balance and not unknown)):
             yield new
@@ -179,7 +180,7 @@ def replica_ways(problem: ReplicaProblem, partition: ReplicaSet) -> Iterator[tup
 def replica_score(problem: ReplicaProblem, lists: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """What ``optimal_replicas`` minimises, in its order."""
     counts: Counter[int] = Counter()
-    copied = moves = led = drained = 0
+    copied = moves = led = drained = far = 0
     shut = {broker.id for broker in problem.brokers if not broker.accepts}
     for partition, new in zip(problem.partitions, lists, strict=True):
         counts.update(new)
@@ -188,5 +189,16 @@ def replica_score(problem: ReplicaProblem, lists: tuple[tuple[int, ...], ...]) -
         moves += len(gone)
         led += partition.replicas[0] in gone
         drained += len(gone & shut)
+        far += fetched_across(problem, partition, new)
     squares = sum(counts[broker.id] ** 2 for broker in problem.brokers if broker.accepts)
-    return (squares, copied, moves, -drained, led) if problem.balance else (copied, moves, -drained, squares, led)
+    if problem.balance:
+        return squares, copied, moves, -drained, led
+    return copied, moves, -drained, led, far, squares
+
+
+def fetched_across(problem: ReplicaProblem, partition: ReplicaSet, new: tuple[int, ...]) -> int:
+    """Fetches of followers and readers from another rack, the leader being in the rack where it is now."""
+    rack = {broker.id: broker.rack for broker in problem.brokers}
+    led_in, racks = rack.get(partition.replicas[0]), {rack.get(each) for each in new}
+    followers = sum(rack.get(each) != led_in for each in new)
+    return followers + sum(readers for name, readers in partition.readers if name not in racks)

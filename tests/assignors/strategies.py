@@ -151,6 +151,8 @@ def replica_problems(
             id=TopicPartition("t", number),
             replicas=tuple(draw(st.lists(st.integers(0, count - 1), unique=True, min_size=1, max_size=4))),
             size_bytes=draw(st.sampled_from((None, 0, 1, 5, 7, 100, 10**12))),
+            readers=tuple(draw(st.dictionaries(st.sampled_from(RACKS), st.integers(1, 3), max_size=2)).items()),
+            keeps_leader=draw(st.integers(0, 3)) == 0,
         )
         for number in range(draw(st.integers(1, partitions)))
     )

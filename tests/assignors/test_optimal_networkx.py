@@ -26,7 +26,7 @@ some = examples(60)
 @many
 @given(replica_problems(balance=False, brokers=(2, 9), partitions=12))
 def test_mending_the_rule_costs_what_networkx_says(problem: ReplicaProblem) -> None:
-    """Every level is a flow here: bytes, replicas, brokers relieved, sum of squared counts, leaders displaced."""
+    """Every level is a flow here: bytes, replicas, brokers relieved, leaders displaced, fetches, squared counts."""
     check_replicas(problem)
 
 

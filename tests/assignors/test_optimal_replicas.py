@@ -56,16 +56,19 @@ SITUATIONS = {
     "a leader on a broker that accepts nothing moves, and the next replica leads": (
         "a! a b c", ("0 1 2",), {0: "1 3 2"}, 10,
     ),
-    "of two crowded partitions each moves to another of the free brokers": (
-        "a a b c c", ("0 1 2", "0 1 2"), {0: "0 4 2", 1: "1 3 2"}, 20,
+    "of two crowded partitions each moves to another of the free brokers, and both are led where they were": (
+        "a a b c c", ("0 1 2", "0 1 2"), {0: "0 4 2", 1: "0 3 2"}, 20,
     ),
-    "a rule with two per rack is kept as well": ("a a a b b", ("0 1 2 3",), {0: "0 1 4 3"}, 10),
+    "a rule with two per rack is kept as well": ("a a a b b", ("0 1 2 3",), {0: "0 4 2 3"}, 10),
+    "five copies on three racks: the new one is where the leader is, so one follower less fetches across racks": (
+        "a a a b b c c", ("5 0 1 2 3",), {0: "5 6 1 2 3"}, 10,
+    ),
     "one rack only: nothing can be better": ("a a a", ("0 1 2",), {}, 0),
     "fewer replicas than racks may leave racks out": ("a b c", ("0 1",), {}, 0),
     "a broker that accepts nothing keeps what keeps the rule": ("a! b c d", ("0 1 2",), {}, 0),
     "no rack is known: nothing can be said": ("? ? ?", ("0 1 2",), {}, 0),
     "an unknown rack does not stop a move that helps in any case": (
-        "a a a b b ?", ("0 1 2 5",), {0: "0 3 2 5"}, 10,
+        "a a a b b ?", ("0 1 2 5",), {0: "0 1 4 5"}, 10,
     ),
     "a topic without replicas is left alone": ("a b", ("",), {}, 0),
 }  # fmt: skip
@@ -78,6 +81,28 @@ def test_situation(layout: str, lists: tuple[str, ...], expected: dict[int, str]
     assert replica_defects(problem, result) == ()
     assert shown(result) == expected
     assert (result.moved_bytes, result.lower_bound, result.optimal) == (moved, moved, True)
+
+
+def crowded_pair(**changes: object) -> ReplicaSet:
+    return replace(partitions("0 1")[0], **changes)
+
+
+@pytest.mark.parametrize(
+    ("readers", "after"),
+    [((("c", 1),), "0 3"), ((("b", 1),), "0 2"), ((("b", 1), ("c", 2)), "0 3"), ((("z", 9),), "0 2")],
+)
+def test_of_two_free_racks_the_one_with_the_most_readers_takes_the_new_replica(
+    readers: tuple[tuple[str, int], ...], after: str
+) -> None:
+    problem = ReplicaProblem(brokers=brokers("a a b c"), partitions=(crowded_pair(readers=readers),), balance=False)
+    assert shown(optimal_replicas(problem)) == {0: after}
+
+
+def test_a_leader_that_is_to_stay_stays_even_on_a_broker_that_accepts_nothing() -> None:
+    problem = ReplicaProblem(brokers=brokers("a! a b"), partitions=(crowded_pair(keeps_leader=True),), balance=False)
+    assert shown(optimal_replicas(problem)) == {0: "0 2"}
+    free = replace(problem, partitions=(crowded_pair(),))
+    assert shown(optimal_replicas(free)) == {0: "1 2"}
 
 
 HOPELESS = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.__main__ import main
+from agent.cli import ending
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.telemetry.events import to_lines
@@ -23,18 +25,19 @@ Record = Callable[..., Path]
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     """The command in this process: the same way in and out, without the start of a new Python each time."""
-    threshold = gc.get_threshold()
+    threshold, interrupted = gc.get_threshold(), signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("os._exit", sys.exit)  # a command that is interrupted leaves its process at once
+    monkeypatch.setattr("sys.unraisablehook", sys.unraisablehook)
 
     def run(*arguments: str) -> Done:
         capsys.readouterr()
-        monkeypatch.setattr("sys.argv", ["rackwise", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
+        code = ending.run(list(arguments), debug=False, interruptible=False)
         told = capsys.readouterr()
-        return Done(left.value.code if isinstance(left.value.code, int) else 0, told.out, told.err)
+        return Done(code, told.out, told.err)
 
     yield run
     gc.set_threshold(*threshold)
+    signal.signal(signal.SIGINT, interrupted)
 
 
 @pytest.fixture

@@ -16,11 +16,23 @@ from agent.act.commands_spool import SpoolInbox
 from agent.act.file_journal import FileJournal, read_file
 from agent.act.leadership import LeadershipPlan
 from agent.cli import asking, following
-from agent.cli.records import head_row, plan_rows
+from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.clock import system_clock
 from agent.errors import JournalUnavailable
 from agent.execute.obey import obey
-from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
+from agent.execute.values import (
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Batch,
+    BatchState,
+    Debt,
+    End,
+    PartitionEnd,
+    Plan,
+    PlanState,
+    Resource,
+    Target,
+)
 from agent.journal import moves
 from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in
@@ -116,11 +128,11 @@ def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path
 @pytest.mark.parametrize(
     ("mode", "rules", "last"),
     [
-        pytest.param("propose", ["mode"], "held: mode is propose, a dry run", id="a dry run"),
+        pytest.param("propose", ["mode"], "mode is propose, a dry run", id="a dry run"),
         pytest.param(
             "execute",
             ["leading", "cluster", "begun", "paused", "left out", "window", "cooled down", "batches", "approval"],
-            "held: nobody has approved it",
+            "attempt 2: it is not approved; approve it with: rackwise proposals approve",
             id="every check of mode execute, with its numbers",
         ),
     ],
@@ -131,7 +143,8 @@ def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the
     given(path, *plan(PlanState.DONE))
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
     monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
-    done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *options(path))
+    weightless = ("--set", "weights.enabled=false")
+    done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *weightless, *options(path))
     said = [row for row in done.json if row["rule"] in rules]
     assert [row["rule"] for row in said] == rules, done.json
     assert said[-1]["sentence"].startswith(last)
@@ -161,7 +174,7 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
     done = here("pause", "--reason", "sale", "-o", "json", *options(path))
     assert (done.exit_code, done.json["sentence"]) == (
         0,
-        "acting is paused (sale): nothing new begins, what moves goes on, observing goes on",
+        "acting is paused (sale): nothing new begins, moves in progress and observing continue",
     )
     agent.close()
     assert pause_in(read_file(path).view) is not None
@@ -185,14 +198,14 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
             id="a rate that is refused",
         ),
         pytest.param(
-            ("proposals", "cancel", MOVE.id, "--yes"), 4, "was neither begun nor approved", id="nothing to cancel"
+            ("proposals", "cancel", MOVE.id, "--yes"), 4, "has not begun and is not approved", id="nothing to cancel"
         ),
         pytest.param(
-            ("reassign", "rollback", MOVE.id, "--yes"), 4, "was never begun, so there is nothing", id="nothing to undo"
+            ("reassign", "rollback", MOVE.id, "--yes"), 4, "has not begun, so there is nothing", id="nothing to undo"
         ),
-        pytest.param(("reassign", "status", "p-x"), 2, "The journal knows no plan p-x", id="no such plan"),
-        pytest.param(("reassign", "verify", "p-x"), 2, "The journal knows no plan p-x", id="nothing to verify"),
-        pytest.param(("pause", "p-x"), 4, "is not being carried out, so it cannot be paused", id="nothing to pause"),
+        pytest.param(("reassign", "status", "p-x"), 2, "The journal has no plan p-x", id="no such plan"),
+        pytest.param(("reassign", "verify", "p-x"), 2, "The journal has no plan p-x", id="nothing to verify"),
+        pytest.param(("pause", "p-x"), 4, "p-x has not begun, so there is nothing to pause", id="nothing to pause"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_in_a_sentence_with_its_exit_code(  # noqa: PLR0917 (fixtures, then the table's columns)
@@ -212,7 +225,7 @@ def test_a_second_person_is_asked_for(here: Run, path: Path, start: Start, monke
     assert here("proposals", "approve", MOVE.id, "--yes", *options(path)).exit_code == 4
     monkeypatch.setattr(asking, "who", lambda: "bob@desk")
     second = here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path))
-    assert second.json["sentence"].startswith("approved by bob@desk, asked for by ann@desk")
+    assert second.json["sentence"].startswith("approved by bob@desk, requested by ann@desk")
 
 
 # --- nobody there -----------------------------------------------------------------------------------------------
@@ -286,7 +299,7 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
         ("approval", MOVE.id, "approved"),
         ("approve", MOVE.id, "done"),
         ("plan", MOVE.id, "done"),
-        ("pause", "everything", "done"),
+        ("pause", None, "done"),
     }
     assert {row["who"] for row in rows} == {asking.who(), "ann@desk"}
 
@@ -357,13 +370,24 @@ def test_kafkas_own_file_of_a_plan(here: Run, path: Path, tmp_path: Path) -> Non
 
 def test_rows_of_plans_and_throttles(path: Path) -> None:
     moving = Batch(MOVE.id, 2, TARGETS[1:], BatchState.ACKED, rate_bytes_per_s=7)
-    debt = Debt(Resource("broker", "1"), "leader.replication.throttled.rate", "7", None, MOVE.id, 2)
-    given(path, *plan(PlanState.OPEN), moving, debt)
+    rate = Debt(Resource("broker", "1"), LEADER_RATE, "50000000", None, MOVE.id, 2)
+    replicas = Debt(Resource("topic", "t"), LEADER_REPLICAS, "0:1,0:4", None, MOVE.id, 2)
+    given(path, *plan(PlanState.OPEN), moving, rate, replicas)
     view = read_file(path).view
     (row,) = plan_rows(view)
     assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
-    assert head_row(view) == {
-        "leader": "rw-1 on here",
-        "paused": None,
-        "throttles": [{"resource": "broker 1", "key": "leader.replication.throttled.rate", "ours": "7"}],
-    }
+    assert head_row(view) == {"leader": "rw-1 on here", "paused": None}
+    assert throttle_rows(view) == [
+        {
+            "resource_kind": "broker", "resource": "1", "key": LEADER_RATE, "rate_bytes_per_s": 50_000_000,
+            "replicas": None, "plan": MOVE.id,
+        },
+        {
+            "resource_kind": "topic", "resource": "t", "key": LEADER_REPLICAS, "rate_bytes_per_s": None,
+            "replicas": ["0:1", "0:4"], "plan": MOVE.id,
+        },
+    ]  # fmt: skip
+    assert [throttle_line(row) for row in throttle_rows(view)] == [
+        "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)",
+        "topic t: leader.replication.throttled.replicas for 2 replicas (rackwise)",
+    ]

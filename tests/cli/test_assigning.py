@@ -101,31 +101,46 @@ def assert_one_sentence(done: Done, *parts: str) -> None:
         assert part in done.stderr
 
 
-def bad_files(folder: Path) -> dict[str, tuple[str, str]]:
-    """What is wrong -> file, and a part of the sentence; the same for both commands."""
+def assert_three_sentences(done: Done, what: str, why: str = "") -> None:
+    """Bad input that is told by what, why and what to do."""
+    assert (done.exit_code, done.stdout) == (2, ""), done
+    first, reason, todo = done.stderr.splitlines()
+    assert first.startswith("rackwise: ")
+    assert what in first
+    assert reason.startswith(f"  why: {why}")
+    assert todo.startswith("  do:  ")
+
+
+def bad_files(folder: Path) -> dict[str, tuple[str, str, str]]:
+    """What is wrong -> file, what is told, and why; the same for both commands."""
     whole = gzip.compress(b'{"cases": []}' * 99)
     contents = {
-        "a directory": (folder, None, "cannot be read: Is a directory"),
-        "not there": (folder / "nowhere.json.gz", None, "cannot be read: No such file or directory"),
-        "not gzip": (folder / "plain.json.gz", b'{"cases": []}', "is not a whole gzip file: Not a gzipped file"),
-        "cut gzip": (folder / "cut.json.gz", whole[:-20], "is not a whole gzip file"),
-        "flipped gzip": (folder / "flip.json.gz", whole[:15] + b"\xff\xff" + whole[17:], "is not a whole gzip file"),
-        "not JSON": (folder / "text.json", b"cases: []", "is not JSON"),
-        "not JSON in gzip": (folder / "text.json.gz", gzip.compress(b"cases: []"), "is not JSON"),
-        "nothing": (folder / "empty.json", b"", "is not JSON"),
-        "not text": (folder / "binary.json", b'{"\xff": 1}', "is not JSON"),
-        "too deep": (folder / "deep.json", b"[" * 100_000, "is not JSON"),
+        "a directory": (folder, None, "cannot be read", "Is a directory"),
+        "not there": (folder / "nowhere.json.gz", None, "cannot be read", "No such file or directory"),
+        "not gzip": (folder / "plain.json.gz", b'{"cases": []}', "is not a whole gzip file", "Not a gzipped file"),
+        "cut gzip": (folder / "cut.json.gz", whole[:-20], "is not a whole gzip file", ""),
+        "flipped gzip": (
+            folder / "flip.json.gz",
+            whole[:15] + b"\xff\xff" + whole[17:],
+            "is not a whole gzip file",
+            "",
+        ),
+        "not JSON": (folder / "text.json", b"cases: []", "is not JSON", "Expecting value"),
+        "not JSON in gzip": (folder / "text.json.gz", gzip.compress(b"cases: []"), "is not JSON", "Expecting value"),
+        "nothing": (folder / "empty.json", b"", "is not JSON", "Expecting value"),
+        "not text": (folder / "binary.json", b'{"\xff": 1}', "is not JSON", "it is not UTF-8 text at byte 2"),
+        "too deep": (folder / "deep.json", b"[" * 100_000, "is not JSON", "it is nested too deeply"),
     }
-    for path, content, _ in contents.values():
+    for path, content, *_ in contents.values():
         if content is not None:
             path.write_bytes(content)
-    return {name: (str(path), sentence) for name, (path, _, sentence) in contents.items()}
+    return {name: (str(path), what, why) for name, (path, _, what, why) in contents.items()}
 
 
 @pytest.mark.parametrize("command", ["assign", "optimize"])
-def test_a_file_that_cannot_be_read_is_one_sentence(command: str, tmp_path: Path, here: Run) -> None:
-    for path, sentence in bad_files(tmp_path).values():
-        assert_one_sentence(here(command, path), path, sentence)
+def test_a_file_that_cannot_be_read_is_told_with_the_reason(command: str, tmp_path: Path, here: Run) -> None:
+    for path, what, why in bad_files(tmp_path).values():
+        assert_three_sentences(here(command, path), f"{path} {what}", why)
 
 
 def test_a_bad_file_is_one_sentence_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -146,9 +161,10 @@ def test_a_malformed_case_refuses_the_file_and_is_named(options: tuple[str, ...]
 
 
 @pytest.mark.parametrize("command", ["assign", "optimize"])
-def test_a_result_that_cannot_be_written_is_one_sentence(command: str, tmp_path: Path, here: Run) -> None:
+def test_a_result_that_cannot_be_written_is_told_with_the_reason(command: str, tmp_path: Path, here: Run) -> None:
     file = RANGE if command == "assign" else PROBLEMS / "t100c10.json.gz"
-    assert_one_sentence(here(command, str(file), "-o", str(tmp_path)), "cannot be written: Is a directory")
+    done = here(command, str(file), "-o", str(tmp_path))
+    assert_three_sentences(done, f"{tmp_path} cannot be written", "Is a directory")
 
 
 # --- optimize ---------------------------------------------------------------------------------------------------

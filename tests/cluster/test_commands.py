@@ -63,8 +63,8 @@ def test_without_a_cluster_status_is_empty_and_down_has_nothing_to_do() -> None:
         pytest.param(("up", "--version", "4"), "'4' is no Kafka version", 2, id="a version that is none"),
         pytest.param(("up", "--racks", "a,,b"), "'' is no rack name", 2, id="an empty rack"),
         pytest.param(("up", "--name", "../x"), "'../x' is not a cluster name", 2, id="a name that leads elsewhere"),
-        pytest.param(("logs", "--name", "gone"), "There is no cluster named gone", 1, id="logs of no cluster"),
-        pytest.param(("broker", "1", "kill"), "There is no cluster named default", 1, id="a broker of no cluster"),
+        pytest.param(("logs", "--name", "gone"), "There is no cluster named gone", 2, id="logs of no cluster"),
+        pytest.param(("broker", "1", "kill"), "There is no cluster named default", 2, id="a broker of no cluster"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence_and_an_exit_code(
@@ -85,7 +85,8 @@ def test_a_rack_is_for_start_and_restart_only() -> None:
 
 @pytest.mark.integration
 def test_a_started_cluster_stays_after_the_command_and_serves(running: Any) -> None:
-    assert (running["state"], running["brokers"], running["racks"]) == ("running", "1/1", "a")
+    assert (running["state"], running["brokers_running"]) == ("running", 1)
+    assert [(one["id"], one["rack"]) for one in running["brokers"]] == [(1, "a")]
     assert described(running["bootstrap_servers"]) == {1: "a"}
 
 

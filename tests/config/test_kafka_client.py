@@ -29,6 +29,8 @@ JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required usernam
 def test_scram_over_tls_reaches_both_clients() -> None:
     config = KafkaClientConfig.of(SCRAM)
     assert config.confluent() == {
+        "client.id": "rackwise",
+        "log_level": 0,
         "bootstrap.servers": "one:9092,two:9093",
         "security.protocol": "SASL_SSL",
         "sasl.mechanisms": "SCRAM-SHA-512",
@@ -37,6 +39,7 @@ def test_scram_over_tls_reaches_both_clients() -> None:
         "ssl.ca.location": "/etc/ca.pem",
     }
     assert config.kafka_python() == {
+        "client_id": "rackwise",
         "bootstrap_servers": ["one:9092", "two:9093"],
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
@@ -194,7 +197,12 @@ class Outer(BaseModel):
 
 def test_it_is_a_field_of_other_settings() -> None:
     outer = Outer.model_validate({"kafka": {"bootstrap.servers": ["a:1", "b:2"], "request.timeout.ms": 500}})
-    assert outer.kafka.confluent() == {"bootstrap.servers": "a:1,b:2", "socket.timeout.ms": 500}
+    assert outer.kafka.confluent() == {
+        "bootstrap.servers": "a:1,b:2",
+        "client.id": "rackwise",
+        "log_level": 0,
+        "socket.timeout.ms": 500,
+    }
     assert Outer.model_validate(outer.model_dump()) == outer
     with pytest.raises(ValidationError) as caught:
         Outer.model_validate({"kafka": {"sasl.pasword": "s3cret"}})

@@ -15,6 +15,7 @@ from agent.observation import GapCause, Part
 from agent.plan import Plan, make_plan
 from agent.plan.explain import explain
 from agent.propose import propose
+from agent.seen import Seen
 from tests.builders import SELECTOR, TABLE, WIRE, Answers, Run, an_observation, consumer, instance, located, reader
 
 ALIAS = RackLocator(name="alias", kind=LocatorKind.ALIAS, aliases=(("az1", "a"), ("az2", "b"), ("az3", "c")))
@@ -299,7 +300,9 @@ def a_mixed_world() -> Run:
 
 
 def test_racks_are_shown_with_what_knows_them() -> None:
-    rows = {row["rack"]: row["known_from"] for row in views.racks(a_mixed_world().snapshot)}
+    world = a_mixed_world()
+    look = Seen(world.limits, world.memory, world.snapshot, world.detection, None, ())
+    rows = {row["rack"]: row["known_from"] for row in views.racks(look)}
     assert rows == {
         "a": {"broker.rack": 1, "client.rack": 1},
         "b": {"cidr": 1, "client.rack": 1, "file": 1},
@@ -322,7 +325,7 @@ def test_doctor_says_from_where_racks_are_known() -> None:
     unknown = looked(members("a", None, "c").gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE)
     blind = diagnose(unknown.snapshot, unknown.detection, Plan())[1]
     assert blind.state is CheckState.UNKNOWN
-    assert blind.sentence.endswith("members: 2 by client.rack, 1 by nobody; file never answered")
+    assert blind.sentence.endswith("members: 2 by client.rack, 1 not known; file never answered")
 
 
 @pytest.mark.parametrize(

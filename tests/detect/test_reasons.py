@@ -89,6 +89,11 @@ FOUND_BY: dict[Reason, Looks] = {
     ),
     Reason.LEADER_SKEW: (lambda a: a.topic("skewed", *[(1, 2)] * 3, *[(1, 3)] * 3),),
     Reason.MEMBER_WITHOUT_RACK: (lambda a: a.group("g", reader("m", None, "orders-0")),),
+    Reason.MEMBER_IN_NO_BROKERS_RACK: (lambda a: a.group("g", reader("m", "use1-az1", "orders-0")),),
+    Reason.PARTITION_CLAIMED_TWICE: (
+        lambda a: a.group("g", reader("m1", "a", "orders-0"), reader("m2", "b", "orders-0")),
+    ),
+    Reason.ASSIGNED_WHAT_IS_NOT_THERE: (lambda a: a.group("g", reader("m", "a", "orders-0 orders-7")),),
     Reason.SUBSCRIPTION_TOO_OLD: (lambda a: a.group("g", reader("m", None, "orders-0", version=1)),),
     Reason.ASSIGNMENT_WORSE_THAN_OPTIMUM: (
         lambda a: a.group("g", *(reader(f"m{n}", rack, f"orders-{n}") for n, rack in enumerate("cab"))),

@@ -45,6 +45,14 @@ def throttles_without_a_debt(patch: Patch) -> None:
     patch.setattr(planning, "_begin", _on(planning._begin, indebted))
 
 
+def begins_what_has_ended(patch: Patch) -> None:
+    patch.setattr(machine, "_why_not", _on(machine._why_not, lambda why, *_: why if why and "has not" in why else None))
+
+
+def begins_two_attempts_at_once(patch: Patch) -> None:
+    patch.setattr(machine, "_why_not", _on(machine._why_not, lambda why, *_: why if why and "before" in why else None))
+
+
 def waits_for_no_late_request(patch: Patch) -> None:
     patch.setattr(Policy, "settle_ms", property(lambda _: 0))
 

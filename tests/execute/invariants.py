@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from agent.execute.attempts import attempt
 from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
-from agent.execute.values import Batch, BatchState, PlanState, Records, Target
+from agent.execute.values import Batch, BatchState, Plan, PlanState, Records, Target
 from tests.execute.abstract import Cluster
 from tests.execute.system import Scenario, System
 
@@ -21,6 +22,16 @@ def broken(system: System, scenario: Scenario) -> str:
 def weak(cluster: Cluster) -> bool:
     """True while a partition is under its min ISR, or without a leader."""
     return any(part.leader is None or len(part.isr) < cluster.min_isr for part in cluster.parts)
+
+
+def begun_badly(plans: Iterable[Plan], before: Records, after: Records) -> str:
+    """What is wrong with plans that are written: an ended one begins again, or two attempts are open; empty if not."""
+    unended = {plan.proposal_id for plan in before.plans}
+    if any(not it.ended and it.proposal_id in before.known - unended for it in plans):
+        return "an ended attempt began again"
+    if len({attempt(plan.proposal_id).of for plan in after.plans}) < len(after.plans):
+        return "two attempts are open at once"
+    return ""
 
 
 def unlogged(act: Act, journal: Records | None) -> str:

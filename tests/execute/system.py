@@ -71,6 +71,8 @@ class Left(NamedTuple):
     delays: int = 0
     """Time passes although somebody has something to do."""
     words: frozenset[Word] = frozenset()
+    again: int = 0
+    """Plans that are handed over once more: the same attempt, or the next one, at any time."""
 
 
 class System(NamedTuple):

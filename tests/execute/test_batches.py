@@ -113,9 +113,9 @@ def test_a_batch_is_told_in_words():
     target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 4), 100)
     look = seen((target,))._replace(racks=((2, "a"), (3, "a"), (4, "b")))
     assert in_words([target], look, 10) == (
-        "1 partitions, 200 bytes; broker 3 takes most of them, 100; 100 cross racks; at 10 B/s this takes 20 s"
+        "1 partition, 200 B to copy; most to broker 3: 100 B; 100 B across racks; 20 s at 10 B/s"
     )
     unknown = in_words([target._replace(bytes=None)], look, None)
-    assert unknown == "1 partitions, 0 bytes or more; broker 3 takes most of them, 0 or more; 0 cross racks"
+    assert unknown == "1 partition, 0 B or more to copy; most to broker 3: 0 B or more; 0 B across racks"
     order = target._replace(after=(2, 1))
-    assert in_words([order], look, None) == "1 partitions get another order of replicas, no data moves"
+    assert in_words([order], look, None) == "1 partition with another order of replicas, no data moves"

@@ -118,9 +118,9 @@ def test_a_move_is_throttled_sent_cleared_and_told():
     live.wait(3)
     assert live.kinds() == ["Configure", "Alter", "Configure"]
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.DONE, "1: it has the planned replicas")]
+    assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
     assert live.state.idle
-    assert "batch 1: 1 partitions, 1000 bytes; broker 3 takes most of them, 1000; at 10 B/s this takes 100 s" in [
+    assert "batch 1: 1 partition, 1.0 kB to copy; most to broker 3: 1.0 kB; 100 s at 10 B/s" in [
         say.sentence for say in live.said
     ]
 
@@ -154,7 +154,7 @@ def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
     assert live.kinds().count("Cancel") == 1
     assert live.cluster.parts[0].replicas == (1, 2)
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.FAILED, "1: it has its former replicas")]
+    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition back on the former replicas")]
 
 
 def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
@@ -163,14 +163,14 @@ def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
     live.wait(50)
     assert "Cancel" not in live.kinds()
     live.wait(20)
-    assert "t-0: a broker that is to get a copy is down; its move is cancelled" in live.alarms()
+    assert "t-0: a broker that gets a copy is down; its move is cancelled" in live.alarms()
     assert live.cluster.parts[0].replicas == (1, 2)
     # Its own throttle is taken away when it is back, and not before.
     assert [(it[0].name, it[1]) for it in live.cluster.settings] == [("3", FOLLOWER_RATE)]
     assert [debt.resource.name for debt in live.journal.debts] == ["3"]
     live.wait(60)
-    assert "1 throttles of ours stay until they can be taken away" in live.sentences()
-    assert f"{FOLLOWER_RATE} of broker 3 first: it cannot be reached now" in live.sentences()
+    assert "1 throttle of rackwise stays set until it can be removed" in live.sentences()
+    assert f"{FOLLOWER_RATE} of broker 3 cannot be reached now" in live.sentences()
     live.cluster = live.cluster._replace(up=frozenset({1, 2, 3}))
     live.wait(40)
     assert live.cluster.settings == ()
@@ -213,7 +213,7 @@ def test_what_others_move_is_named_and_waited_for():
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(foreign,)))
     live.wait(10)
     assert live.acts == []
-    assert "no new batch: 1 partitions are moved by someone else, u-7 first" in live.sentences()
+    assert "no new batch: 1 partition moved by another tool, u-7 first" in live.sentences()
 
 
 @pytest.mark.parametrize(
@@ -226,14 +226,14 @@ def test_what_others_move_is_named_and_waited_for():
         ),
         pytest.param(
             {"partitions": ()},
-            "no new batch: what is left, such as t-0, cannot be seen, has replicas of before and after without moving, "
-            "or needs a broker that is down",
+            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
+            "reassignment, or needs a broker that is down",
             id="a topic that cannot be seen",
         ),
         pytest.param(
             {"brokers": frozenset({1, 2})},
-            "no new batch: what is left, such as t-0, cannot be seen, has replicas of before and after without moving, "
-            "or needs a broker that is down",
+            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
+            "reassignment, or needs a broker that is down",
             id="a target that is down",
         ),
     ],
@@ -278,13 +278,13 @@ def test_a_throttle_that_cannot_be_set_ends_the_plan_before_anything_moves():
 def test_a_rate_for_the_whole_cluster_stays_and_is_told():
     default = SeenThrottle(Resource("broker", "1"), LEADER_RATE, None, "500")
     live = Live(look_as=lambda cluster: seen_of(cluster)._replace(throttles=(default,)))
-    assert f"{LEADER_RATE} of broker 1 is 500 and stays so" in live.sentences()
+    assert f"{LEADER_RATE} of broker 1 stays 500, which rackwise did not set" in live.sentences()
 
 
 def test_a_plan_is_accepted_once():
     live = Live()
     live.tell(Accepted(Plan("p", (MOVE,))))
-    assert "p was accepted before" in live.sentences()
+    assert "p is not accepted: it was accepted before" in live.sentences()
     assert len(live.journal.plans) == 1
 
 
@@ -355,7 +355,9 @@ def test_a_batch_whose_partitions_have_all_ended_before_it_was_sent_asks_for_not
     live.wait(15)
     assert live.kinds() == ["Configure"]
     assert live.cluster.settings == ()
-    assert live.finished == [Finish("p", PlanState.FAILED, "1: its topic was deleted and made anew")]
+    assert live.finished == [
+        Finish("p", PlanState.FAILED, "1 partition not moved: the topic was deleted and created again")
+    ]
 
 
 def test_two_plans_are_carried_out_one_after_the_other():
@@ -398,4 +400,6 @@ def test_what_the_controller_takes_no_notice_of_is_not_said_to_be_refused():
     live = Live(answer_as=busy)
     live.wait(60)
     assert live.kinds().count("Alter") == POLICY.max_sendings
-    assert live.finished == [Finish("p", PlanState.FAILED, "1: it was asked for again and again, and did not begin")]
+    assert live.finished == [
+        Finish("p", PlanState.FAILED, "1 partition not moved: the move was requested repeatedly and did not begin")
+    ]

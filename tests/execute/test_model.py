@@ -62,6 +62,9 @@ QUICK = [
     pytest.param(moving(Left(words=words(Word.ROLLBACK))), id="rolled back at any step"),
     pytest.param(moving(Left(words=words(Word.PAUSE, Word.CANCEL))), id="paused, and cancelled"),
     pytest.param(reordering(Left(crashes=1, losses=1)), id="leaders alone, killed, an answer lost"),
+    pytest.param(moving(Left(again=2)), id="handed over again and again, at any two steps"),
+    pytest.param(moving(Left(again=1, words=words(Word.ROLLBACK))), id="rolled back, and approved again, at any steps"),
+    pytest.param(reordering(Left(again=1, crashes=1, words=words(Word.CANCEL))), id="cancelled, again, and killed"),
 ]
 
 
@@ -87,6 +90,7 @@ EVERYTHING = Left(
     min_isr=1,
     delays=1,
     words=words(Word.CANCEL, Word.ROLLBACK),
+    again=1,
 )
 """More faults together than a bad night has."""
 
@@ -122,6 +126,7 @@ DEEP = [
     pytest.param(moving(Left(deletions=1, crashes=1)), id="the topic goes, and we are killed"),
     pytest.param(moving(Left(words=words(Word.ROLLBACK), crashes=1)), id="rolled back and killed"),
     pytest.param(moving(Left(words=words(Word.CANCEL), losses=1)), id="cancelled, and an answer lost"),
+    pytest.param(moving(Left(again=2, words=words(Word.ROLLBACK), crashes=1)), id="rolled back, again, and killed"),
 ]
 
 
@@ -136,6 +141,8 @@ def test_pairs_of_faults_are_looked_at_to_the_end(scenario):
 
 BUGS = [
     pytest.param(bugs.sends_before_it_announces, moving(Left()), "was not announced"),
+    pytest.param(bugs.begins_what_has_ended, moving(Left(again=1)), "ended attempt began again"),
+    pytest.param(bugs.begins_two_attempts_at_once, moving(Left(again=1)), "two attempts are open"),
     pytest.param(bugs.cancels_without_writing_it_down, moving(Left(words=words(Word.CANCEL))), "unlogged cancel"),
     pytest.param(bugs.throttles_without_a_debt, moving(Left()), "unlogged throttle"),
     pytest.param(bugs.waits_for_no_late_request, moving(Left(crashes=1)), "asked for twice"),

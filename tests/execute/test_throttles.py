@@ -122,7 +122,7 @@ def test_sources_send_and_copies_receive_at_the_rate():
 def test_a_default_of_the_cluster_stays_and_is_told():
     found = wanted(BATCH, seen({}, leader_replication_throttled_rate="500"))
     assert not any(debt.key == LEADER_RATE for debt in found.debts)
-    assert found.left == tuple(f"{LEADER_RATE} of broker {n} is 500 and stays so" for n in (1, 2, 3))
+    assert found.left == tuple(f"{LEADER_RATE} of broker {n} stays 500, which rackwise did not set" for n in (1, 2, 3))
 
 
 def test_a_broker_that_is_down_is_told_nothing_and_owes_until_it_is_back():

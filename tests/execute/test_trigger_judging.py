@@ -164,7 +164,7 @@ def test_what_is_not_over_yet_is_not_judged(now: Builder) -> None:
         pytest.param(a_group("", "t-1 t-2", generation=5), JUDGE_WITHIN_MS / SECOND, TriggerVerdict.CANNOT_TELL,
                      "within 10 min", id="a partition stays with nobody"),
         pytest.param(GONE, JUDGE_WITHIN_MS / SECOND, TriggerVerdict.CANNOT_TELL, "within 10 min", id="gone for good"),
-        pytest.param(a_group("t-0", "t-1", m3="t-2", generation=5), 10, TriggerVerdict.OVERTAKEN, "came or went",
+        pytest.param(a_group("t-0", "t-1", m3="t-2", generation=5), 10, TriggerVerdict.OVERTAKEN, "joined or left",
                      id="somebody joined meanwhile"),
     ],
 )  # fmt: skip
@@ -182,7 +182,7 @@ def test_an_intent_whose_writer_died_is_judged_by_what_is_seen() -> None:
     answer = verdict(orphan, now, ORPHAN_MS / SECOND)
     assert answer is not None
     assert answer.verdict is TriggerVerdict.AS_PREDICTED
-    assert "ended before it could say" in answer.sentence
+    assert "ended before it recorded" in answer.sentence
 
 
 @pytest.mark.parametrize("effect", [Effect.NOTHING, Effect.REFUSED, Effect.NOT_SENT])

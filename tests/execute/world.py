@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.execute import machine
+from agent.execute.attempts import attempt
 from agent.execute.freshness import valid_ms
 from agent.execute.messages import (
     Accepted,
@@ -37,7 +38,7 @@ from agent.execute.state import State, appended
 from agent.execute.values import LEADER_RATE, Batch, Plan, Records, Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, Part, back_up, begun, carried_out, caught_up, lost, seen_of
-from tests.execute.invariants import unlogged, weak
+from tests.execute.invariants import begun_badly, unlogged, weak
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
 
 LONGEST = 2 * POLICY.request_timeout_ms + 1
@@ -119,8 +120,14 @@ class World:
         if agent.sent and left.losses:
             after, _ = self.told(agent._replace(sent=0), Answered(()))
             yield f"{who} gets no answer", self.put(self.lossy(system), index, after)
+        if left.again and newest:
+            this, following = self.attempts(system.journal)
+            for plan in (this, following) if self.proposed(system.cluster) else (this,):
+                after, _ = self.told(agent, Accepted(plan))
+                again = self.put(system, index, after)._replace(left=left._replace(again=left.again - 1))
+                yield f"{plan.proposal_id} is handed over again", again
         for word in sorted(left.words) if newest else ():
-            after, _ = self.told(agent, Said(word, self.scenario.plan.proposal_id))
+            after, _ = self.told(agent, Said(word, self.newest(system.journal)))
             yield (
                 f"operator: {word}",
                 self.put(system, index, after)._replace(left=left._replace(words=left.words - {word})),
@@ -145,6 +152,21 @@ class World:
             else:
                 yield "writes", self.written(system, index, agent, waiting)
 
+    def attempts(self, journal: Records) -> tuple[Plan, ...]:
+        """The newest attempt that is known, and the one after it: what a guard may hand over that is late or hasty."""
+        plan = self.scenario.plan
+        newest = max((attempt(name) for name in journal.known), default=attempt(plan.proposal_id))
+        return tuple(plan._replace(proposal_id=str(one)) for one in (newest, newest._replace(number=newest.number + 1)))
+
+    def proposed(self, cluster: Cluster) -> bool:
+        """Whether the same plan can be proposed again: its partitions have the replicas that it is to change."""
+        pairs = zip(cluster.parts, self.scenario.plan.targets, strict=False)
+        return bool(cluster.parts) and all(it.replicas == target.before and not it.moving for it, target in pairs)
+
+    def newest(self, journal: Records) -> str:
+        """The attempt that an operator's word is about."""
+        return self.attempts(journal)[0].proposal_id
+
     def judged(self, system: System, commands: tuple[object, ...]) -> System:
         """The system after a look, and what was decided about it."""
         appends = [it for it in commands if isinstance(it, Append) and isinstance(it.then, Alter)]
@@ -156,8 +178,12 @@ class World:
 
     def written(self, system: System, index: int, agent: Agent, append: Append) -> System:
         journal = appended(State(system.journal), append).records
-        ended = next((it.state.value for it in append.changes if isinstance(it, Plan) and it.ended), system.ended)
-        system = system._replace(journal=journal, ended=ended)
+        plans = [it for it in append.changes if isinstance(it, Plan)]
+        ended = next((it.state.value for it in plans if it.ended), system.ended)
+        if any(not it.ended for it in plans):
+            ended = ""
+        harm = system.harm or begun_badly(plans, system.journal, journal)
+        system = system._replace(journal=journal, ended=ended, harm=harm)
         return self.put(system, index, agent._replace(durable=True, away=False, wrote=journal))
 
     def learned(self, system: System, index: int, agent: Agent) -> System:
@@ -343,7 +369,7 @@ class World:
                 yield system._replace(cluster=with_part(system.cluster, index, after_part))
         newest = system.agents[-1]
         if newest.state.plan is not None and newest.state.plan.paused and not newest.state.words:
-            said = self.told(newest, Said(Word.RESUME, self.scenario.plan.proposal_id))[0]
+            said = self.told(newest, Said(Word.RESUME, self.newest(system.journal)))[0]
             yield self.put(system, len(system.agents) - 1, said)
         if not newest.state.idle:
             yield self.ticked(system)

@@ -91,10 +91,10 @@ def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
     assert [(row["what"], row["state"]) for row in told.json] == [("pause", "done")]
     status = rackwise("reassign", "status", "-o", "json", *where)
     assert (status.exit_code, status.json["plans"], status.json["throttles"]) == (0, [], [])
-    assert status.json["paused"].startswith(f"by {pause.who} since ")
+    assert (status.json["paused"]["by"], status.json["paused"]["reason"]) == (pause.who, "sale")
 
     refused = rackwise("reassign", "cancel", "p-0123456789ab", "--yes", *where)
-    assert (refused.exit_code, "neither begun nor approved" in refused.stderr) == (4, True)
+    assert (refused.exit_code, "has not begun and is not approved" in refused.stderr) == (4, True)
     after = rackwise("resume", "-o", "json", *where)
     assert after.exit_code == 0, after.stderr
     assert pause_in(read_journal(agent.plan)) is None

@@ -103,13 +103,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def test_an_agent_leads_and_holds_a_reassignment_until_somebody_approves_it(story: Story) -> None:
     agent = story.start()
     wait_for(lambda: agent.events("leading"))
-    wait_for(lambda: "nobody has approved it" in agent.events("cycle")[-1]["sentence"])
+    wait_for(lambda: "it is not approved" in agent.events("cycle")[-1]["sentence"])
     (found,) = [one for one in story.command("proposals").json if one["kind"] == "reassign"]
     story.proposal = found["id"]
     assert found["subject"]["name"] == TOPIC
     assert story.replicas() == [tuple(row) for row in CROWDED]
     explained = story.command("explain", story.proposal)
     assert f"rackwise proposals approve {story.proposal}" in explained.stdout + explained.stderr
+    shell = rackwise("explain", story.proposal, "-b", story.cluster.bootstrap_servers, "-o", "json")
+    assert "s ago, mode execute" in shell.stderr, "the shell's own mode is propose"
+    assert [row["answer"] for row in shell.json if row["rule"] == "approval"] == ["wait"]
 
 
 def test_while_it_is_paused_an_approved_plan_does_not_begin(story: Story) -> None:
@@ -155,6 +158,27 @@ def test_rolled_back_it_has_the_former_replicas(story: Story) -> None:
     )
 
 
+def test_rolled_back_it_stands_again_and_is_approved_as_another_attempt(story: Story) -> None:
+    def proposed() -> bool:
+        return story.proposal in {one["id"] for one in story.command("proposals").json}
+
+    wait_for(proposed)
+    approved = story.command("proposals", "approve", story.proposal, "--yes")
+    assert approved.exit_code == 0, approved.stderr
+    assert "this is attempt 2; attempt 1 done" in approved.stderr
+    assert approved.json["sentence"].startswith("attempt 2 approved by ")
+    second = f"{story.proposal}.2"
+    wait_for(
+        lambda: (
+            second
+            in [one["plan"] for one in story.command("reassign", "status").json["plans"] if one["state"] == "done"]
+        )
+    )
+    assert spread(story.replicas()) == [{"a", "b", "c"}] * len(CROWDED)
+    told = [(row["what"], row["about"]) for row in story.command("proposals", "history").json]
+    assert {("approval", story.proposal), ("approval", second), ("plan", story.proposal), ("plan", second)} <= set(told)
+
+
 def test_killed_another_agent_takes_over_and_remembers_all_of_it(story: Story) -> None:
     second = story.start()
     wait_for(lambda: second.events("cycle"))
@@ -165,7 +189,7 @@ def test_killed_another_agent_takes_over_and_remembers_all_of_it(story: Story) -
     assert leading["epoch"] == first + 1
     wait_for(lambda: story.journal()["leader"].epoch == leading["epoch"])
     plans = story.command("reassign", "status").json["plans"]
-    assert [one["plan"] for one in plans] == [story.proposal, f"{story.proposal}-back"]
+    assert [one["plan"] for one in plans] == [story.proposal, f"{story.proposal}-back", f"{story.proposal}.2"]
 
 
 def test_told_to_end_it_leaves_at_once(story: Story) -> None:

@@ -134,7 +134,7 @@ def test_groups_of_every_kind() -> None:
     groups = Run().look(answers.at(0)).snapshot.groups
     assert list(groups) == ["classic", "connect", "modern", "share"]
     assert [group.kind for group in groups.values()] == [
-        GroupKind.CLASSIC_CONSUMER, GroupKind.OTHER, GroupKind.CONSUMER, GroupKind.OTHER,
+        GroupKind.CLASSIC_CONSUMER, GroupKind.OTHER, GroupKind.CONSUMER, GroupKind.SHARE,
     ]  # fmt: skip
     assert isinstance(groups["share"], OtherGroup)
     modern = groups["modern"]

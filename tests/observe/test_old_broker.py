@@ -1,4 +1,4 @@
-"""Kafka 3.6.2: everything that it offers is seen, and what it does not offer is named."""
+"""Kafka 3.6.2: everything that it offers is seen, and what it cannot have is not called missing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from confluent_kafka.admin import AdminClient
 
 from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.observation import GapCause, Part
+from agent.doctor import CheckState, diagnose
+from agent.limits import Limits
+from agent.memory import Memory
 from agent.observe import Recall, Scope, observe
+from agent.plan import Plan
+from agent.seen import see
 from assignors.problem import TopicPartition
 from tests.hostile import GOOD, HELD
-from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, kinds, produce, topics
+from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, produce, topics
 from tests.raw_member import RawMember
 
 pytestmark = pytest.mark.integration
@@ -25,7 +29,7 @@ def old() -> Iterator[EmbeddedCluster]:
         yield started
 
 
-def test_an_old_broker_shows_all_that_it_has_and_the_rest_is_named(old: EmbeddedCluster) -> None:
+def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedCluster) -> None:
     where = old.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": where})
     recall = Recall()
@@ -51,22 +55,18 @@ def test_an_old_broker_shows_all_that_it_has_and_the_rest_is_named(old: Embedded
     assert {values["default.replication.factor"] for values in seen.broker_configs.values()} == {"3"}
     assert any(size > 0 for (_, tp), size in seen.replica_bytes.items() if tp.topic == "old-orders")
     assert {row.group_id: (row.group_type, row.state) for row in seen.listed_groups} == {
-        "old-committed": (None, "Empty"),
-        "old-group": (None, "Stable"),
-        "old-raw": (None, "Stable"),
+        "old-committed": ("classic", "Empty"),
+        "old-group": ("classic", "Stable"),
+        "old-raw": ("classic", "Stable"),
     }
     raw = next(group for group in seen.groups if group.group_id == "old-raw")
     assert (raw.members[0].metadata, raw.members[0].assignment) == (GOOD, HELD)
     assert seen.committed_offsets["old-committed"] == {TopicPartition("old-orders", 0): 0}
     assert seen.rights.cluster_describe is True
-    unsupported = {
-        (Part.GROUPS, GapCause.UNSUPPORTED, "group types"),
-        (Part.BROKERS, GapCause.UNSUPPORTED, "fencing"),
-    }
-    assert kinds(gaps(seen)) == unsupported
-    assert {gap.detail for gap in gaps(seen)} == {
-        "ListGroups v4 reports no group types, so the types of groups that are not classic are unknown",
-        "DescribeCluster below v2 (Kafka 4.0) does not list fenced brokers",
-    }
+    assert gaps(seen) == [], "what such a broker cannot have is not missing"
+    looked = see(seen, Memory(), Limits())
+    checks = diagnose(looked.snapshot, looked.detection, looked.plan or Plan(), looked.limits)
+    unknown = {check.key: check.sentence for check in checks if check.state is CheckState.UNKNOWN}
+    assert set(unknown) == {"racks are known"}, "the raw member sends no rack; all else an old broker tells"
     assert later.vanished_groups == ("old-committed",), "an old coordinator says Dead, and that is the witness"
-    assert kinds(gaps(later)) == unsupported
+    assert gaps(later) == []

@@ -21,8 +21,8 @@ def properties(**written: str) -> dict[str, str]:
     return java_properties(KafkaClientConfig.of({"bootstrap.servers": "a:1,b:2", **named}))
 
 
-def test_a_plain_connection_is_the_servers_alone() -> None:
-    assert properties() == {"bootstrap.servers": "a:1,b:2"}
+def test_a_plain_connection_is_the_servers_and_the_name_of_who_asks() -> None:
+    assert properties() == {"bootstrap.servers": "a:1,b:2", "client.id": "rackwise"}
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_a_login_becomes_a_jaas_line(mechanism: str, password: str, jaas: str) -
         security_protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism, sasl_username="u", sasl_password=password
     )
     assert found == {
-        "bootstrap.servers": "a:1,b:2", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism,
-        "sasl.jaas.config": jaas,
+        "bootstrap.servers": "a:1,b:2", "client.id": "rackwise", "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism, "sasl.jaas.config": jaas,
     }  # fmt: skip
 
 
@@ -58,6 +58,7 @@ def test_certificates_travel_as_text(tmp_path: Path) -> None:
     )
     assert found == {
         "bootstrap.servers": "a:1,b:2",
+        "client.id": "rackwise",
         "security.protocol": "SSL",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": f"{CERTIFICATE}\n{CERTIFICATE}",
@@ -79,5 +80,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_options_of_a_source_bring_deadlines() -> None:
     options = source_options(KafkaClientConfig.of({"bootstrap.servers": "a:1", "request.timeout.ms": "7000"}))
     assert options == {
-        "kafka.bootstrap.servers": "a:1", "kafka.request.timeout.ms": "7000", "kafka.default.api.timeout.ms": "14000",
+        "kafka.bootstrap.servers": "a:1", "kafka.client.id": "rackwise",
+        "kafka.request.timeout.ms": "7000", "kafka.default.api.timeout.ms": "14000",
     }  # fmt: skip

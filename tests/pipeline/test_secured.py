@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 from confluent_kafka.cimpl import NewTopic
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
-from agent.errors import AuthenticationFailed, RackwiseError, TlsFailed
+from agent.errors import AuthenticationFailed, NotAllowed, RackwiseError, TlsFailed
 from config.kafka_client import KafkaClientConfig
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.stream.ingest import Names
@@ -59,7 +59,7 @@ def test_it_reads_over_tls_as_a_user_who_may_read_and_nothing_else_and_its_passw
 ) -> None:
     kafka = config_of(secured, "reader")
     assert kafka.root["security.protocol"] == "SASL_SSL"
-    with pytest.raises(AuthenticationFailed, match="Give the user Read and Describe on rackwise's topics"):
+    with pytest.raises(NotAllowed, match=r"This user may not use topic rackwise\.\w+: .* Give it Describe and Read"):
         runner(kafka, NAMES, delta_tables, tmp_path).run_once(Event())
     admin = AdminClient(config_of(secured, "admin").confluent())
     may = AclBinding(

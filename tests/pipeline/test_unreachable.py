@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
+from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAllowed, RackwiseError, TlsFailed
 from config.kafka_client import KafkaClientConfig
 from pipeline import errors, session
 from pipeline.cli import spark_app
@@ -104,7 +104,7 @@ JAVA = "org.apache.spark.SparkException: Job aborted\nCaused by: {}"
         ),
         pytest.param(
             JAVA.format("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [t]"),
-            AuthenticationFailed, 2, id="no right to read",
+            NotAllowed, 2, id="no right to read",
         ),
         pytest.param(
             JAVA.format("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host"),

@@ -12,6 +12,7 @@ from agent.memory import Memory
 from agent.model.snapshot import GroupKind
 from agent.plan import Plan, make_plan
 from agent.plan.plan import AdvicePlan, Unplanned
+from agent.propose import propose
 from agent.propose.proposal import ProposalReason
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 
@@ -178,3 +179,52 @@ def test_findings_about_members_and_tasks_are_gathered_by_group():
     gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "nobody/m1")
     plan = make_plan(snapshot, Detection(findings=(about_member, gone)), LIMITS, None)
     assert [(a.subject, a.findings) for a in plan.advice] == [("a/b", (about_member.id,))]
+
+
+def test_the_same_throttle_on_nine_brokers_is_one_advice_with_one_line():
+    built = a_cluster().topic("t", (1,))
+    brokers = (*range(1, 9), 10)
+    built.broker_configs = {broker: {"leader.replication.throttled.rate": "1000"} for broker in brokers}
+    left = [finding(FindingReason.THROTTLE_LEFT_BEHIND, "broker", str(broker)) for broker in brokers]
+    advice = advised(planned(built, *left), ProposalReason.REMOVE_THROTTLE)
+    assert advice.who == tuple(f"broker {broker}" for broker in brokers)
+    assert (advice.subject_kind, advice.now) == ("cluster", "1000")
+    assert advice.line == (
+        "echo 1 2 3 4 5 6 7 8 10 | xargs -n 1 kafka-configs.sh --bootstrap-server host1:9092 --entity-type brokers "
+        "--alter --delete-config leader.replication.throttled.rate --entity-name"
+    )
+    assert set(advice.findings) == {one.id for one in left}
+
+
+def test_throttles_of_other_settings_are_other_advice():
+    built = a_cluster().topic("t", (1,), leader_throttle="0:1").topic("u", (2,), leader_throttle="0:2")
+    built.broker_configs = {n: {"leader.replication.throttled.rate": "1000"} for n in (1, 2)}
+    left = [finding(FindingReason.THROTTLE_LEFT_BEHIND, "topic", name) for name in "tu"]
+    left += [finding(FindingReason.THROTTLE_LEFT_BEHIND, "broker", name) for name in "12"]
+    snapshot = built.snapshot()
+    detection = Detection(findings=tuple(left), assessments={})
+    plan = make_plan(snapshot, detection, LIMITS, None)
+    assert sorted(advice.who for advice in plan.advice) == [("broker 1", "broker 2"), ("topic t", "topic u")]
+    proposals = propose(snapshot, plan, detection, LIMITS, None)
+    assert len({proposal.id for proposal in proposals}) == len(proposals) == 2
+    assert {proposal.sentence.partition(":")[0] for proposal in proposals} == {
+        "Remove the throttles left behind on 2 brokers",
+        "Remove the throttles left behind on 2 topics",
+    }
+
+
+def test_a_group_that_sends_no_rack_and_a_rack_without_brokers_is_one_advice():
+    built = a_cluster().topic("t", (1,), (2,), (3,))
+    built.group("g", member("m1", None, "t-0"), member("m2", "zone-9", "t-1"), member("m3", "c", "t-2"))
+    advice = advised(planned(built), ProposalReason.SET_CLIENT_RACK)
+    assert advice.who == ("client-m1", "client-m2")
+    assert (advice.now, advice.line) == ("zone-9", "client.rack=<a|b|c>")
+    assert set(advice.findings) == {"member_without_rack:group/g", "member_in_no_brokers_rack:group/g"}
+
+
+def test_roundrobin_of_kafka_python_is_told_of_the_drop_in_and_not_of_a_java_class():
+    built = a_cluster().topic("t", (1,), (2,))
+    members = (member("m1", "b", "t-0", client_id="kafka-python-3.0"), member("m2", "a", "t-1"))
+    built.group("g", *members, assignor="roundrobin")
+    advice = advised(planned(built), ProposalReason.CHANGE_ASSIGNOR)
+    assert "assignors.clients.kafka_python import Strategy" in advice.line

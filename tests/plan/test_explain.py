@@ -8,7 +8,7 @@ from agent.detect import detect
 from agent.detect.assessment import Detection
 from agent.limits import Limits
 from agent.memory import Memory
-from agent.model.snapshot import GroupKind
+from agent.model.snapshot import GroupKind, OtherGroup
 from agent.plan import make_plan
 from agent.plan.explain import explain
 from agent.plan.explained import Answer, Explained
@@ -180,3 +180,11 @@ def test_without_a_plan_the_rules_are_still_told():
     snapshot = shared().snapshot()
     rows = explain("topic/t", snapshot, detect(snapshot, Memory(), LIMITS, None), None, (), LIMITS)
     assert row(rows, "t-0", "planned").answer is Answer.NO
+
+
+def test_a_share_group_is_called_one():
+    built = a_cluster().topic("t", (1,))
+    built.groups["s"] = OtherGroup("s", GroupKind.SHARE, "Stable", "share", "share")
+    (only,) = explained("group/s", built)
+    assert (only.rule, only.answer) == ("assessed", Answer.NO)
+    assert only.sentence.startswith("it is a share group (KIP-932)")

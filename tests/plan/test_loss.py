@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, event, given, settings
 
 from agent.doctor import CheckState, risks
 from agent.model.snapshot import PartitionState, RackState, Role, Snapshot, Statefulness, StreamsGroup, TaskCopy
+from agent.observation import Gap, GapCause, Part
 from agent.plan.loss import RackLoss, rack_losses
-from agent.plan.loss_words import loss_sentence
+from agent.plan.loss_words import loss_label, loss_sentence
 from assignors.problem import TaskId
 from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, process, task, tasks
@@ -133,18 +134,44 @@ def test_an_unknown_rate_or_size_makes_the_load_unknown_and_never_small() -> Non
 
 def test_the_doctor_calls_it_a_risk_and_names_what_it_hurts() -> None:
     built = application().topic("u", (1,)).topic("v", (2, 3), min_isr=2)
-    checks = {check.name: check for check in risks(built.snapshot())}
-    a = checks["rack a can be lost"]
+    checks = {check.key: check for check in risks(built.snapshot())}
+    a = checks["losing rack a"]
     assert (a.state, a.who) == (CheckState.RISK, ("app", "u"))
     assert a.sentence == (
         "1 partition without a leader, 1 stateful task without a caught-up standby elsewhere; b leads 2 -> 2, "
         "c leads 0 -> 0"
     )
-    assert checks["rack b can be lost"].who == ("v",)
+    assert a.name == "losing rack a leaves 1 partition without leader: u-0; makes 1 task restore state: app 0_0"
+    b = checks["losing rack b"]
+    assert (b.who, b.name) == (("v",), "losing rack b leaves 1 partition under min ISR: v-0")
     unknown = risks(a_cluster(a=(1,), b=(3,), _=(2,)).topic("t", (1, 2)).snapshot())
-    assert [check.state for check in unknown] == [CheckState.UNKNOWN, CheckState.OK]
+    assert [check.state for check in unknown] == [CheckState.UNKNOWN, CheckState.NOTHING]
     fine = risks(a_cluster().topic("t", (1, 2, 3)).snapshot())
-    assert {check.state for check in fine} == {CheckState.OK}
+    assert {(check.state, check.name) for check in fine} == {
+        (CheckState.OK, f"losing rack {rack} stops nothing") for rack in "abc"
+    }
+
+
+def test_the_label_of_a_risk_names_the_first_partitions_and_counts_the_rest() -> None:
+    lost = loss(a_cluster().topic("payments", *[(1,)] * 6))
+    assert loss_label(lost) == (
+        "losing rack a leaves 6 partitions without leader: payments-0, payments-1, payments-2 and 3 more"
+    )
+
+
+def test_a_rack_with_nothing_in_it_and_a_world_that_was_not_seen_are_not_called_safe() -> None:
+    empty = risks(a_cluster().snapshot())
+    assert {(check.state, check.sentence.partition(";")[0]) for check in empty} == {
+        (CheckState.NOTHING, "no replica and no task was seen in it")
+    }
+    d = {check.key: check for check in risks(a_cluster(a=(1,), b=(2,), d=(4,)).topic("t", (1, 2)).snapshot())}
+    assert [check.state for check in d.values()] == [CheckState.OK, CheckState.OK, CheckState.NOTHING]
+    hidden = Gap(Part.TOPICS, GapCause.NOT_ALLOWED, "", "no topic is shown")
+    (a, *_) = risks(a_cluster().snapshot(gaps=(hidden,)))
+    assert (a.state, a.name) == (CheckState.UNKNOWN, "what losing rack a stops is not known")
+    assert a.sentence.startswith("not all was seen (topics: not authorized)")
+    (nowhere,) = risks(a_cluster(_=(1, 2)).topic("t", (1, 2)).snapshot())
+    assert (nowhere.state, nowhere.sentence) == (CheckState.UNKNOWN, "no rack of a live broker is known")
 
 
 @SLOW

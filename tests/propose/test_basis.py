@@ -10,6 +10,7 @@ from agent.memory import Memory
 from agent.memory.values import RateBase
 from agent.model.weighed import Basis
 from agent.observation import Observation
+from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.proposal import Proposal, ProposalReason
 from agent.replay import replay
@@ -51,8 +52,9 @@ def test_by_weights_a_rebalance_is_told_in_bytes_with_their_age() -> None:
     assert proposal.sentence == (
         "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, brings 1,820 of 1,820 "
         "bytes/s home by Kafka's measure (crossing 1,820 -> 0 bytes/s, at best 0), moving 4 partitions, which may "
-        "differ in who reads what; by weights of the pipeline, 12 min old"
+        "differ in who reads what"
     )
+    assert figures_rest_on([proposal, proposal]) == "figures: weights of the pipeline, 12 min old"
     evidence = dict(proposal.evidence)
     assert evidence["basis"] == "weights of the pipeline"
     assert evidence["weights_age_s"] == 750
@@ -91,7 +93,8 @@ COUNTED = (
 )  # fmt: skip
 def test_without_weights_partitions_are_counted_and_it_is_said_why(weights: Told, why: str) -> None:
     proposal = only(proposals(swapped(weights)), ProposalReason.REBALANCE_IMPROVES)
-    assert proposal.sentence == f"{COUNTED}; partitions are counted (no weights: {why})"
+    assert proposal.sentence == COUNTED
+    assert figures_rest_on([proposal]) == f"figures: partitions are counted (no weights: {why})"
     evidence = dict(proposal.evidence)
     assert (evidence["basis"], evidence["why_not_weights"]) == ("counts", why)
 
@@ -99,6 +102,7 @@ def test_without_weights_partitions_are_counted_and_it_is_said_why(weights: Told
 def test_where_weights_are_not_asked_for_nothing_is_added() -> None:
     proposal = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == COUNTED
+    assert figures_rest_on([proposal]) is None
     assert dict(proposal.evidence)["basis"] == Basis.COUNTS.value
 
 
@@ -106,8 +110,9 @@ def test_own_rates_tell_bytes_beside_an_optimum_that_counts() -> None:
     base = RateBase(MONOTONIC_MS - 10_000, {tp(f"t-{number}"): 900 for number in range(4)})
     memory = Memory(rate_bases=(base,), bytes_per_record={"t": 50.0})
     proposal = only(proposals(swapped(Told(TOPIC, missing="there is none")), memory), ProposalReason.REBALANCE_IMPROVES)
-    assert proposal.sentence == (
-        f"{COUNTED}; bytes/s are rackwise's own rates, and optima count partitions (no weights: there is none)"
+    assert proposal.sentence == COUNTED
+    assert figures_rest_on([proposal]) == (
+        "figures: bytes/s are rackwise's own rates, and optima count partitions (no weights: there is none)"
     )
     assert dict(proposal.evidence)["basis"] == "own rates"
     assert dict(proposal.evidence)["crossing_bytes_per_s_now"] == 2_000.0
@@ -120,7 +125,24 @@ def test_a_group_that_brokers_assign_is_advised_in_bytes() -> None:
     assert (
         "1,820 of the 1,820 bytes/s that it reads cross racks by Kafka's measure, and 0 would do" in proposal.sentence
     )
-    assert proposal.sentence.endswith("; by weights of the pipeline, 1 min old")
+    assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 1 min old"
+
+
+def test_an_answer_says_each_basis_once_and_for_how_many_proposals() -> None:
+    answers = an_observation().topic("t", (1,), (2,), (1,), (2,)).topic("u", (1,), (2,), (1,), (2,))
+    for topic in ("t", "u"):
+        first, second = (
+            reader(f"{topic}1", "a", f"{topic}-1 {topic}-3"),
+            reader(f"{topic}2", "b", f"{topic}-0 {topic}-2"),
+        )
+        answers.group(f"g{topic}", first, second)
+    found = proposals(of(answers, told({"t": HEAVY})))
+    assert [one.subject.name for one in found] == ["gt", "gu"]
+    assert all("weights" not in one.sentence and "counted" not in one.sentence for one in found)
+    assert figures_rest_on(found) == (
+        "figures of 1 proposal: partitions are counted (no weights: some of the partitions that it is about have "
+        "none); figures of 1 proposal: weights of the pipeline, 1 min old"
+    )
 
 
 def test_a_trigger_that_saves_partitions_but_hardly_a_byte_is_not_proposed() -> None:

@@ -59,7 +59,8 @@ def test_a_reassignment_says_what_moves_and_what_it_costs():
     assert proposal.kind is ProposalKind.REASSIGN
     assert proposal.subject == Subject("topic", "t")
     assert proposal.sentence == (
-        "Move 1 of 4 replicas of t, so that no rack holds more copies of a partition than it must; 5.0 MB are copied"
+        "Move 1 of 4 replicas of t, so that no rack holds more copies of a partition than it must; 5.0 MB are copied; "
+        "no preferred leader changes; traffic across racks stays at 200 B/s ($0.0003 a day at $0.02/GB)"
     )
     assert proposal.before == (Row("t-0", (1, 4)),)
     (after,) = proposal.after

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle
+from agent.cycle import Cycle, sentence
 from agent.daemon import Agent
 from agent.detect.finding import FindingReason
 from agent.propose.proposal import Proposal, ProposalReason
@@ -109,7 +109,8 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
     with agent(swapped.proxied_bootstrap_servers, prefix, "mode=observe", "metrics.top_groups=0") as one:
         cycle, proposal = planned(one)
     assert "4 of its 4 reads cross racks by Kafka's measure" in proposal.sentence
-    assert proposal.sentence.endswith(f"; partitions are counted (no weights: there is no topic {topic})")
+    assert sentence(cycle).count("figures") == 1
+    assert f"; figures: partitions are counted (no weights: there is no topic {topic})" in sentence(cycle)
     assert [gap for gap in cycle.snapshot.gaps if "weights" in gap.part] == []
     assert [one for one in swapped.proxy.records(since=mark) if one.mutating] == []
     assert topic not in admin.list_topics(timeout=10).topics
@@ -125,7 +126,7 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
         with agent(servers, prefix, "mode=observe", "weights.max_age=1h") as one:
             cycle, proposal = planned(one)
             assert "6,030 of the 6,030 bytes/s that it reads cross racks by Kafka's measure" in proposal.sentence
-            assert proposal.sentence.endswith("; by weights of the pipeline, 10 min old")
+            assert "; figures: weights of the pipeline, 10 min old" in sentence(cycle)
             assert dict(proposal.evidence)["basis"] == "weights of the pipeline"
             assert proposal.predicted.cross_rack_bytes_per_s_before == 6_030.0
             assert proposal.predicted.cross_rack_bytes_per_s_after == 0.0
@@ -137,7 +138,9 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
             wait_for(lambda: "are 120 min old" in str(planned(one)[0].snapshot.weights), "the agent reads on")
             cycle, proposal = planned(one)
         assert "4 of its 4 reads cross racks by Kafka's measure" in proposal.sentence
-        assert "; partitions are counted (no weights: they are 120 min old, 60 min more than" in proposal.sentence
+        assert "; figures: partitions are counted (no weights: they are 120 min old, 60 min more than" in sentence(
+            cycle
+        )
         stale = [f for f in cycle.detection.findings if f.reason is FindingReason.WEIGHTS_UNUSED]
         assert len(stale) == 1
 

@@ -103,9 +103,10 @@ def test_every_documented_metric_is_exported_with_its_labels_and_kind_and_no_oth
     )  # fmt: skip
     assert full.cycle is not None
     gaps = (Gap(Part.GROUPS, GapCause.TIMED_OUT, "g", "late"),)
+    rates = {row.id: 1.0 for topic in full.cycle.snapshot.topics.values() for row in topic.partitions}
     cycle = replace(
         full.cycle,
-        snapshot=replace(full.cycle.snapshot, gaps=gaps),
+        snapshot=replace(full.cycle.snapshot, gaps=gaps, bytes_per_s=rates),
         detection=replace(full.cycle.detection, assessments={"g": bytes_known}),
     )
     families = {one.name: one for one in text_string_to_metric_families(page(replace(full, cycle=cycle)))}

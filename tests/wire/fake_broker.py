@@ -27,6 +27,8 @@ class FakeBroker:
         self.port = self._listener.getsockname()[1]
         self.asked: list[tuple[int, int]] = []
         """Call and version of every request."""
+        self.client_ids: list[str] = []
+        """Client id of every request."""
         self.connections = 0
         self._answers = {API_VERSIONS.key: self._versions, DESCRIBE_CLUSTER.key: self._cluster, **answers}
         threading.Thread(target=self._accept, daemon=True, name="fake broker").start()
@@ -58,6 +60,7 @@ class FakeBroker:
                 frame = memoryview(_exactly(sock, size))
                 key, version, correlation_id, client_length = struct.unpack_from(">hhih", frame)
                 self.asked.append((key, version))
+                self.client_ids.append(bytes(frame[10 : 10 + client_length]).decode())
                 if key not in self._answers:
                     return  # as a broker does that does not know the call
                 body = self._answers[key](version, frame[10 + client_length :])

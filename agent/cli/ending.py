@@ -1,0 +1,111 @@
+"""How a command ends: with its exit code, and with whatever went wrong in one form (what, why, do) on stderr.
+
+The only place where an error becomes a sentence and an exit code. An error that is not of our tree is a fault of ours:
+it is told as one, and its traceback is shown with ``--debug`` alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+from contextlib import suppress
+
+from agent.collector import walk_seldom
+from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
+from config.foreign_text import shortened
+
+INTERRUPTED = 130
+
+
+def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
+    """Run the command line; its exit code. Raises nothing."""
+    walk_seldom()
+    _mend_streams()
+    try:
+        code = _run(arguments, interruptible=interruptible)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BrokenPipeError:
+        code = 0  # what reads it (`| head`) has what it wanted
+    except RackwiseError as error:
+        code = _tell(error, debug=debug)
+    except Exception as error:  # noqa: BLE001 a traceback is nothing that an operator should have to read
+        if type(error).__name__ == "NoArgsIsHelpError":  # asked for nothing: the library gives the help instead
+            print(error, file=sys.stderr)
+            code = BadInput.exit_code
+        else:
+            code = _tell(_usage(error) or defect(error), debug=debug)
+    _let_go(sys.stdout)
+    _let_go(sys.stderr)
+    return code
+
+
+def _run(arguments: list[str], *, interruptible: bool) -> int:
+    from agent.cli.app import command_line
+
+    command = command_line(arguments[0] if arguments else "")
+    if interruptible:
+        # From here on there is something to close: an interrupt goes up through the command as an exception.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code = command(arguments, prog_name="rackwise", standalone_mode=False)
+    except SystemExit as left:
+        if isinstance(left.__context__, OSError) and left.__context__.errno == errno.EPIPE:
+            raise BrokenPipeError from None  # the library ends a command like this, with an exit code of its own
+        code = left.code
+    return code if isinstance(code, int) else 0
+
+
+def _tell(error: RackwiseError, *, debug: bool) -> int:
+    with suppress(OSError):  # there may be nowhere to say it
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        print(told(error, shortened), file=sys.stderr)
+    return error.exit_code
+
+
+def _usage(error: Exception) -> RackwiseError | None:
+    """An error of the library that reads the arguments, in our form; None for any other.
+
+    Known by what it can do: where the library has its classes differs between its versions.
+    """
+    import typer
+
+    if isinstance(error, typer.Abort):
+        return GaveUp("No answer was given", why="the input ended before it", todo="Answer, or give --yes.")
+    if not hasattr(error, "format_message"):
+        return None
+    path = getattr(getattr(error, "ctx", None), "command_path", "rackwise")
+    sentence = " ".join(error.format_message().split()).replace("Value error, ", "")
+    what, _, meant = sentence.partition(". Did you mean ")
+    hint = f"Did you mean {meant} " if meant else ""
+    return BadInput(what.removesuffix("."), todo=f"{hint}See: {path} --help")
+
+
+def _mend_streams() -> None:
+    """Streams that were closed before the start lead nowhere, and no character makes one fail."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 open as long as the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _let_go(stream: io.TextIOBase | object) -> None:
+    """What is still to be written and cannot be is dropped: Python itself would fail on it at the very end."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return
+    try:
+        stream.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except ValueError:  # it is closed
+        pass

@@ -1,0 +1,135 @@
+"""What ``--help`` of every command has: examples at its end, and arguments named as people name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+_AT = "-b broker:9092"
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "run": (
+        f"rackwise run {_AT}",
+        "rackwise run -c rackwise.yaml --mode execute",
+        f"rackwise run {_AT} --mode observe --once",
+    ),
+    "status": (f"rackwise status {_AT}", f"rackwise status {_AT} -o json", "rackwise status --replay telemetry.jsonl"),
+    "racks": (f"rackwise racks {_AT}", f"rackwise racks {_AT} -o csv"),
+    "groups": (
+        f"rackwise groups {_AT}",
+        f"rackwise groups {_AT} --for 10s",
+        f"rackwise groups orders-app {_AT} -o json",
+    ),
+    "doctor": (f"rackwise doctor {_AT}", "rackwise doctor --properties client.properties"),
+    "topics": (f"rackwise topics {_AT}", f"rackwise topics orders {_AT} --for 10s"),
+    "top": (f"rackwise top {_AT}", f"rackwise top {_AT} --every 10s --count 6 -o jsonl"),
+    "plan": (
+        f"rackwise plan {_AT} --detailed-exitcode",
+        f"rackwise plan {_AT} --groups -o csv",
+        f"rackwise plan {_AT} --reassignment-json moves.json --rollback-json back.json",
+        f"rackwise plan {_AT} --new-topic payments --partitions 12 --replication-factor 3",
+        f"rackwise plan {_AT} --add-partitions orders=48",
+    ),
+    "explain": (
+        f"rackwise explain topic/orders {_AT}",
+        f"rackwise explain group/billing {_AT}",
+        f"rackwise explain p-2f2aa44d7de5 {_AT}",
+    ),
+    "proposals": (f"rackwise proposals {_AT}", f"rackwise proposals {_AT} -o json"),
+    "proposals list": (f"rackwise proposals list {_AT} -o json",),
+    "proposals approve": (
+        f'rackwise proposals approve p-2f2aa44d7de5 {_AT} --throttle 50MB/s --reason "after the move"',
+        f"rackwise proposals approve p-2f2aa44d7de5 {_AT} --yes --max-moves 20",
+    ),
+    "proposals apply": (f"rackwise proposals apply p-2f2aa44d7de5 {_AT} --throttle 50MB/s",),
+    "proposals cancel": (f'rackwise proposals cancel p-2f2aa44d7de5 {_AT} --reason "too slow"',),
+    "proposals history": (f"rackwise proposals history {_AT}",),
+    "reassign status": (
+        f"rackwise reassign status {_AT}",
+        f"rackwise reassign status p-2f2aa44d7de5 {_AT} --rollback-json back.json",
+    ),
+    "reassign verify": (
+        f"rackwise reassign verify p-2f2aa44d7de5 {_AT}",
+        f"rackwise reassign verify moves.json {_AT}",
+    ),
+    "reassign cancel": (f"rackwise reassign cancel p-2f2aa44d7de5 {_AT}",),
+    "reassign rollback": (f"rackwise reassign rollback p-2f2aa44d7de5 {_AT} --yes",),
+    "pause": (f"rackwise pause {_AT} --reason stocktaking", f"rackwise pause p-2f2aa44d7de5 {_AT}"),
+    "resume": (f"rackwise resume {_AT}",),
+    "simulate": (
+        f"rackwise simulate {_AT} --add-member orders=c",
+        f"rackwise simulate {_AT} --remove-rack a",
+        f"rackwise simulate {_AT} --strategy orders-app=min_traffic --standbys orders-app=1",
+        "rackwise simulate --replay telemetry.jsonl --add-rack d=7,8 --replication-factor clicks=3",
+    ),
+    "optimize": (
+        "rackwise optimize problem.json.gz --counts fixed --balance none -o result.json",
+        "rackwise optimize problem.json --traffic-cost 10 --non-overlap-cost 1 --timings",
+    ),
+    "assign": (
+        "rackwise assign cases.json.gz --check",
+        "rackwise assign cases.json.gz -o result.json",
+    ),
+    "config check": ("rackwise config check -c rackwise.yaml", f"rackwise config check {_AT} -o json"),
+    "config show": ("rackwise config show --origin -c rackwise.yaml", "rackwise config show -o json"),
+    "config schema": ("rackwise config schema",),
+    "config docs": ("rackwise config docs",),
+    "config example": ("rackwise config example",),
+    "cluster up": ("rackwise cluster up", "rackwise cluster up --name wide --racks a,a,b,b,c,c --version 4.3.1"),
+    "cluster down": ("rackwise cluster down", "rackwise cluster down --all --clear"),
+    "cluster status": ("rackwise cluster status", "rackwise cluster status -o json"),
+    "cluster logs": ("rackwise cluster logs --broker 1 --follow",),
+    "cluster broker": ("rackwise cluster broker 1 stop", "rackwise cluster broker 1 start --rack b"),
+    "cluster fault": ("rackwise cluster fault delay 1 --delay-ms 2000", "rackwise cluster fault pass"),
+    "spark ingest": (
+        f"rackwise spark ingest {_AT} --tables /data/rackwise",
+        f"rackwise spark ingest {_AT} --tables /data/rackwise --once --weights",
+    ),
+    "spark refresh": ("rackwise spark refresh --tables /data/rackwise --day 2026-11-02",),
+    "spark report": ("rackwise spark report --tables /data/rackwise --out report --from 2026-11-01 --to 2026-12-01",),
+    "spark backtest": (
+        "rackwise spark backtest --tables /data/rackwise --strategies as-recorded,no-action,execute",
+        "rackwise spark backtest --tables /data/rackwise --change bold:min_gain_share=0.01 --strategies execute,bold",
+    ),
+    "spark fleet": (
+        "rackwise spark fleet --tables /data/rackwise",
+        f"rackwise spark fleet {_AT} --tables /data/rackwise --publish",
+    ),
+    "spark weights": (f"rackwise spark weights {_AT} --tables /data/rackwise --window 24h",),
+    "demo": ("rackwise demo --seconds 90", "rackwise demo --spark --report report"),
+}
+"""Command -> lines as they are typed. Each is parsed by a test."""
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help shows an argument by its name alone, without the Python type behind it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for parameter in self.params:
+            if parameter.param_type_name == "argument" and getattr(parameter, "metavar", None):
+                vars(parameter)["display_type_rich"] = lambda ctx: None  # noqa: ARG005 (typer names it)
+
+
+def add_examples(app: typer.Typer) -> None:
+    """Give every command of an application and of its groups its examples and plain arguments."""
+    _add(app, "")
+
+
+def _add(app: typer.Typer, before: str) -> None:
+    for command in app.registered_commands:
+        name = command.name or (command.callback.__name__ if command.callback is not None else "")
+        command.epilog, command.cls = _epilog(f"{before}{name}"), PlainCommand
+    for group in app.registered_groups:
+        if group.typer_instance is not None and group.name is not None:
+            _add(group.typer_instance, f"{before}{group.name} ")
+            group.epilog = _epilog(f"{before}{group.name}")
+
+
+def _epilog(command: str) -> str | None:
+    """Lines that are left as they are, below a word that says what they are; None where there are none."""
+    lines = EXAMPLES.get(command)
+    return None if lines is None else "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

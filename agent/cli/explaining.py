@@ -1,0 +1,300 @@
+"""``explain``: why this is proposed and that is not, as the agent that runs judges it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from agent.cli import options, session
+from agent.cli.output import Format, chosen, emit, say
+
+if TYPE_CHECKING:
+    from agent.journal.entry import View
+    from agent.memory import Memory
+    from agent.model.snapshot import Snapshot
+    from agent.observation import Gap, Observation
+    from agent.plan.explained import Explained
+    from agent.propose.proposal import Proposal
+    from agent.record.running_agent import RunningAgent
+    from agent.seen import Seen
+    from config.load import Loaded
+
+STALE_MS = 300_000
+"""An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
+_READ_MS = 3_000
+COLUMNS = ("about", "rule", "answer", "sentence")
+
+
+class _Judged(NamedTuple):
+    """What is judged, and by whose settings."""
+
+    seen: Seen
+    loaded: Loaded | None
+    """None for a telemetry file, beside which there is no journal."""
+    agent: RunningAgent | None = None
+
+
+def explain(
+    subject: Annotated[
+        str,
+        typer.Argument(metavar="SUBJECT", help="topic/NAME[/PARTITION], group/NAME, broker/ID, or a proposal's id."),
+    ],
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    replay: options.Replay = None,
+    as_configured_here: Annotated[
+        bool,
+        typer.Option(
+            "--as-configured-here", help="Judge with the settings given here instead of those of the running agent."
+        ),
+    ] = False,
+    every: options.All = False,
+) -> None:
+    """Why this is proposed, and why that is not: every rule with its numbers, as the running agent judges."""
+    from agent.plan.explain import explain as explained
+
+    if replay is not None:
+        judged = _replayed(replay, as_configured_here=as_configured_here)
+    else:
+        judged = _live(options.settings(config, properties, assign, bootstrap), as_configured_here=as_configured_here)
+    seen = judged.seen
+    ended = _check(subject, judged)
+    rows: list[dict[str, Any]] = [
+        row._asdict()
+        for row in (
+            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
+            *_guarded(subject, judged),
+        )
+    ]
+    nothing = ended or f"{subject}: no rule applies to it"
+    if not rows and chosen(output) is not Format.TABLE:
+        say(nothing)
+    emit(rows, COLUMNS, output, empty=nothing, every=every)
+    session.leave(seen)
+
+
+# --- by whose settings ------------------------------------------------------------------------------------------
+
+
+def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
+    from agent.errors import BadInput
+
+    if as_configured_here:
+        raise BadInput(
+            "--replay and --as-configured-here contradict each other",
+            why="a telemetry file is judged with the settings that are recorded in it",
+            todo="Leave one of them out.",
+        )
+    seen = session.replayed(path)
+    at = datetime.fromtimestamp(seen.snapshot.taken_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    say(f"judged with the settings recorded in {path}, mode {seen.limits.mode.value}; the look is of {at}")
+    return _Judged(seen, None)
+
+
+def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
+    """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
+    from agent.cut import to_limits
+    from agent.memory import Memory
+
+    threading.Thread(target=import_module, args=("agent.seen",), name="loading").start()
+    asked = None if as_configured_here else _Asked(loaded)
+    observation = _observe(loaded)
+    found = "" if asked is None else asked.answer()
+    agent = _of_this_cluster(found, observation, loaded)
+    if isinstance(agent, str):
+        limits, memory = to_limits(loaded.settings), Memory()
+        reason = "" if as_configured_here else f"no running agent's telemetry ({agent}): "
+        say(f"{reason}judged with the settings given here, mode {limits.mode.value}")
+        return _Judged(_seen(observation, memory, limits), loaded)
+    say(_whose(agent, observation.taken_ms))
+    return _Judged(_seen(observation, _memory(agent, observation), agent.limits), loaded, agent)
+
+
+class _Asked:
+    """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._found: RunningAgent | str = "it was not read in time"
+        self._loaded = loaded
+        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
+        self._thread.start()
+
+    def answer(self) -> RunningAgent | str:
+        self._thread.join(2 * _READ_MS / 1_000)
+        return self._found
+
+    def _read(self) -> None:
+        self._found = _agent(self._loaded, None)
+
+
+def _agent(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
+    from agent.record.running_agent import Source, running_agent
+
+    settings = loaded.settings
+    return running_agent(
+        Source(
+            config=settings.kafka.confluent(),
+            topic=settings.telemetry_topic,
+            file=Path(settings.record.file) if settings.record.file else None,
+            prefix=settings.topics.prefix,
+            timeout_ms=_READ_MS,
+        ),
+        cluster,
+    )
+
+
+def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded: Loaded) -> RunningAgent | str:
+    """The agent of this cluster, if it runs: a topic may be mirrored, and hold what agents of other clusters wrote."""
+    if isinstance(found, str):
+        return found
+    if found.cluster != observation.cluster_id:
+        found = _agent(loaded, observation.cluster_id)
+        if isinstance(found, str):
+            return found
+    age_ms = observation.taken_ms - found.taken_ms
+    if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
+        return f"the newest is {age_ms / 60_000:,.0f} min old"
+    return found
+
+
+def _observe(loaded: Loaded) -> Observation:
+    from agent.clock import system_clock
+    from agent.cut import to_scope
+    from agent.look_with_weights import weights_beside
+    from agent.observe import Clients, observe
+
+    with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
+        return beside(lambda: observe(clients, system_clock, to_scope(loaded.settings)))
+
+
+def _memory(agent: RunningAgent, observation: Observation) -> Memory:
+    from agent.memory import after_restart
+
+    return after_restart(agent.memory, observation.taken_ms, observation.monotonic_ms)
+
+
+def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
+    from agent.seen import see
+
+    began = time.monotonic_ns()
+    seen = see(observation, memory, limits)
+    return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
+
+
+def _whose(agent: RunningAgent, now_ms: int) -> str:
+    who = f"agent {agent.agent} on host {agent.host}" if agent.agent else "the running agent"
+    age_s = max(0, now_ms - agent.taken_ms) / 1_000
+    more = "; agents with different settings write telemetry here" if agent.settings_changed else ""
+    return f"judged with the settings of {who}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
+
+
+# --- what there is ----------------------------------------------------------------------------------------------
+
+
+def _check(subject: str, judged: _Judged) -> str | None:
+    """A sentence about a plan that ended and is not proposed now. Raises BadInput for what there is not.
+
+    Where a part of the cluster could not be seen, it is unknown whether there is such a subject: no error, but partial.
+    """
+    from agent.errors import BadInput
+    from agent.plan.subjects import FORMS, meant, subjects, why_unknown
+
+    known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
+    why = why_unknown(subject, judged.seen.snapshot, known)
+    if why is None or (ended := _ended(subject, judged)) is not None:
+        return None if why is None else ended
+    near = meant(subject, known)
+    asked = f"Did you mean {near}? " if near else ""
+    if (gap := _unlisted(subject, judged.seen.snapshot)) is not None:
+        return f"{subject} was not seen, and not all {gap.part.value} were ({gap.cause.value}). {asked}".rstrip()
+    raise BadInput(f"{subject} is unknown", why=why, todo=f"{asked}A subject is {FORMS}.")
+
+
+def _unlisted(subject: str, snapshot: Snapshot) -> Gap | None:
+    """The gap in which there may be a subject of this kind; None when all of them were seen."""
+    from agent.observation import Part
+    from agent.seen import is_missed
+
+    part = {"topic": Part.TOPICS, "group": Part.GROUPS, "broker": Part.BROKERS}.get(subject.partition("/")[0])
+    return next((gap for gap in snapshot.gaps if gap.part is part and is_missed(gap)), None)
+
+
+def _ended(subject: str, judged: _Judged) -> str | None:
+    """What the journal says of a proposal that is not proposed now; None when it says nothing."""
+    from agent.cli.records import plans_in
+    from agent.execute.attempts import attempt, latest
+    from agent.journal.attempts import said_of
+    from agent.plan.subjects import PROPOSAL
+
+    view = _journal(judged.loaded) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
+    newest = latest(plans_in(view), attempt(subject).of) if view else None
+    return None if newest is None else f"{subject} is not proposed now; {said_of(newest)}"
+
+
+# --- the guard --------------------------------------------------------------------------------------------------
+
+
+def _guarded(subject: str, judged: _Judged) -> list[Explained]:
+    """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
+    from agent.limits import Mode
+    from agent.probing import NO_ANCHORS, Ground, about_probing, past_triggers
+
+    seen = judged.seen
+    kind, _, name = subject.partition("/")
+    name = name.partition("/")[0] if kind == "topic" else name
+    meant = [p for p in seen.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
+    asked = (kind == "group" or bool(meant)) and seen.limits.mode is Mode.EXECUTE
+    view = _journal(judged.loaded) if asked and judged.loaded is not None else None
+    rows = [row for one in meant for row in _checks(one, seen, view)]
+    if view is not None:
+        _note_other_leader(view, judged)
+    if kind == "group":
+        taken_ms, monotonic_ms = seen.snapshot.taken_ms, seen.snapshot.monotonic_ms
+        past, _ = past_triggers(view or {}, NO_ANCHORS, taken_ms=taken_ms, monotonic_ms=monotonic_ms)
+        rows += about_probing(name, Ground(seen.snapshot, seen.before, seen.limits), past.get(name, ()))
+    return rows
+
+
+def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Explained]:
+    """Without a journal what comes after the mode is unknown, and is said to be."""
+    from agent.guard import explained
+    from agent.plan.explained import Answer
+    from agent.plan.explained import Explained as Line
+
+    rows = explained(proposal, seen.snapshot, seen.before, seen.limits, view)
+    sentence = "no journal was read, so approvals, budgets, pauses and earlier attempts are unknown"
+    unread = Line(proposal.id, "journal", Answer.UNKNOWN, sentence)
+    return (unread if row.rule == "leading" and view is None else row for row in rows)
+
+
+def _journal(loaded: Loaded | None) -> View | None:
+    from agent.cli import asking
+    from agent.errors import RackwiseError
+
+    if loaded is None:
+        return None
+    try:
+        return asking.journal(asking.plan_of(loaded))
+    except RackwiseError as error:
+        say(f"note: the journal cannot be read: {error}")
+        return None
+
+
+def _note_other_leader(view: View, judged: _Judged) -> None:
+    from agent.journal.leader import leader_in
+
+    leader, agent = leader_in(view), judged.agent
+    if leader is None or agent is None or agent.agent is None:
+        return
+    if (leader.agent, leader.host) != (agent.agent, agent.host):
+        say(f"note: agent {leader.agent} on host {leader.host} leads, and its settings may differ")

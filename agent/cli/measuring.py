@@ -1,0 +1,133 @@
+"""A look of a command with bytes per second: by two looks, or with the running agent's telemetry as the base.
+
+Invariant: a command that looks once waits for the agent's telemetry no longer than `AGENT_MS` in all, read beside the
+look; without it the answer is the same but for bytes and money, which are then unknown and said to be.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from agent.cli import session
+from agent.cli.output import say
+
+if TYPE_CHECKING:
+    from agent.memory import Memory
+    from agent.money.rates import Rates
+    from agent.observation import Observation
+    from agent.record.newest_look import NewestLook
+    from agent.seen import Seen
+    from config.load import Loaded
+    from config.settings import Settings
+
+AGENT_MS = 2_000
+LEAST_FOR_MS = 5_000
+"""Rates over less time say little (`agent.model.rates`)."""
+MOST_FOR_MS = 3_600_000
+
+
+def parsed(duration: str | None, option: str = "--for", least_ms: int = LEAST_FOR_MS) -> int | None:
+    """Milliseconds of an option; None where it is not given. Raises BadInput."""
+    from agent.errors import BadInput
+    from config.kinds import format_duration, parse_duration
+
+    if duration is None:
+        return None
+    least = format_duration(least_ms)
+    todo = f"Write a duration from {least} to 1h, such as {option} 10s."
+    try:
+        for_ms = parse_duration(duration)
+    except ValueError as error:
+        raise BadInput(f"{option} {duration} is no duration", why=str(error), todo=todo) from error
+    if not least_ms <= for_ms <= MOST_FOR_MS:
+        raise BadInput(f"{option} {duration} is out of range", why=f"it is from {least} to 1h", todo=todo)
+    return for_ms
+
+
+def look(loaded: Loaded, *, planning: bool = True, for_ms: int | None = None) -> Seen:
+    """What a cluster shows, finds and would propose, with rates where there are any. Raises what a look raises."""
+    if for_ms is not None:
+        return _two_looks(loaded, for_ms, planning=planning)
+    agent = AgentsLook(loaded.settings)
+    with session.looking(loaded) as take:
+        observation = take()
+    return with_base_of(agent, observation, loaded, planning=planning)
+
+
+def with_base_of(agent: AgentsLook, observation: Observation, loaded: Loaded, *, planning: bool = False) -> Seen:
+    """One look with the rates that the agent's telemetry is a base for."""
+    from agent.money.rates import judged
+
+    memory, rates = agent.base(observation)
+    seen = session.seen_through(observation, memory, loaded, planning=planning)
+    return seen._replace(rates=judged(rates, seen.snapshot))
+
+
+def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> Seen:
+    from agent.cut import to_limits
+
+    began = time.monotonic_ns()
+    say(f"looking twice, {for_ms / 1000:g} s apart")
+    limits = to_limits(loaded.settings)
+    with session.looking(loaded) as take:
+        first = take()
+        from agent.money.looks import first_memory, second_look
+
+        memory = first_memory(first, limits)
+        time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
+        second = take()
+    seen = second_look(second, memory, limits, planning=planning)
+    return seen._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000)
+
+
+class AgentsLook:
+    """The running agent's newest look, asked for in a thread from now on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._began = time.monotonic()
+        self._found: NewestLook | None = None
+        self._thread = threading.Thread(target=self._ask, name="newest look", daemon=True)
+        self._thread.start()
+
+    def base(self, observation: Observation) -> tuple[Memory, Rates]:
+        """What the look's rates may rest on, and who measured; an empty memory, and why, where there is nothing."""
+        from agent.clock import Instant
+        from agent.memory import Memory, UnreadableMemoryError, memory_from_json
+        from agent.money.looks import base_of_agent
+        from agent.money.rates import Rates
+        from agent.telemetry.events import Kind
+
+        topic = self._settings.telemetry_topic
+        if not any(one.name == topic for one in observation.topics):
+            return Memory(), Rates(why_not=f"this is one look, and there is no topic {topic} of an agent")
+        self._thread.join(max(0.0, self._began + AGENT_MS / 1000 - time.monotonic()))
+        found = self._found
+        if found is None:
+            return Memory(), Rates(why_not=f"{topic} did not answer within {AGENT_MS} ms")
+        event = found.events.get(Kind.MEMORY)
+        if event is None or event.cluster != observation.cluster_id:
+            return Memory(), Rates(why_not=found.why_not or f"{topic} tells of another cluster")
+        try:
+            memory = memory_from_json(str(event.data["text"]))
+        except UnreadableMemoryError as error:
+            return Memory(), Rates(why_not=f"the memory in {topic} cannot be read ({error})")
+        now = Instant(observation.taken_ms, observation.monotonic_ms)
+        return base_of_agent(memory, event.look, event.taken_ms, now)
+
+    def _ask(self) -> None:
+        from agent.record.newest_look import newest_look
+        from agent.telemetry.events import Kind
+
+        settings = self._settings
+        kinds = frozenset({Kind.MEMORY})
+        self._found = newest_look(
+            settings.kafka.confluent(),
+            settings.telemetry_topic,
+            None,
+            kinds,
+            prefix=settings.topics.prefix,
+            timeout_ms=AGENT_MS,
+        )

@@ -1,0 +1,259 @@
+"""Cells of the tables that show money, and the lines below them: units, "≥" where only a part is known, the price."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
+from agent.cli.output import cell as shown
+from agent.doctor import CheckState
+from agent.money import costs_of
+from agent.money.faults import NO_COST, fault_cost
+from agent.money.rates import price_sentence, sentence
+from agent.money.words import bytes_words, money_words, traffic_words, usd_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent.doctor import Check
+    from agent.documents.doctor import CheckDocument
+    from agent.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
+    from agent.documents.racks import RackDocument
+    from agent.documents.status import WorstGroup
+    from agent.documents.topics import TopicDetailsDocument, TopicDocument
+    from agent.seen import Seen
+
+GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
+TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
+RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day")
+WORST = ("group", "across racks", "$/day")
+_MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
+    CheckState.OK: "ok",
+    CheckState.NOTHING: "nothing",
+    CheckState.SEEN_ONCE: "once",
+    CheckState.FAULT: "FAULT",
+    CheckState.RISK: "risk",
+    CheckState.UNKNOWN: "unknown",
+}
+_WHOLE, _LEAST = 0.995, 0.005
+
+
+def basis(look: Seen) -> None:
+    """Below a table: where its rates are from, and the price."""
+    emit_text(sentence(look.rates, look.snapshot))
+    if look.snapshot.bytes_per_s:
+        emit_text(price_sentence(look.limits))
+
+
+def across_racks(look: Seen) -> str | None:
+    """All that crosses racks, as one cell."""
+    crossing = costs_of(look.snapshot).crossing
+    rate, money = traffic_words(crossing), money_words(crossing, look.limits)
+    if rate is None:
+        return None
+    unknown = f" ({crossing.unknown} of {crossing.parts} reads and copies unknown)" if crossing.unknown else ""
+    return f"{rate}{'' if money is None else f', {money}/day'}{unknown}"
+
+
+def share(local: float | None, unknown: float | None = None) -> str | None:
+    """A share as per cent; never all or nothing where it is not quite that."""
+    if local is None:
+        return None
+    almost = "> 99 %" if _WHOLE <= local < 1 else "< 1 %" if 0 < local < _LEAST else f"{100 * local:.0f} %"
+    return f"{almost} ({100 * unknown:.0f} % unknown)" if unknown else almost
+
+
+def worst(rows: Iterable[WorstGroup]) -> list[dict[str, Any]]:
+    """The groups that cost most."""
+    return [
+        {
+            "group": row["group"],
+            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
+            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+        }
+        for row in rows
+    ]
+
+
+def groups(rows: Iterable[GroupDocument]) -> list[dict[str, Any]]:
+    """Groups as cells."""
+    return [
+        {
+            "group": row["group"],
+            "kind": row["kind"],
+            "members": row["members"],
+            "local": share(row["local_share"], row["unknown_share"]),
+            "best": share(row["best_local_share"]),
+            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
+            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            "lag": _at_least(row["lag_records"], row["lag_unknown_partitions"]),
+        }
+        for row in rows
+    ]
+
+
+def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:
+    """One group, its topics, members and tasks."""
+    facts: dict[str, Any] = {
+        **{name: document[name] for name in ("group", "kind", "state", "assignor")},
+        "racks": document["racks"],
+        **{name: value for name, value in groups([document])[0].items() if name not in ("group", "kind")},
+        "worst lag": _worst_lag(document),
+        "not assessed": document["not_assessed"] or Mark.NONE,
+    }
+    emit_one(facts, Format.TABLE, tuple(facts))
+    basis(look)
+    topics_read = [
+        {
+            "topic": row["topic"],
+            "rack": row["rack"],
+            "partitions": row["partitions"],
+            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
+            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+        }
+        for row in document["topic_list"]
+    ]
+    _below(topics_read, ("topic", "rack", "partitions", "across racks", "$/day"), every=every)
+    members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
+    _below(document["member_list"], members, every=every)
+    tasks = ("task", "role", "process", "rack", "lag", "rate per s", "eta s", "caught_up", "source")
+    _below([_task(row) for row in document["task_list"]], tasks, every=every)
+
+
+def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
+    """Topics as cells."""
+    return [
+        {
+            "topic": row["topic"],
+            "leaders": row["leaders"],
+            "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
+            "copied across": bytes_words(row["replicate_bytes_per_s"], at_least=bool(row["replicate_unknown"])),
+            "read across": bytes_words(row["read_bytes_per_s"], at_least=bool(row["read_unknown"])),
+            "$/day": usd_words(
+                row["usd_per_day"], at_least=bool(row["replicate_unknown"]) or bool(row["read_unknown"])
+            ),
+            "readers": list(dict.fromkeys(reader["group"] for reader in row["readers"])),
+        }
+        for row in rows
+    ]
+
+
+def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> None:
+    """One topic, its readers by rack, and its partitions."""
+    facts = {**topics([document])[0], "partitions": document["partitions"]}
+    del facts["readers"]
+    emit_one(facts, Format.TABLE, tuple(facts))
+    basis(look)
+    readers = [
+        {
+            "group": row["group"],
+            "rack": row["rack"],
+            "partitions": row["partitions"],
+            "read across": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
+            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+        }
+        for row in document["readers"]
+    ]
+    _below(readers, ("group", "rack", "partitions", "read across", "$/day"), every=every)
+    partitions = [
+        {
+            "partition": row["partition"],
+            "leader": f"{shown(row['leader'])} ({shown(row['leader_rack'])})",
+            "replicas": [
+                f"{broker} ({shown(rack)})" for broker, rack in zip(row["replicas"], row["replica_racks"], strict=True)
+            ],
+            "written": bytes_words(row["in_bytes_per_s"]),
+            "read by": [f"{reader['group']} ({shown(reader['rack'])})" for reader in row["readers"]],
+        }
+        for row in document["partition_list"]
+    ]
+    _below(partitions, ("partition", "leader", "replicas", "written", "read by"), every=every)
+
+
+def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
+    """Racks as cells."""
+    return [
+        {
+            **row,
+            "tasks": row["active_tasks"] + row["standby_tasks"],
+            "in": bytes_words(row["cross_rack_in_bytes_per_s"], at_least=bool(row["unknown_parts"])),
+            "out": bytes_words(row["cross_rack_out_bytes_per_s"], at_least=bool(row["unknown_parts"])),
+            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
+        }
+        for row in rows
+    ]
+
+
+def losses(rows: Iterable[RackDocument]) -> None:
+    """From where each rack is known, and what losing it costs, a paragraph each."""
+    for row in rows:
+        if row["known_from"]:
+            emit_text(f"{row['rack']} is known from: {shown(row['known_from'])}")
+        if row["losing_it"] is not None:
+            emit_text(f"losing {row['rack']}: {row['losing_it']}")
+
+
+def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
+    """Checks with what their faults cost."""
+    costs, rows = costs_of(look.snapshot), []
+    for check in found:
+        cost = NO_COST
+        if check.state is CheckState.FAULT:
+            cost = fault_cost(check.name, check.who, costs, look)
+        row: CheckDocument = {
+            "state": _MARKS[check.state],
+            "check": check.name,
+            "sentence": check.sentence,
+            "who": list(check.who),
+            "line": check.line,
+            "cross_rack_bytes_per_s": cost.bytes_per_s,
+            "usd_per_day": cost.usd_per_day,
+            "at_most_usd_per_day": cost.at_most_usd_per_day,
+        }
+        rows.append(row)
+    return rows
+
+
+def fault_words(row: CheckDocument) -> str | None:
+    """What a fault costs, for a person; None where that is unknown or nothing."""
+    if row["at_most_usd_per_day"]:
+        return f"costs up to {usd_words(row['at_most_usd_per_day'])}/day: where these members stand is not known"
+    if not row["cross_rack_bytes_per_s"]:
+        return None
+    money = "" if row["usd_per_day"] is None else f", {usd_words(row['usd_per_day'])}/day"
+    return f"costs {bytes_words(row['cross_rack_bytes_per_s'])} across racks{money}"
+
+
+def _below(rows: list[Any], columns: tuple[str, ...], *, every: bool) -> None:
+    """One more table after an empty line; nothing where it has no rows."""
+    if rows:
+        emit_line()
+        emit(rows, columns, Format.TABLE, every=every)
+
+
+def _task(row: TaskCopyDocument) -> dict[str, Any]:
+    return {
+        **row,
+        "role": row["role"] + ("" if row["role_certain"] else "?"),
+        "lag": _range(row["lag_records"]),
+        "rate per s": _range(row["rate_records_per_s"]),
+        "eta s": _range(row["eta_s"]),
+    }
+
+
+def _range(value: RangeDocument | None) -> str | None:
+    if value is None:
+        return None
+    likely = f"{value['likely']:,.0f}"
+    return likely if value["low"] == value["high"] else f"{likely} ({value['low']:,.0f} to {value['high']:,.0f})"
+
+
+def _at_least(number: float | None, unknown: float | None) -> str | None:
+    return None if number is None else f"{'≥ ' if unknown else ''}{number:,.0f}"
+
+
+def _worst_lag(document: GroupDocument) -> str | Mark | None:
+    if document["lag_records"] is None:
+        return None
+    worst = document["lag_worst_partition"]
+    return Mark.NONE if worst is None else f"{worst}: {document['lag_worst_records']:,}"

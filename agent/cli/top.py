@@ -1,0 +1,208 @@
+"""``top``: what crosses racks and what it costs, look after look, the dearest first.
+
+On a terminal each look takes the place of the one before; elsewhere each is one line of JSON. q, Ctrl-C or a closed
+pipe ends it with 0. Names go through `agent.cli.output` into a page before they reach the terminal: the codes that
+steer it are those written here, and no others.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import shutil
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, redirect_stdout, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import measuring, options, session
+from agent.cli.output import Format, emit, emit_json, emit_line, emit_text, say
+
+if TYPE_CHECKING:
+    from agent.documents.topics import TopDocument
+    from agent.errors import RackwiseError
+    from agent.seen import Seen
+
+_HIDE_CURSOR, _SHOW_CURSOR, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?25l", "\x1b[?25h", "\x1b[H", "\x1b[K", "\x1b[J"
+_LEAST_EVERY_MS = 1_000
+_SLICE_S = 0.2
+"""A Ctrl-C that comes just before a call that waits is heard when the call returns."""
+_AROUND = 9
+"""Lines of a page that are no rows of a table."""
+
+Looks = Generator["Seen | RackwiseError", None, None]
+"""Look after look, and what kept one from being taken."""
+Wait = Callable[[float], bool]
+"""Waits until that second of the monotonic clock; True when the person wants to leave."""
+
+
+def top(
+    config: options.Config = None,
+    properties: options.Properties = None,
+    assign: options.Assign = None,
+    bootstrap: options.Bootstrap = None,
+    output: options.Output = None,
+    replay: options.Replay = None,
+    every: Annotated[str, typer.Option("--every", metavar="DURATION", help="Time between two looks.")] = "5s",
+    count: Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after so many looks.")] = None,
+) -> None:
+    """Live: what crosses racks and costs a day, by group and by topic, the dearest first. q or Ctrl-C ends it."""
+    on_terminal = sys.stdout.isatty() if output is None else output is Format.TABLE
+    every_ms = measuring.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
+    with suppress(KeyboardInterrupt, BrokenPipeError), _keys(on_terminal=on_terminal) as wait:
+        source = (config, properties, assign, bootstrap)
+        looks = _recorded(replay) if replay is not None else _live(source, every_ms, wait)
+        with closing(looks):
+            for number, look in enumerate(looks, 1):
+                _show(look, every, on_terminal=on_terminal)
+                if number == count:
+                    break
+    raise typer.Exit(0)
+
+
+def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
+    """A live cluster. Raises what the first look raises."""
+    from agent.cut import to_limits
+    from agent.errors import RackwiseError
+
+    loaded = options.settings(*source)
+    limits = to_limits(loaded.settings)
+    agent = measuring.AgentsLook(loaded.settings)
+    with session.looking(loaded) as take:
+        began = time.monotonic()
+        observation = take()
+        from agent.money.looks import first_memory, next_look
+
+        yield measuring.with_base_of(agent, observation, loaded)
+        memory = first_memory(observation, limits)
+        while True:
+            began = max(began + every_ms / 1000, time.monotonic())
+            if wait(began):
+                return
+            try:
+                observation = take()
+            except RackwiseError as error:
+                yield error
+                continue
+            look, memory = next_look(observation, memory, limits)
+            yield look
+
+
+def _recorded(replay: Path) -> Looks:
+    """The looks of a file, one after the other."""
+    yield from session.recorded(replay)
+
+
+def _show(look: Seen | RackwiseError, every: str, *, on_terminal: bool) -> None:
+    if isinstance(look, Exception):
+        if on_terminal:
+            sys.stdout.write(_HOME)
+        say(f"this look failed, the next one is in {every}: {look}")
+    elif on_terminal:
+        _paint(_page(look, every))
+    else:
+        emit_json(_document(look))
+    sys.stdout.flush()
+
+
+def _document(look: Seen) -> TopDocument:
+    from agent.cli import views_groups, views_money
+    from agent.money import costs_of
+
+    costs = costs_of(look.snapshot)
+    return {
+        "taken_ms": look.snapshot.taken_ms,
+        "cluster": look.snapshot.cluster_id,
+        "money": views_money.money(costs, look),
+        "groups": views_groups.groups(costs, look, every=False),
+        "topics": views_money.topics(costs, look),
+    }
+
+
+class _Page(io.StringIO):
+    """What is printed while a page is made; as wide as the terminal that it will be shown on."""
+
+    def isatty(self) -> bool:
+        """So that tables are laid out for a terminal."""
+        return True
+
+
+def _page(look: Seen, every: str) -> list[str]:
+    """The lines of one look, no more than the terminal has."""
+    from agent.cli import tables
+
+    height = shutil.get_terminal_size((80, 24)).lines
+    document = _document(look)
+    groups, topics = tables.groups(document["groups"]), tables.topics(document["topics"])
+    room = max(2, height - _AROUND)
+    most_groups = max(room // 2, room - len(topics))
+    taken = datetime.fromtimestamp(look.snapshot.taken_ms / 1000).astimezone().strftime("%H:%M:%S")
+    with redirect_stdout(_Page()) as page:
+        total = tables.across_racks(look) or "?"
+        emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
+        emit_text(f"across racks: {total}")
+        tables.basis(look)
+        for rows, columns, most in ((groups, tables.GROUPS, most_groups), (topics, tables.TOPICS, room)):
+            emit_line()
+            if rows:
+                emit(rows[:most], columns, Format.TABLE)
+    return page.getvalue().split("\n")[: height - 1]
+
+
+def _paint(lines: list[str]) -> None:
+    """In the place of the page before, without a flicker: line by line, then nothing below."""
+    sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_REST)
+
+
+@contextmanager
+def _keys(*, on_terminal: bool) -> Iterator[Wait]:
+    """How to wait for the next look, and for q where a person can press it; the terminal is as before afterwards."""
+    if not on_terminal:
+        yield _sleep
+        return
+    sys.stdout.write(f"{_HIDE_CURSOR}{_HOME}{_CLEAR_REST}")
+    try:
+        if sys.stdin.isatty():
+            with _unbuffered(sys.stdin.fileno()) as wait:
+                yield wait
+        else:
+            yield _sleep
+    finally:
+        sys.stdout.write(f"{_SHOW_CURSOR}\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def _unbuffered(terminal: int) -> Iterator[Wait]:
+    import termios
+    import tty
+
+    before = termios.tcgetattr(terminal)
+
+    def wait(until: float) -> bool:
+        while (left := until - time.monotonic()) > 0:
+            if select.select([terminal], [], [], min(left, _SLICE_S))[0] and os.read(terminal, 64) in _LEAVING:
+                return True
+        return False
+
+    try:
+        tty.setcbreak(terminal)  # a key counts at once; Ctrl-C stays a signal
+        yield wait
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+_LEAVING = (b"q", b"Q", b"")
+"""The key, or the end of input: the terminal is gone."""
+
+
+def _sleep(until: float) -> bool:
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, _SLICE_S))
+    return False

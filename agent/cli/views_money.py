@@ -1,0 +1,166 @@
+"""What crosses racks and what it costs, as rows for people and machines. Pure; unknown stays None."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.model.snapshot import RackState
+from agent.money import NO_TRAFFIC, Costs, Traffic
+from agent.money.costs import reads_of
+from agent.money.traffic import together
+from agent.money.words import worst_first
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agent.documents.money import CrossingDocument, MoneyDocument
+    from agent.documents.status import WorstGroup
+    from agent.documents.topics import (
+        PartitionDocument,
+        PartitionReaderDocument,
+        TopicDetailsDocument,
+        TopicDocument,
+        TopicReaderDocument,
+    )
+    from agent.money import Reading, TopicCost
+    from agent.seen import Seen
+    from assignors.problem import TopicPartition
+
+WORST_GROUPS = 3
+UNKNOWN = "(unknown)"
+
+
+def money(costs: Costs, look: Seen) -> MoneyDocument:
+    """Everything that crosses racks, with where the rates are from and the price."""
+    rates, limits = look.rates, look.limits
+    return {
+        "rates": {
+            "source": rates.measured.value,
+            "measured_over_s": rates.seconds,
+            "agent_look": rates.look,
+            "agent_look_age_ms": rates.look_age_ms,
+            "why_not": rates.why_not,
+        },
+        "price": {
+            "usd_per_gb": limits.usd_per_gb,
+            "pairs_with_own_price": len({frozenset(pair) for pair in limits.prices}),
+        },
+        "total": _crossing(costs.crossing, look),
+        "replicate": _crossing(costs.replicate, look),
+        "consume": _crossing(costs.consume, look),
+        "groups_with_hidden_reads": list(costs.untold),
+    }
+
+
+def worst_groups(costs: Costs, look: Seen) -> list[WorstGroup]:
+    """The groups that cost most."""
+    ranked = sorted(costs.groups, key=lambda name: (worst_first(costs.groups[name], look.limits), name))
+    rows: list[WorstGroup] = []
+    for name in ranked[:WORST_GROUPS]:
+        traffic = costs.groups[name] or NO_TRAFFIC
+        rate = traffic.bytes_per_s
+        if rate:
+            rows.append(
+                {
+                    "group": name,
+                    "usd_per_day": traffic.usd_per_day(look.limits),
+                    "cross_rack_bytes_per_s": rate,
+                    "unknown_reads": traffic.unknown,
+                }
+            )
+    return rows
+
+
+def ranked_topics(costs: Costs, look: Seen) -> list[str]:
+    """Names of the topics, the dearest first."""
+    return sorted(costs.topics, key=lambda name: (worst_first(costs.topics[name].crossing, look.limits), name))
+
+
+def topics(costs: Costs, look: Seen) -> list[TopicDocument]:
+    """One row per topic, the dearest first."""
+    return [topic_row(name, costs.topics[name], look) for name in ranked_topics(costs, look)]
+
+
+def topic_row(name: str, cost: TopicCost, look: Seen) -> TopicDocument:
+    """One topic."""
+    limits = look.limits
+    return {
+        "topic": name,
+        "partitions": sum(cost.leaders.values()),
+        "leaders": {rack or UNKNOWN: number for rack, number in cost.leaders.items()},
+        "in_bytes_per_s": cost.in_bytes_per_s,
+        "in_unknown_partitions": cost.in_unknown,
+        "replicate_bytes_per_s": cost.replicate.bytes_per_s,
+        "replicate_usd_per_day": cost.replicate.usd_per_day(limits),
+        "replicate_unknown": cost.replicate.unknown,
+        "read_bytes_per_s": cost.consume.bytes_per_s,
+        "read_usd_per_day": cost.consume.usd_per_day(limits),
+        "read_unknown": cost.consume.unknown,
+        "cross_rack_bytes_per_s": cost.crossing.bytes_per_s,
+        "usd_per_day": cost.crossing.usd_per_day(limits),
+        "rates": look.rates.measured.value,
+        "readers": [_reader(reading, look) for reading in dearest(cost.readings, look)],
+    }
+
+
+def topic_details(name: str, costs: Costs, look: Seen) -> TopicDetailsDocument:
+    """One topic with its partitions."""
+    snapshot = look.snapshot
+    racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
+    readers = _partition_readers(look, name)
+    partitions: list[PartitionDocument] = [
+        {
+            "partition": state.id.partition,
+            "leader": state.leader,
+            "leader_rack": None if state.leader is None else racks.get(state.leader),
+            "replicas": list(state.replicas),
+            "replica_racks": [racks.get(broker) for broker in state.replicas],
+            "in_bytes_per_s": snapshot.bytes_per_s.get(state.id),
+            "readers": readers.get(state.id, []),
+        }
+        for state in snapshot.topics[name].partitions
+    ]
+    return {**topic_row(name, costs.topics[name], look), "partition_list": partitions}
+
+
+def dearest(readings: Iterable[Reading], look: Seen) -> list[Reading]:
+    """Readings, the dearest first."""
+    return sorted(readings, key=lambda one: (worst_first(one.traffic, look.limits), one.group, one.rack or ""))
+
+
+def by_group(readings: Iterable[Reading]) -> dict[str, Traffic]:
+    """Group -> what it reads, in all racks."""
+    found: dict[str, list[Traffic]] = {}
+    for reading in readings:
+        found.setdefault(reading.group, []).append(reading.traffic)
+    return {group: together(parts) for group, parts in found.items()}
+
+
+def _crossing(traffic: Traffic, look: Seen) -> CrossingDocument:
+    return {
+        "bytes_per_s": traffic.bytes_per_s,
+        "usd_per_day": traffic.usd_per_day(look.limits),
+        "parts": traffic.parts,
+        "unknown": traffic.unknown,
+    }
+
+
+def _reader(reading: Reading, look: Seen) -> TopicReaderDocument:
+    return {
+        "group": reading.group,
+        "rack": reading.rack,
+        "partitions": reading.partitions,
+        "cross_rack_bytes_per_s": reading.traffic.bytes_per_s,
+        "usd_per_day": reading.traffic.usd_per_day(look.limits),
+        "unknown_reads": reading.traffic.unknown,
+    }
+
+
+def _partition_readers(look: Seen, topic: str) -> dict[TopicPartition, list[PartitionReaderDocument]]:
+    found: dict[TopicPartition, list[PartitionReaderDocument]] = {}
+    for name, group in look.snapshot.groups.items():
+        for rack, partition in reads_of(group):
+            if partition is not None and partition.topic == topic:
+                known = rack.name if rack.state is RackState.KNOWN else None
+                found.setdefault(partition, []).append({"group": name, "rack": known})
+    return found

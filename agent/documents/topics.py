@@ -1,0 +1,92 @@
+"""What ``topics`` and ``top`` print: one row per topic, one topic with its partitions and readers, or all of it."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from agent.documents.groups import GroupDocument
+from agent.documents.money import MoneyDocument, RatesSource
+
+
+class TopicReaderDocument(TypedDict):
+    """What the readers of one group in one rack read of the topic."""
+
+    group: str
+    rack: str | None
+    """Null for readers whose rack is not known."""
+    partitions: int
+    cross_rack_bytes_per_s: float | None
+    """At least, where ``unknown_reads`` is above 0; null: unknown."""
+    usd_per_day: float | None
+    unknown_reads: int
+
+
+class TopicDocument(TypedDict):
+    """One topic: where it is led, what is written into it, who reads it from where, and what crosses racks."""
+
+    topic: str
+    partitions: int
+    leaders: dict[str, int]
+    """Rack -> partitions that are led there; ``(unknown)``: no leader, or one of unknown rack."""
+    in_bytes_per_s: float | None
+    """Bytes per second that producers write into it: at least, where ``in_unknown_partitions`` is above 0. Where
+    producers stand is not visible, so this is in none of the figures about racks."""
+    in_unknown_partitions: int
+    replicate_bytes_per_s: float | None
+    """Bytes per second that followers copy from leaders in other racks; at least, where some are unknown."""
+    replicate_usd_per_day: float | None
+    replicate_unknown: int
+    """Copies of which it is not known how many bytes cross."""
+    read_bytes_per_s: float | None
+    """Bytes per second that groups read from other racks; at least, where some are unknown."""
+    read_usd_per_day: float | None
+    read_unknown: int
+    """Reads of which it is not known how many bytes cross."""
+    cross_rack_bytes_per_s: float | None
+    """Copies and reads together."""
+    usd_per_day: float | None
+    rates: RatesSource
+    """Where bytes per second come from."""
+    readers: list[TopicReaderDocument]
+    """The dearest first."""
+
+
+class PartitionReaderDocument(TypedDict):
+    """Who reads a partition."""
+
+    group: str
+    rack: str | None
+    """Null where it is not known."""
+
+
+class PartitionDocument(TypedDict):
+    """One partition of the topic."""
+
+    partition: int
+    leader: int | None
+    leader_rack: str | None
+    replicas: list[int]
+    """In assignment order: the first is the preferred leader."""
+    replica_racks: list[str | None]
+    """The rack of each of them; null where it is not known."""
+    in_bytes_per_s: float | None
+    readers: list[PartitionReaderDocument]
+
+
+class TopicDetailsDocument(TopicDocument):
+    """One topic with its partitions."""
+
+    partition_list: list[PartitionDocument]
+
+
+class TopDocument(TypedDict):
+    """One look of ``top``."""
+
+    taken_ms: int
+    """Epoch milliseconds of the look."""
+    cluster: str
+    money: MoneyDocument
+    groups: list[GroupDocument]
+    """The dearest first; groups without members are left out."""
+    topics: list[TopicDocument]
+    """The dearest first."""

@@ -1,0 +1,185 @@
+"""What do cancel, rollback, pause and resume come to? In every state of a plan the answer says what happens.
+
+==============  ===========================  =========================  ==============================
+state           cancel                       rollback                   pause, resume of the plan
+==============  ===========================  =========================  ==============================
+never begun     voids its approval           refused                    refused
+open, electing  cancels                      takes everything back      obeyed
+cancelling      is cancelling already        takes everything back      refused
+rolling back    refused                      is rolling back already    refused
+done            refused                      a plan of its own          refused
+cancelled       was cancelled already        a plan for what has moved  refused
+failed          refused                      a plan for what has moved  refused
+rolled back     refused                      was rolled back already    refused
+==============  ===========================  =========================  ==============================
+
+An ended plan whose next attempt is approved counts as never begun where it is cancelled. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agent.execute.attempts import attempt, back_of, in_force, latest, of_plan, way_back
+from agent.execute.commanded import Result, Room, because, refused, why
+from agent.execute.messages import Accepted, Said, Word
+from agent.execute.values import Batch, End, Plan, PlanState, Target
+from agent.journal import moves
+from agent.journal.approvals import ApprovalState, approval_of, voided, written
+from agent.journal.attempts import next_attempt
+from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
+from agent.journal.entry import View
+
+RUNNING = (PlanState.OPEN, PlanState.ELECTING)
+TURNED_BACK = (*RUNNING, PlanState.CANCELLING)
+TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
+"""Ended with partitions that may have moved."""
+_MEANS = {
+    Word.PAUSE: "no new batch of it begins; moves in progress continue",
+    Word.RESUME: "new batches of it may begin",
+}
+_IS = {Word.PAUSE: "paused already", Word.RESUME: "not paused"}
+
+
+def cancel(command: Command, room: Room) -> Result:
+    """Nothing more of it; what moves is taken back."""
+    plan = room.plan(command.proposal_id)
+    if plan is None or plan.ended:
+        return _cancel_approval(command, room, plan)
+    name = plan.proposal_id
+    if plan.state is PlanState.ROLLING_BACK:
+        return refused(f"{name} is rolling back, and a rollback is not cancelled")
+    if plan.state is PlanState.CANCELLING:
+        return Result(done=True, sentence=f"{name} is cancelling already", plan=name)
+    if plan.state is PlanState.ELECTING:
+        sentence = f"{name} is cancelling: all its moves have ended, and no more leaders are elected"
+    else:
+        sentence = f"{name} is cancelling: no new batch begins, and moves in progress are taken back"
+    return Result(done=True, sentence=sentence, words=(Said(Word.CANCEL, name, command.who),), plan=name)
+
+
+def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result:
+    """No attempt is in progress: the approval of the next one goes."""
+    name = command.proposal_id or ""
+    approval = approval_of(room.view, str(next_attempt(room.plans, room.view, attempt(name).of)))
+    if approval is not None and approval.state is not ApprovalState.VOID:
+        gone = voided(approval, room.now_ms, f"cancelled by {command.who}{because(command)}")
+        return Result(done=True, sentence=f"{gone.plan} had not begun; its approval is void", writes=(written(gone),))
+    if ended is None:
+        return refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
+    match ended.state:
+        case PlanState.CANCELLED:
+            return Result(done=True, sentence=f"{ended.proposal_id} is cancelled already", plan=ended.proposal_id)
+        case PlanState.ROLLED_BACK:
+            return refused(f"{_so(ended)}, so there is nothing to cancel")
+        case _:
+            return refused(f"{_so(ended)}; take it back with: rackwise reassign rollback {name}")
+
+
+def rollback(command: Command, room: Room) -> Result:
+    """Bring back what was there before it."""
+    plan = room.plan(command.proposal_id)
+    if plan is None:
+        return refused(f"{command.proposal_id} has not begun, so there is nothing to take back")
+    name = plan.proposal_id
+    if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
+        return refused(f"{name} is not the latest attempt: {_so(newest)}")
+    if plan.state in TURNED_BACK:
+        sentence = f"{name} is rolling back: its moves, finished and in progress, are taken back"
+        return Result(done=True, sentence=sentence, words=(Said(Word.ROLLBACK, name, command.who),), plan=name)
+    if plan.state not in TAKEN_BACK:
+        return Result(done=True, sentence=f"{name} is {plan.state.value} already", plan=name)
+    return _take_back(plan, command, room)
+
+
+def _take_back(plan: Plan, command: Command, room: Room) -> Result:
+    """An ended plan is taken back by a plan of its own, once."""
+    name = plan.proposal_id
+    back = way_back(room.plans, name)
+    if back is not None and (not back.ended or in_force(room.plans, back)):
+        how = "has taken" if back.ended else "is taking"
+        return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
+    way = way_of(plan, command, room.view, str(next_attempt(room.plans, room.view, back_of(name))))
+    if not way.targets:
+        return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
+    sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back"
+    return Result(done=True, sentence=sentence, words=(Accepted(way),), plan=way.proposal_id)
+
+
+def way_of(plan: Plan, command: Command, view: View, name: str) -> Plan:
+    """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not."""
+    moved = {target.id for target in plan.targets} if plan.state is PlanState.DONE else _moved(plan, view)
+    return Plan(
+        name,
+        tuple(Target.back(target) for target in plan.targets if target.id in moved),
+        approved_by=command.who,
+        reason=f"rollback of {plan.proposal_id}{because(command)}",
+        throttle_bytes_per_s=command.throttle_bytes_per_s,
+        max_moves=command.max_moves,
+        order=max(plan.order, command.at_ms),
+    )
+
+
+def _moved(plan: Plan, view: View) -> set[object]:
+    batches = moves.batches(view, plan.proposal_id)
+    if not batches:
+        return set()
+    ends = {direction: _done(batches, back=direction) for direction in (False, True)}
+    return ends[False] - ends[True]
+
+
+def _done(batches: tuple[Batch, ...], *, back: bool) -> set[object]:
+    return {end.id for batch in batches if batch.back is back for end in batch.ends if end.end is End.DONE}
+
+
+def pause(command: Command, room: Room) -> Result:
+    """Begin nothing new."""
+    if command.proposal_id is not None:
+        return _word(command, Word.PAUSE, room)
+    already = pause_in(room.view)
+    if already is not None:
+        return Result(done=True, sentence=f"acting was paused by {already.who} already{why(already.reason)}")
+    sentence = f"acting is paused{because(command)}: nothing new begins, moves in progress and observing continue"
+    return Result(done=True, sentence=sentence, writes=(paused(Pause(command.who, command.reason, room.now_ms)),))
+
+
+def resume(command: Command, room: Room) -> Result:
+    """Go on after a pause."""
+    if command.proposal_id is not None:
+        return _word(command, Word.RESUME, room)
+    was = pause_in(room.view)
+    if was is None:
+        return Result(done=True, sentence="acting was not paused")
+    sentence = f"acting continues; it was paused by {was.who} for {(room.now_ms - was.since_ms) / 60_000:.0f} min"
+    return Result(done=True, sentence=sentence, writes=(resumed(),), look_now=True)
+
+
+def _word(command: Command, word: Word, room: Room) -> Result:
+    plan, given = room.plan(command.proposal_id), command.proposal_id
+    if plan is None:
+        return refused(f"{given} has not begun, so there is nothing to {word.value}")
+    name = plan.proposal_id
+    if plan.ended:
+        return refused(f"{_so(plan)}, so there is nothing to {word.value}")
+    if plan.state not in RUNNING:
+        return refused(f"{name} is {plan.state.value}, which is not paused")
+    if plan.paused is (word is Word.PAUSE):
+        return Result(done=True, sentence=f"{name} is {_IS[word]}", plan=name)
+    everything = pause_in(room.view)
+    but = ""
+    if word is Word.RESUME and everything is not None:
+        but = f"; acting as a whole is still paused by {everything.who}: rackwise resume"
+    return Result(done=True, sentence=f"{name}: {_MEANS[word]}{but}", words=(Said(word, name, command.who),), plan=name)
+
+
+def _so(plan: Plan) -> str:
+    verb = "has" if plan.state is PlanState.FAILED else "is"
+    return f"{plan.proposal_id} {verb} {plan.state.value}"
+
+
+VERBS: Mapping[Verb, Callable[[Command, Room], Result]] = {
+    Verb.CANCEL: cancel,
+    Verb.ROLLBACK: rollback,
+    Verb.PAUSE: pause,
+    Verb.RESUME: resume,
+}

@@ -1,0 +1,20 @@
+"""What crosses racks, whose it is, and what it costs a day: by group, topic, rack and path. Pure."""
+
+from agent.money.costs import Costs, Reading, TopicCost, costs_of
+from agent.money.lags import Lag, lag_of
+from agent.money.rates import UNKNOWN_RATES, Rates, RatesFrom
+from agent.money.traffic import NO_TRAFFIC, Traffic
+
+__all__ = [
+    "NO_TRAFFIC",
+    "UNKNOWN_RATES",
+    "Costs",
+    "Lag",
+    "Rates",
+    "RatesFrom",
+    "Reading",
+    "TopicCost",
+    "Traffic",
+    "costs_of",
+    "lag_of",
+]

@@ -1,0 +1,92 @@
+"""Where do bytes per second come from? Said wherever money is shown.
+
+Rates need two looks at end offsets, and sizes on disk to know how large a record is: of this command, or of the agent
+whose newest memory its telemetry holds. Weights of the pipeline need none.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from agent.limits import Limits
+from agent.model.snapshot import Snapshot
+from agent.propose.words import counted
+
+
+class RatesFrom(StrEnum):
+    """Who measured."""
+
+    COMMAND = "command"
+    """This command, by two looks."""
+    AGENT = "agent"
+    """The running agent: its earlier looks are the base of this one."""
+    FILE = "file"
+    """The agent that wrote the replayed file."""
+    WEIGHTS = "weights"
+    """The pipeline, for every partition of which there is a rate."""
+    UNKNOWN = "unknown"
+
+
+class Rates(NamedTuple):
+    """Who measured, and when."""
+
+    measured: RatesFrom = RatesFrom.UNKNOWN
+    seconds: float | None = None
+    """Over how long."""
+    look: str | None = None
+    """The agent's look that the base was taken from, and how old that look is."""
+    look_age_ms: int | None = None
+    why_not: str | None = None
+    """Why the agent's telemetry gives none, as one clause."""
+
+
+UNKNOWN_RATES = Rates()
+
+
+def judged(rates: Rates, snapshot: Snapshot) -> Rates:
+    """The same, by what the snapshot really has: weights come before what was measured, and without rates none was."""
+    if not snapshot.bytes_per_s:
+        return Rates(why_not=rates.why_not or _why_not(rates, snapshot))
+    weighed = snapshot.weighed.bytes_per_s
+    if weighed and (rates.measured is RatesFrom.UNKNOWN or snapshot.bytes_per_s.keys() <= weighed.keys()):
+        return Rates(RatesFrom.WEIGHTS)
+    return rates
+
+
+def _why_not(rates: Rates, snapshot: Snapshot) -> str | None:
+    if rates.measured is RatesFrom.UNKNOWN:
+        return None
+    if not snapshot.end_offsets:
+        return "end offsets did not answer"
+    return "log dirs did not answer, so the size of a record is not known" if not snapshot.size_bytes else None
+
+
+def sentence(rates: Rates, snapshot: Snapshot) -> str:
+    """Where the rates come from, for a person."""
+    weighed = len(snapshot.weighed.bytes_per_s)
+    also = f"; weights of the pipeline for {weighed} of {len(snapshot.bytes_per_s)} partitions" if weighed else ""
+    match rates.measured:
+        case RatesFrom.COMMAND:
+            return f"rates: measured over {rates.seconds:.0f} s by this command{also}"
+        case RatesFrom.AGENT:
+            age = f"look {rates.look}, {(rates.look_age_ms or 0) / 1000:.0f} s old"
+            return f"rates: from the agent's telemetry ({age}), over {rates.seconds:.0f} s{also}"
+        case RatesFrom.FILE:
+            return f"rates: as the agent that wrote the file measured them{also}"
+        case RatesFrom.WEIGHTS:
+            return "rates: weights of the pipeline"
+        case RatesFrom.UNKNOWN:
+            why = rates.why_not or "this is one look"
+            return f"rates: unknown, as {why}; --for 10s measures them"
+
+
+def price_sentence(limits: Limits) -> str:
+    """The price that is assumed, and the setting that says so."""
+    if limits.usd_per_gb is None and not limits.prices:
+        return "no price is set (price.usd_per_gb), so no money is shown"
+    price = "no price (price.usd_per_gb)" if limits.usd_per_gb is None else f"${limits.usd_per_gb:g}/GB"
+    pairs = counted(len({frozenset(pair) for pair in limits.prices}), "pair")
+    between = f"; price.between says otherwise for {pairs} of racks" if limits.prices else ""
+    named = " (price.usd_per_gb)" if limits.usd_per_gb is not None else ""
+    return f"money: at {price}{named}, both directions together{between}"

@@ -1,0 +1,123 @@
+"""Bytes per second that cross racks, as a sum of which parts may be unknown; and the route of one read or one copy.
+
+A read goes to the leader, or to an in-sync replica in the reader's rack where the brokers' selector serves it
+(KIP-392). A copy goes from the leader to a follower. Where producers stand is not visible, so what they send across
+racks is in no sum.
+
+Invariants: an unknown rate, rack or selector hides its own read or copy and no other; what is local for certain
+crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from agent.limits import Limits
+from agent.model.snapshot import PartitionState
+from agent.propose.flows import Flows, Racks, usd_per_day
+
+
+class Route(NamedTuple):
+    """From which rack to which bytes go; both are one rack where they stay in it."""
+
+    source: str
+    target: str
+
+
+class Traffic(NamedTuple):
+    """What crosses racks of some reads and copies."""
+
+    flows: Flows
+    """(from rack, to rack) -> bytes per second, as far as they are known."""
+    parts: int
+    """Reads (of one partition by one reader) and copies (of one partition to one follower) that were looked at."""
+    unknown: int
+    """Those of which it cannot be told how many bytes cross."""
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """What crosses at least, and exactly where nothing is unknown; None where no crossing byte is known."""
+        known = sum(self.flows[pair] for pair in sorted(self.flows))
+        return None if self.unknown and not known else round(known, 3)
+
+    def usd_per_day(self, limits: Limits) -> float | None:
+        """The price of that, at least; None where it is unknown, or a pair of racks has no price."""
+        return None if self.bytes_per_s is None else usd_per_day(self.flows, limits)
+
+
+NO_TRAFFIC = Traffic({}, 0, 0)
+
+
+class Sum:
+    """Adds up reads and copies, one after the other."""
+
+    def __init__(self) -> None:
+        self._flows: dict[Route, float] = {}
+        self._parts = self._unknown = 0
+
+    def add(self, route: Route | None, rate: float | None) -> None:
+        """One read or copy; None for a route or a rate that cannot be told."""
+        self._parts += 1
+        if rate == 0.0 or (route is not None and route.source == route.target):
+            return
+        if route is None or rate is None:
+            self._unknown += 1
+        else:
+            self._flows[route] = self._flows.get(route, 0.0) + rate
+
+    def traffic(self) -> Traffic:
+        """The sum so far."""
+        flows = {(route.source, route.target): rate for route, rate in sorted(self._flows.items())}
+        return Traffic(flows, self._parts, self._unknown)
+
+
+def together(parts: Iterable[Traffic]) -> Traffic:
+    """The sum of sums."""
+    flows: dict[tuple[str, str], float] = {}
+    number = unknown = 0
+    for part in parts:
+        number, unknown = number + part.parts, unknown + part.unknown
+        for pair, rate in part.flows.items():
+            flows[pair] = flows.get(pair, 0.0) + rate
+    return Traffic(dict(sorted(flows.items())), number, unknown)
+
+
+def read_route(state: PartitionState | None, reader: str | None, racks: Racks, *, serves: bool | None) -> Route | None:
+    """The way of a read by a reader in that rack; None where it cannot be told, as without a leader.
+
+    ``serves``: whether the nearest replica serves this reader; None when that is not known. A rack in which no broker
+    stands is a rack like any other: nothing is near to it.
+    """
+    if state is None or reader is None or state.leader is None:
+        return None
+    source = racks.get(state.leader)
+    near = [racks.get(broker) for broker in state.isr]
+    if source == reader or (serves and reader in near):
+        return Route(reader, reader)
+    maybe_near = serves is not False and (reader in near or None in near)
+    return None if source is None or maybe_near else Route(source, reader)
+
+
+def copy_routes(state: PartitionState, racks: Racks) -> Iterator[Route | None]:
+    """The way of every follower's copy, None where it cannot be told; an offline follower fetches nothing."""
+    source = racks.get(state.leader) if state.leader is not None else None
+    for broker in state.replicas:
+        if broker == state.leader or broker in state.offline:
+            continue
+        target = racks.get(broker)
+        yield Route(source, target) if source is not None and target is not None else None
+
+
+class Border(NamedTuple):
+    """What crosses the border of one rack. What is unknown in all is unknown of each rack."""
+
+    into: Traffic
+    out: Traffic
+
+
+def border(traffic: Traffic, rack: str) -> Border:
+    """What comes into a rack from others, and what goes out to them."""
+    into = {pair: rate for pair, rate in traffic.flows.items() if pair[1] == rack}
+    out = {pair: rate for pair, rate in traffic.flows.items() if pair[0] == rack}
+    return Border(traffic._replace(flows=into), traffic._replace(flows=out))

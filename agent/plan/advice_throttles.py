@@ -1,0 +1,89 @@
+"""Which throttles were left behind, and the command that removes them: one for all brokers, or topics, alike."""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+from agent.detect.finding import Finding, FindingReason
+from agent.memory.throttles import BROKER_RATES
+from agent.model.snapshot import Snapshot
+from agent.plan.found import Scene
+from agent.plan.owners import Advised
+from agent.plan.plan import AdvicePlan, Unplanned
+from agent.propose.proposal import ProposalReason
+
+_WHY = "no reassignment runs any more, and a throttled follower that falls out of the ISR may never catch up"
+
+
+class _Left(NamedTuple):
+    """A topic or broker with the throttles that are set on it."""
+
+    finding: str
+    name: str
+    values: tuple[str, ...]
+
+
+def plan_throttles(scene: Scene) -> Advised:
+    """One advice for all brokers, and for all topics, on which the same settings are left."""
+    advised: Advised = []
+    alike: dict[tuple[str, tuple[str, ...]], list[_Left]] = {}
+    for finding in scene.found.of(FindingReason.THROTTLE_LEFT_BEHIND):
+        values = _values(finding, scene.snapshot)
+        if finding.held:
+            advised.append([(finding.id, Unplanned.HELD)])
+        elif not values or "*" in values.values():
+            # A wildcard throttles every replica, which no reassignment asks for: it was set by hand.
+            advised.append([(finding.id, Unplanned.MAY_BE_MEANT if values else Unplanned.NO_LEVER)])
+        else:
+            left = _Left(finding.id, finding.subject.name, tuple(values.values()))
+            alike.setdefault((finding.subject.kind, tuple(values)), []).append(left)
+    return [*advised, *(_advice(kind, keys, left, scene.snapshot) for (kind, keys), left in alike.items())]
+
+
+def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
+    """Throttles that are set on the finding's subject; what rackwise does not see set is not removed."""
+    kind, name = finding.subject
+    values: dict[str, str | None] = {}
+    topic = snapshot.topics.get(name)
+    if kind == "topic" and topic is not None:
+        values["leader.replication.throttled.replicas"] = topic.leader_throttle
+        values["follower.replication.throttled.replicas"] = topic.follower_throttle
+    elif kind == "broker" and name.isdecimal():
+        values = {key: snapshot.broker_configs.get(int(name), {}).get(key) for key in BROKER_RATES}
+    return {key: value for key, value in values.items() if value}
+
+
+def _advice(kind: str, keys: tuple[str, ...], left: list[_Left], snapshot: Snapshot) -> AdvicePlan:
+    command = f"kafka-configs.sh --bootstrap-server {_bootstrap(snapshot)} --entity-type {kind}s"
+    change = f"--alter --delete-config {','.join(keys)}"
+    if len(left) == 1:
+        (one,) = left
+        subject_kind, subject, now = kind, one.name, ", ".join(one.values)
+        line = f"{command} --entity-name {shlex.quote(one.name)} {change}"
+    else:
+        left = sorted(left, key=lambda one: (len(one.name) if kind == "broker" else 0, one.name))
+        subject_kind, subject = "cluster", snapshot.cluster_id
+        values = sorted({", ".join(one.values) for one in left})
+        now = values[0] if len(values) == 1 else f"{len(values)} values"
+        line = f"echo {' '.join(shlex.quote(one.name) for one in left)} | xargs -n 1 {command} {change} --entity-name"
+    return AdvicePlan(
+        subject_kind=subject_kind,
+        subject=subject,
+        reason=ProposalReason.REMOVE_THROTTLE,
+        setting=",".join(keys),
+        now=now,
+        wanted="not set",
+        line=line,
+        why=_WHY,
+        who=tuple(f"{kind} {one.name}" for one in left),
+        findings=tuple(one.finding for one in left),
+    )
+
+
+def _bootstrap(snapshot: Snapshot) -> str:
+    for broker in snapshot.brokers:
+        if broker.alive and broker.host and broker.port:
+            host = f"[{broker.host}]" if ":" in broker.host else broker.host
+            return shlex.quote(f"{host}:{broker.port}")
+    return "<bootstrap server>"

@@ -1,0 +1,60 @@
+"""What may be explained, and what was meant by a subject that there is not? Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from agent.model.snapshot import Snapshot, TopicState
+
+FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
+PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
+_CLOSE = 0.5
+
+
+def subjects(snapshot: Snapshot, proposals: Iterable[str]) -> tuple[str, ...]:
+    """All that can be explained, in their forms."""
+    return (
+        *(f"topic/{name}" for name in snapshot.topics),
+        *(f"group/{name}" for name in snapshot.groups),
+        *(f"broker/{broker.id}" for broker in snapshot.brokers),
+        *proposals,
+    )
+
+
+def why_unknown(subject: str, snapshot: Snapshot, known: Iterable[str]) -> str | None:
+    """Why there is nothing to explain, as one clause; None when there is."""
+    if subject in known:
+        return None
+    kind, _, name = subject.partition("/")
+    topic, _, number = name.rpartition("/")
+    if kind == "topic" and topic in snapshot.topics:
+        return _no_partition(snapshot.topics[topic], number)
+    if kind in {"topic", "group", "broker"}:
+        return f"there is no {kind} {name}"
+    return "no proposal has this id now" if PROPOSAL.fullmatch(subject) else "it is no subject"
+
+
+def _no_partition(topic: TopicState, number: str) -> str | None:
+    if number.isdecimal() and any(state.id.partition == int(number) for state in topic.partitions):
+        return None
+    return f"topic {topic.name} has {len(topic.partitions)} partitions, and no partition {number}"
+
+
+def meant(subject: str, known: Iterable[str]) -> str | None:
+    """The nearest subject that there is; None when none is near."""
+    every = tuple(known)
+    kind, _, name = subject.partition("/")
+    exact = next((one for one in every if one.partition("/")[2] in {subject, name} and name in one), None)
+    if exact is not None and exact != subject:
+        return exact
+    same_kind = [one for one in every if one.startswith(f"{kind}/")]
+    # Of the same kind first: what they have in common would else make all topics look alike.
+    names = {one.partition("/")[2]: one for one in same_kind}
+    near = get_close_matches(name, names, n=1, cutoff=_CLOSE)
+    if near:
+        return names[near[0]]
+    anything = {one.partition("/")[2] or one: one for one in every}
+    near = get_close_matches(name or subject, anything, n=1, cutoff=_CLOSE)
+    return anything[near[0]] if near else None

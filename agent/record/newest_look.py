@@ -1,0 +1,105 @@
+"""What does the running agent know? The newest events of some kinds that its telemetry topic holds.
+
+Commands ask this beside their own look: its memory is the base for rates, its limits are what it would act by. Only the
+topic's tail is read, in steps that grow, until an event of every kind is found or the time is over. Events of one kind
+whose subject is the cluster lie in one partition, so the last of them there is the newest.
+
+Invariant: nothing raises because of a broker or of what the topic holds; where nothing is known, a clause says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from confluent_kafka import KafkaException
+
+from agent.record.reader import Span, TopicReader, open_reader
+from agent.record.restart import MEMORY_PARTITION
+from agent.telemetry.events import Event, Kind, from_lines
+from agent.typed_json import UnreadableError
+
+ONE_PER_LOOK = frozenset({Kind.LOOK, Kind.GAPS, Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
+"""Kinds whose subject is the cluster: one event in every look that is written in full."""
+_FIRST_STEP = 32
+_GROWTH = 8
+
+
+class NewestLook(NamedTuple):
+    """The newest event of each kind that was asked for, of one cluster."""
+
+    events: Mapping[Kind, Event]
+    why_not: str | None = None
+    """Why an event is missing, as one clause; None when all are there."""
+
+
+def newest_look(
+    config: Mapping[str, str | int],
+    topic: str,
+    cluster: str | None,
+    kinds: AbstractSet[Kind],
+    *,
+    prefix: str,
+    timeout_ms: int,
+) -> NewestLook:
+    """The newest events of those kinds, which must be of `ONE_PER_LOOK`; ``cluster`` None takes any cluster's.
+
+    ``config`` is confluent-kafka's. Joins no group, commits nothing, creates nothing.
+    """
+    if not kinds <= ONE_PER_LOOK:
+        raise ValueError(f"kinds of which a look has many: {sorted(kinds - ONE_PER_LOOK)}")
+    try:
+        with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
+            return _newest(reader, topic, cluster, kinds)
+    except KafkaException as error:
+        return NewestLook({}, f"{topic} could not be read ({error.args[0].str()})")
+    except UnreadableError as error:
+        return NewestLook({}, f"{topic} could not be read ({error})")
+
+
+def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: AbstractSet[Kind]) -> NewestLook:
+    """Raises KafkaException and UnreadableError."""
+    spans = reader.spans(only=frozenset({MEMORY_PARTITION}) if kinds == {Kind.MEMORY} else None)
+    if not spans:
+        return NewestLook({}, f"there is no topic {topic}")
+    found: dict[Kind, Event] = {}
+    step, whole = _FIRST_STEP, False
+    while not whole and kinds - found.keys():
+        tail = tuple(span._replace(first=max(span.first, span.end - step)) for span in spans)
+        values: dict[int, list[bytes]] = {span.partition: [] for span in tail}
+        for read in reader.read(tail):
+            if read.value is not None:
+                values[read.partition].append(read.value)
+        if not reader.in_time:  # what came so far need not be the newest
+            break
+        found = _last_of_each(values.values(), cluster, kinds)
+        whole = _covers(tail, spans)
+        step *= _GROWTH
+    missing = kinds - found.keys()
+    if not missing:
+        return NewestLook(found)
+    named = ", ".join(sorted(missing))
+    return NewestLook(found, f"{topic} holds no {named}" if whole else f"{topic} did not show its {named} in time")
+
+
+def _last_of_each(
+    partitions: Iterable[list[bytes]], cluster: str | None, kinds: AbstractSet[Kind]
+) -> dict[Kind, Event]:
+    """The newest event of each kind; what is older is not even decoded. Raises UnreadableError."""
+    newest: dict[Kind, Event] = {}
+    for values in partitions:
+        open_kinds = set(kinds)
+        for event in from_lines(reversed(values)):
+            if event.kind in open_kinds and cluster in (None, event.cluster):
+                open_kinds.discard(event.kind)
+                known = newest.get(event.kind)
+                if known is None or known.taken_ms < event.taken_ms:
+                    newest[event.kind] = event
+            if not open_kinds:
+                break
+    return newest
+
+
+def _covers(tail: tuple[Span, ...], spans: tuple[Span, ...]) -> bool:
+    return all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))

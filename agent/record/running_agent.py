@@ -1,0 +1,130 @@
+"""By which settings does the agent that runs judge, and what does it remember? As its newest telemetry tells.
+
+Read from the tail of the telemetry topic, or of the telemetry file of this machine, whichever is newer. Nothing raises
+because of a broker, a file or what they hold: where no agent is known to run, a clause says why.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from agent.limits import Limits
+from agent.memory import Memory, UnreadableMemoryError, memory_from_json
+from agent.record.newest_look import NewestLook, newest_look
+from agent.telemetry.derived import ReportData
+from agent.telemetry.events import Event, Kind, LimitsData, MemoryData, from_lines
+from agent.typed_json import UnreadableError, from_json
+
+KINDS = frozenset({Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
+_FIRST_STEP = 1 << 20
+_GROWTH = 8
+
+
+class RunningAgent(NamedTuple):
+    """An agent as its newest telemetry tells of it."""
+
+    limits: Limits
+    memory: Memory
+    """What went into its newest look that is written in full."""
+    cluster: str
+    """Id of the cluster that it looks at."""
+    taken_ms: int
+    """Epoch milliseconds of its newest look, by its clock."""
+    agent: str | None
+    """Its name; None where an older rackwise wrote."""
+    host: str | None
+    settings_changed: bool
+    """True when its newest cycle went by other settings than the newest that were written: another agent writes too."""
+
+
+class Source(NamedTuple):
+    """Where to read."""
+
+    config: Mapping[str, str | int]
+    """confluent-kafka's configuration."""
+    topic: str | None
+    file: Path | None
+    prefix: str
+    timeout_ms: int
+
+
+def running_agent(source: Source, cluster: str | None) -> RunningAgent | str:
+    """The agent, or why none is known, as one clause. ``cluster`` None takes any cluster's."""
+    found: list[RunningAgent] = []
+    why_not: list[str] = []
+    for told in _told(source, cluster):
+        agent = _agent(told)
+        if isinstance(agent, RunningAgent):
+            found.append(agent)
+        else:
+            why_not.append(agent)
+    if found:
+        return max(found, key=lambda one: one.taken_ms)
+    return "; ".join(why_not) or "no telemetry topic or file is set"
+
+
+def _told(source: Source, cluster: str | None) -> Iterable[NewestLook]:
+    if source.file is not None:
+        yield newest_in_file(source.file, cluster, time.monotonic() + source.timeout_ms / 1_000)
+    if source.topic is not None:
+        yield newest_look(
+            source.config, source.topic, cluster, KINDS, prefix=source.prefix, timeout_ms=source.timeout_ms
+        )
+
+
+def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLook:
+    """The newest events of `KINDS` in a telemetry file, from its end in steps that grow, until ``deadline``."""
+    step = _FIRST_STEP
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            while True:
+                file.seek(max(0, size - step))
+                lines = file.read(step).split(b"\n")
+                whole = step >= size
+                # The first may be the end of a line, and what follows the last line break is one that is being written.
+                events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster)
+                missing = ", ".join(sorted(KINDS - events.keys()))
+                if not missing or whole or time.monotonic() > deadline:
+                    return NewestLook(events, f"{path} shows no {missing}" if missing else None)
+                step *= _GROWTH
+    except OSError as error:
+        return NewestLook({}, f"{path} cannot be read ({error.strerror})")
+    except UnreadableError as error:
+        return NewestLook({}, f"{path} cannot be read ({error})")
+
+
+def _newest(lines: Iterable[bytes], cluster: str | None) -> dict[Kind, Event]:
+    """Raises UnreadableError."""
+    found: dict[Kind, Event] = {}
+    for event in from_lines(lines):
+        if event.kind in KINDS and event.kind not in found and cluster in (None, event.cluster):
+            found[event.kind] = event
+        if len(found) == len(KINDS):
+            break
+    return found
+
+
+def _agent(told: NewestLook) -> RunningAgent | str:
+    if told.why_not is not None:
+        return told.why_not
+    limits_event, report_event = told.events[Kind.LIMITS], told.events[Kind.REPORT]
+    try:
+        limits = from_json(LimitsData, limits_event.data)
+        report = from_json(ReportData, report_event.data)
+        memory = memory_from_json(from_json(MemoryData, told.events[Kind.MEMORY].data).text)
+    except (UnreadableError, UnreadableMemoryError) as error:
+        return f"its telemetry cannot be read ({error})"
+    return RunningAgent(
+        limits.limits,
+        memory,
+        limits_event.cluster,
+        max(limits_event.taken_ms, report_event.taken_ms),
+        report.agent,
+        report.host,
+        report.limits_digest != limits.digest,
+    )

@@ -1,0 +1,177 @@
+r"""Makes text that others chose harmless to show: the one border in front of every terminal, file, page and log.
+
+Client ids, member ids, group ids, racks, hosts, protocol names and settings come from whoever may reach a broker. Shown
+as they are, they steer a terminal, reorder or hide what stands beside them, forge lines, or become formulas. Here every
+character that is not plainly seen is written as its escape (``\x1b``, ``\u202e``), and what is too long is cut, with
+the number of characters that are left out.
+
+Pure, and the lowest layer: it imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+MOST_RUN = 256
+"""Characters of a word; Kafka's longest topic name has 249."""
+MOST_TEXT = 2_000
+"""Characters of one text: a sentence, a cell, a line."""
+MOST_ITEMS = 10
+"""Items of a list in a cell or a sentence."""
+_MARKS = 4
+"""Marks above and below one letter; more of them reach into other lines."""
+
+# Characters that `str.isprintable` lets through although they show nothing, or only change the letter before them.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?([eE][+-]?\d+)?( ?%)?", re.ASCII)
+
+
+def is_unsafe(char: str) -> bool:
+    """Whether one character is never shown as it is.
+
+    Controls (C0, DEL, C1), formats (bidirectional, zero-width, tags), every space but the plain one, line and paragraph
+    separators, lone surrogates, private and unassigned code points, variation selectors and fillers.
+    """
+    return not char.isprintable() or _UNSEEN.match(char) is not None
+
+
+def harmless(text: str) -> str:
+    r"""The text on one line, with every unsafe character as its escape, such as ``\x1b`` or ``\u202e``."""
+    return text if _is_plain(text) else "".join(_shown(text))
+
+
+def shortened(text: str, *, run: int = MOST_RUN, whole: int = MOST_TEXT) -> str:
+    """The same, and not too long: a word is cut in the middle, as names often differ at their ends, a text at its end.
+
+    Where something is left out, the number of characters stands in its place.
+    """
+    if len(text) <= run and _is_plain(text):
+        return text
+    words = [_middle_out(word, run) for word in text.split(" ")]
+    short = " ".join(words)
+    if len(short) <= whole:
+        return short
+    kept = short[:whole]
+    return f"{kept}… ({len(short) - len(kept):,} more characters)"
+
+
+def listed(texts: Sequence[str], most: int | None = MOST_ITEMS) -> str:
+    """The first of some texts with commas, and how many more there are; all of them where ``most`` is None."""
+    more = 0 if most is None else len(texts) - most
+    if most is None or more <= 0:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} and {more:,} more"
+
+
+def safe_text(text: str, limit: int) -> str:
+    """`harmless`, cut at the end to ``limit`` bytes of UTF-8: what a log, a metric or an HTTP answer has room for."""
+    head = text[:limit]  # a character is at least a byte: what lies beyond could not be kept anyway
+    encoded = harmless(head).encode()
+    if len(encoded) <= limit and len(head) == len(text):
+        return encoded.decode()
+    return f"{encoded[: limit - 24].decode(errors='ignore')}… ({len(text)} characters)"
+
+
+def json_text(document: object, indent: int | None = None, default: Callable[[Any], Any] = str) -> str:
+    r"""The document as JSON that loses nothing: unsafe characters are written as ``\u202e``, and no others."""
+    written = json.dumps(document, indent=indent, ensure_ascii=False, default=default)
+    return "\n".join(_escaped(line, _json_escape) for line in written.split("\n"))
+
+
+def yaml_text(document: object) -> str:
+    r"""The document (of what JSON knows) as YAML that loses nothing: unsafe text is quoted, with ``\u202e`` in it.
+
+    PyYAML by itself lets bidirectional and zero-width characters through, and writes a line feed as a line.
+    """
+    import yaml  # noqa: PLC0415 slow, and seldom asked for
+
+    class Dumper(yaml.SafeDumper):
+        """Quotes what has to be escaped."""
+
+        def ignore_aliases(self, _data: Any) -> bool:
+            """Two equal rows are two rows."""
+            return True
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if _is_plain(value) else '"')
+
+    Dumper.add_representer(str, text)
+    written = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=float("inf"))
+    return "\n".join(_escaped(line, _yaml_escape) for line in written.rstrip("\n").split("\n"))
+
+
+def csv_text(text: str) -> str:
+    """One cell of CSV: on one line, whole, and no formula; text that begins like one gets an apostrophe before it."""
+    shown = harmless(text)
+    if text.lstrip(" ").startswith(_FORMULA) and text != "-" and not _NUMBER.fullmatch(text):
+        return f"'{shown}"
+    return shown
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text shows what it is; where that is not plain at once, it does not."""
+    if not text.isprintable():
+        return False
+    return text.isascii() or (_UNSEEN.search(text) is None and not any(map(unicodedata.combining, text)))
+
+
+def _shown(text: str) -> Iterable[str]:
+    """Every character, or its escape."""
+    marks = 0
+    for char in text:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        yield _escape(char) if marks > _MARKS or is_unsafe(char) else char
+
+
+def _middle_out(word: str, most: int) -> str:
+    """A word of at most ``most`` characters as they are shown, whatever it takes to show them."""
+    if len(word) <= most and _is_plain(word):
+        return word
+    pieces = list(_shown(word))
+    if sum(map(len, pieces)) <= most:
+        return "".join(pieces)
+    room = most - len(f"…({len(pieces):,} characters)…")
+    head = _fitting(pieces, room - room // 2)
+    tail = _fitting(pieces[:head:-1], room // 2)
+    left_out = len(pieces) - head - tail
+    return f"{''.join(pieces[:head])}…({left_out:,} characters)…{''.join(pieces[len(pieces) - tail :])}"
+
+
+def _fitting(pieces: Sequence[str], room: int) -> int:
+    """How many of the first pieces fit."""
+    for number, piece in enumerate(pieces):
+        room -= len(piece)
+        if room < 0:
+            return number
+    return len(pieces)
+
+
+def _escaped(line: str, escape: Callable[[str], str]) -> str:
+    return line if _is_plain(line) else "".join(escape(char) if is_unsafe(char) else char for char in line)
+
+
+def _escape(char: str) -> str:
+    return _NAMED.get(char) or _yaml_escape(char)
+
+
+def _yaml_escape(char: str) -> str:
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(char: str) -> str:
+    code = ord(char)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

@@ -1,0 +1,40 @@
+"""``rackwise doctor`` on recorded looks: what one look can know, in words and as rows."""
+
+from __future__ import annotations
+
+from agent.observation import RawListedGroup
+from tests.builders import an_observation, reader
+from tests.cli.conftest import Record, Run
+
+
+def test_twelve_throttles_are_seen_once(here: Run, record: Record) -> None:
+    answers = an_observation()
+    for number in range(12):
+        answers.topic(f"t{number:02}", (1, 2, 3), leader_replication_throttled_replicas="0:1")
+    path = str(record(answers))
+    (row,) = [
+        one for one in here("doctor", "--replay", path, "-o", "json").json if one["check"].startswith("nothing was")
+    ]
+    assert row["state"] == "once"
+    assert row["sentence"].startswith(
+        "12 throttles are set and no reassignment runs (topic/t00, topic/t01, topic/t02 and 9"
+    )
+    assert ", seen once: what is still set so after 120 s was left behind" in row["sentence"]
+    assert (
+        "    once  nothing was left behind\n          12 throttles are set"
+        in here("doctor", "--replay", path, "-o", "table").stdout
+    )
+
+
+def test_no_groups_are_nothing_to_check(here: Run, record: Record) -> None:
+    rows = here("doctor", "--replay", str(record(an_observation().topic("t", (1, 2, 3)))), "-o", "json").json
+    states = {row["check"]: row["state"] for row in rows}
+    assert states["clients send client.rack"] == "nothing"
+    assert states["losing rack a stops nothing"] == "ok"
+
+
+def test_a_share_group_is_listed_as_one(here: Run, record: Record) -> None:
+    answers = an_observation().topic("t", (1, 2, 3)).group("g", reader("m", "a", "t-0"))
+    answers.listed["s"] = RawListedGroup("s", "share", "Stable", "share")
+    rows = here("groups", "--replay", str(record(answers)), "-o", "json").json
+    assert {row["group"]: row["kind"] for row in rows} == {"g": "classic consumer", "s": "share"}

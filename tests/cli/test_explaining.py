@@ -1,0 +1,216 @@
+"""``explain``: by the running agent's settings, by recorded ones, or by those given; and what is no subject of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.cli import asking, explaining
+from agent.errors import JournalUnavailable
+from agent.execute.values import PlanState
+from agent.journal.entry import View
+from agent.limits import Limits, Mode
+from agent.loop import Line, run_cycle
+from agent.memory import Memory
+from agent.observation import Gap, GapCause, Observation, Part
+from agent.record.derived import Teller, derived_events
+from agent.telemetry.events import Event, Kind, to_lines
+from agent.telemetry.looks import observation_to_events
+from tests.builders import Answers, an_observation, reader
+from tests.cli.conftest import Record, Run
+from tests.cli.test_acting import MOVE, given, options, plan
+
+QUICK = ("--set", "weights.enabled=false")
+"""No topic of weights is waited for where there is no broker."""
+EXECUTE = Limits(mode=Mode.EXECUTE)
+JUDGED = "judged with the settings of agent rw-1 on host kafka-host"
+
+
+def world() -> Answers:
+    return an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the journal is; a cluster of one topic whose replicas share a rack."""
+    monkeypatch.setattr("agent.observe.observe", lambda *_: world().at())
+    monkeypatch.setattr(explaining, "_READ_MS", 100)
+    return tmp_path / "journal"
+
+
+def told(observation: Observation, limits: Limits, look: str, teller: Teller) -> Iterable[Event]:
+    """What an agent writes of one cycle."""
+    cycle = run_cycle(Line(limits), lambda: observation, observation, Memory(), number=1, name=look, planning=True)
+    inputs = list(observation_to_events(observation, cycle.before, limits, look=look))
+    return *inputs, *derived_events(cycle, len(inputs), full=True, teller=teller)
+
+
+def telemetry(path: Path, limits: Limits = EXECUTE, *, age_s: int = 8, **of: str) -> tuple[str, ...]:
+    """The options that name a telemetry file which an agent wrote that long ago."""
+    observation = world().at()
+    before = replace(observation, taken_ms=observation.taken_ms - age_s * 1_000, **of)  # type: ignore[arg-type] # a row
+    file = path.with_name("telemetry.jsonl")
+    teller = Teller("rw-1", "kafka-host")
+    with file.open("a") as out:
+        out.writelines(f"{line}\n" for event in told(before, limits, "i-1", teller) for line in to_lines(event))
+    return *QUICK, "--set", f"record.file={file}"
+
+
+# --- by whose settings ------------------------------------------------------------------------------------------
+
+
+def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(here: Run, path: Path) -> None:
+    given(path, *plan(PlanState.DONE))
+    agent = telemetry(path)
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    assert f"{JUDGED}, 8 s ago, mode execute" in done.stderr.splitlines()
+    rules = {row["rule"]: row["answer"] for row in done.json}
+    assert rules["approval"] == "wait"
+    assert "mode" not in rules
+
+    shell = here("explain", "topic/t", "-o", "json", "--as-configured-here", *agent, *options(path))
+    assert "judged with the settings given here, mode propose" in shell.stderr.splitlines()
+    last = shell.json[-1]
+    assert (last["rule"], last["answer"], last["sentence"]) == (
+        "mode", "no", "mode is propose, a dry run: nothing is changed",
+    )  # fmt: skip
+
+
+def test_its_limits_hold_for_what_is_found_and_planned_too(here: Run, path: Path) -> None:
+    given(path, *plan(PlanState.DONE))
+    agent = telemetry(path, Limits(exclude_topics=("t",)))
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    assert [row["sentence"] for row in done.json if row["rule"] == "included"] == ["excluded by the settings"]
+
+
+@pytest.mark.parametrize(
+    ("age_s", "of", "says"),
+    [
+        pytest.param(3_600, {}, "the newest is 60 min old", id="it has stopped"),
+        pytest.param(8, {"cluster_id": "another"}, "shows no", id="it looks at another cluster"),
+        pytest.param(None, {}, "No such file or directory", id="there is none"),
+    ],
+)
+def test_where_no_agent_runs_that_is_said(
+    here: Run, path: Path, age_s: int | None, of: dict[str, str], says: str
+) -> None:
+    missing = (*QUICK, "--set", f"record.file={path.with_name('nothing')}")
+    agent = missing if age_s is None else telemetry(path, age_s=age_s, **of)
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    note = next(line for line in done.stderr.splitlines() if "judged" in line)
+    assert note.startswith("no running agent's telemetry (")
+    assert note.endswith("judged with the settings given here, mode propose")
+    assert says in note
+
+
+def test_another_leader_than_the_one_that_is_heard_is_named(here: Run, path: Path) -> None:
+    given(path, *plan(PlanState.DONE))
+    done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))
+    assert "note: agent rw-1 on host here leads, and its settings may differ" in done.stderr.splitlines()
+
+
+def test_without_a_journal_what_it_would_tell_is_unknown(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_plan: object) -> View:
+        raise JournalUnavailable("The journal could not be read", why="no answer in time")
+
+    monkeypatch.setattr(asking, "journal", refused)
+    done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))
+    assert (done.json[-1]["rule"], done.json[-1]["answer"]) == ("journal", "unknown")
+    assert "note: the journal cannot be read: The journal could not be read: no answer in time" in done.stderr
+
+
+def test_a_recorded_look_is_judged_with_the_recorded_settings(here: Run, record: Record) -> None:
+    file = record(world(), Limits(mode=Mode.OBSERVE))
+    done = here("explain", "topic/t", "--replay", str(file), "-o", "json")
+    assert done.exit_code == 0
+    assert f"judged with the settings recorded in {file}, mode observe; the look is of " in done.stderr
+    assert done.json[-1]["sentence"] == "mode is observe, a dry run: nothing is changed"
+    both = here("explain", "topic/t", "--replay", str(file), "--as-configured-here")
+    assert (both.exit_code, "contradict each other" in both.stderr) == (2, True)
+
+
+# --- what is a subject ------------------------------------------------------------------------------------------
+
+
+def rich() -> Answers:
+    orders = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3)).topic("payments", (1, 2))
+    return orders.group("billing", reader("m1", "a", "orders-0"))
+
+
+@pytest.mark.parametrize(
+    ("subject", "why", "near"),
+    [
+        pytest.param("topic/ordres", "there is no topic ordres", "topic/orders", id="a letter is wrong"),
+        pytest.param("group/biling", "there is no group biling", "group/billing", id="a letter is missing"),
+        pytest.param("broker/99", "there is no broker 99", None, id="no such broker"),
+        pytest.param("broker/x", "there is no broker x", None, id="no number"),
+        pytest.param("orders", "it is no subject", "topic/orders", id="a name without its kind"),
+        pytest.param("billing", "it is no subject", "group/billing", id="a group without its kind"),
+        pytest.param("topics/orders", "it is no subject", "topic/orders", id="a kind that there is not"),
+        pytest.param("group/orders", "there is no group orders", "topic/orders", id="the name of something else"),
+        pytest.param("topic/orders/7", "topic orders has 2 partitions, and no partition 7", "topic/orders", id="part"),
+        pytest.param("topic/orders/x", "topic orders has 2 partitions, and no partition x", "topic/orders", id="text"),
+        pytest.param("p-0123456789ab", "no proposal has this id now", None, id="no such proposal"),
+        pytest.param("", "it is no subject", None, id="nothing"),
+        pytest.param("topic/", "there is no topic ", None, id="nothing of a kind"),
+        pytest.param("//", "it is no subject", None, id="slashes"),
+    ],
+)  # fmt: skip
+def test_an_unknown_subject_ends_with_2_and_the_nearest_name(
+    here: Run, record: Record, subject: str, why: str, near: str | None
+) -> None:
+    done = here("explain", "--replay", str(record(rich())), "-o", "json", "--", subject)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"rackwise: {subject} is unknown" in done.stderr
+    assert f"why: {why}" in done.stderr
+    assert (f"Did you mean {near}?" in done.stderr) is (near is not None)
+    assert (
+        "A subject is topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal." in done.stderr
+    )
+
+
+@pytest.mark.parametrize("subject", ["topic/orders", "topic/orders/1", "group/billing", "broker/1"])
+def test_what_there_is_is_explained(here: Run, record: Record, subject: str) -> None:
+    done = here("explain", "--replay", str(record(rich())), "-o", "json", subject)
+    assert done.exit_code == 0
+    assert done.json
+
+
+def test_what_may_only_not_have_been_seen_is_no_mistake(here: Run, record: Record) -> None:
+    answers = rich()
+    answers.gaps.append(Gap(Part.GROUPS, GapCause.TIMED_OUT, "", "no answer"))
+    done = here("explain", "--replay", str(record(answers)), "-o", "json", "group/other")
+    assert done.exit_code == 5
+    assert "group/other was not seen, and not all groups were (no answer in time)." in done.stderr
+    assert here("explain", "--replay", str(record(answers)), "topic/other").exit_code == 2, "of topics all were seen"
+
+
+def test_a_plan_that_ended_is_told_of_by_its_id(here: Run, path: Path) -> None:
+    given(path, *plan(PlanState.CANCELLED, "cancel requested by ann@desk"))
+    old = "p-aaaaaaaaaaaa"
+    first, _ = plan(PlanState.ROLLED_BACK)
+    given(path, first._replace(proposal_id=old))
+    done = here("explain", old, "-o", "json", *QUICK, *options(path))
+    assert (done.exit_code, json.loads(done.stdout)) == (0, [])
+    assert f"{old} is not proposed now; attempt 1 rolled back" in done.stderr
+    assert here("explain", MOVE.id, "-o", "json", *QUICK, *options(path)).exit_code == 0
+
+
+def test_the_newest_events_are_found_at_the_end_of_a_long_file(path: Path) -> None:
+    from agent.record.running_agent import newest_in_file  # noqa: PLC0415 (the only test that reads a file itself)
+
+    telemetry(path)
+    file = path.with_name("telemetry.jsonl")
+    whole = file.read_text()
+    other = json.dumps({**json.loads(whole.splitlines()[2]), "look": "x-1"})
+    file.write_text(whole + f"{other}\n" * 20_000 + '{"v":1,"kind":"limits"')
+    assert file.stat().st_size > 2 << 20
+    found = newest_in_file(file, None, deadline=float("inf"))
+    assert (found.why_not, set(found.events)) == (None, {Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
+    assert newest_in_file(file, "other", deadline=float("inf")).why_not == f"{file} shows no limits, memory, report"

@@ -1,0 +1,59 @@
+"""The help of every command: examples that parse, values named as people name them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from agent.cli.app import app
+from agent.cli.examples import EXAMPLES
+from agent.documents.catalogue import NOT_YET
+from tests.cli.documents import commands
+
+COMMANDS = [name for name, _ in commands()]
+LINES = [(name, line) for name, lines in EXAMPLES.items() if name in COMMANDS for line in lines]
+
+
+def help_of(name: str) -> str:
+    done = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="rackwise")
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_every_command_has_examples_and_no_example_is_of_another() -> None:
+    assert sorted({*COMMANDS} - {*EXAMPLES}) == [], "add them in agent/cli/examples.py"
+    assert {*EXAMPLES} - {*COMMANDS} <= {*NOT_YET}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_ends_with_the_examples_each_on_a_line_of_its_own(name: str) -> None:
+    told = help_of(name).rstrip().splitlines()
+    lines = EXAMPLES[name]
+    assert [line.strip() for line in told[-len(lines) - 1 :]] == ["Examples:", *lines]
+
+
+@pytest.mark.parametrize(("name", "line"), LINES, ids=lambda text: text.removeprefix("rackwise "))
+def test_an_example_is_one_that_the_parser_takes(name: str, line: str) -> None:
+    program, *words = shlex.split(line)
+    assert program == "rackwise"
+    assert " ".join(words).startswith(name)
+    command, context = get_command(app), None
+    while True:
+        context = command.make_context(program, words, parent=context)
+        left = [*context._protected_args, *context.args]
+        below = getattr(command, "commands", {})
+        if not below or not left:
+            break
+        program, command, words = left[0], below[left[0]], left[1:]
+    assert left == [], "every word of it means something"
+    assert context.command_path == f"rackwise {name}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_value_is_named_by_the_type_behind_it(name: str) -> None:
+    types = "str|int|float|path|Path|bool|list|tuple|datetime"
+    assert re.findall(rf"<(?:{types})\b[^>]*>|\bINTEGER\b", help_of(name)) == []

@@ -1,0 +1,231 @@
+"""Money where one looks: ``status``, ``racks``, ``groups``, ``topics``, ``doctor`` and ``plan`` over a recorded look.
+
+Two brokers in two racks, no rack-aware selector; each of four partitions takes in 1 MB/s, which is $1.728 a day at
+$0.02 a gigabyte for each time that it crosses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.limits import Limits
+from agent.money.looks import first_memory, second_look
+from agent.telemetry.events import to_lines
+from agent.telemetry.looks import observation_to_events
+from tests.builders import Answers, an_observation, reader
+from tests.cli.conftest import Record, Run
+from tests.snapshots import tp
+
+A_DAY = 1.728
+
+
+def a_world() -> Answers:
+    answers = an_observation(a=(1,), b=(2,)).selector(None)
+    answers.topic("orders", (1, 2), (2, 1), (1, 2), (2, 1), ends=[0] * 4).topic("audit", (1,), (2,), ends=[0] * 2)
+    answers.group(
+        "shop", reader("m1", "a", "orders-1 orders-3 audit-1"), reader("m2", "b", "orders-0 orders-2 audit-0")
+    )
+    answers.group("near", reader("n1", "a", "orders-0"), reader("n2", "b", "orders-1"))
+    answers.group("old", state="Empty")
+    answers.committed = {
+        "shop": {tp("orders-0"): 9_000, tp("orders-1"): 10_000, tp("orders-2"): 10_000, tp("orders-3"): 9_999,
+                 tp("audit-0"): 0, tp("audit-1"): 0},
+        "near": {tp("orders-0"): 10_000},
+    }  # fmt: skip
+    return sized(answers)
+
+
+def sized(answers: Answers) -> Answers:
+    answers.sizes = {(b, partition): end * 1_000 for partition, end in answers.ends.items() for b in (1, 2)}
+    return answers
+
+
+@pytest.fixture
+def two_looks(tmp_path: Path) -> Callable[..., str]:
+    """The telemetry file of the second of two looks, ten seconds apart."""
+
+    def write(answers: Answers, limits: Limits | None = None) -> str:
+        limits = limits or Limits()
+        memory = first_memory(answers.at(0), limits)
+        for number in range(4):
+            answers.ends[tp(f"orders-{number}")] += 10_000
+        look = sized(answers).at(10)
+        before = second_look(look, memory, limits).before
+        path = tmp_path / "two.jsonl"
+        events = observation_to_events(look, before, limits, look="l-2")
+        path.write_text("".join(f"{line}\n" for event in events for line in to_lines(event)))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def file(two_looks: Callable[..., str]) -> str:
+    return two_looks(a_world())
+
+
+def rows(here: Run, *arguments: str) -> Any:
+    done = here(*arguments, "-o", "json")
+    assert (done.exit_code, done.stderr) == (0, done.stderr)
+    return done.json
+
+
+class TestGroups:
+    def test_every_group_with_members_has_its_price_the_dearest_first(self, file: str, here: Run) -> None:
+        shop, near, _ = rows(here, "groups", "--replay", file)
+        assert (shop["group"], near["group"]) == ("shop", "near")
+        assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"]) == (4_000_000.0, pytest.approx(4 * A_DAY))
+        assert (near["cross_rack_bytes_per_s"], near["usd_per_day"]) == (0.0, 0.0)
+        assert (shop["local_share"], shop["best_local_share"], shop["unknown_share"]) == (0.0, 1.0, 0.0)
+        assert (shop["reads"], shop["unknown_reads"], shop["rates"]) == (6, 0, "file")
+
+    def test_lag_stands_beside_locality(self, file: str, here: Run) -> None:
+        shop, near, _ = rows(here, "groups", "--replay", file)
+        assert (shop["lag_records"], shop["lag_unknown_partitions"]) == (1_001, 0)
+        assert (shop["lag_worst_partition"], shop["lag_worst_records"]) == ("orders-0", 1_000)
+        assert (near["lag_records"], near["lag_unknown_partitions"]) == (None, 1)
+
+    def test_a_table_leaves_groups_without_members_to_all_and_counts_them(self, file: str, here: Run) -> None:
+        table = here("groups", "--replay", file, "-o", "table").stdout
+        assert "1 group without members not shown: --all" in table
+        assert "old" not in table
+        assert "old" in here("groups", "--replay", file, "-o", "table", "--all").stdout
+        assert [row["group"] for row in rows(here, "groups", "--replay", file)] == ["shop", "near", "old"]
+
+    def test_the_table_fits_80_columns_and_names_rates_and_price(
+        self, file: str, here: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        lines = here("groups", "--replay", file, "-o", "table").stdout.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert lines[1].split() == ["shop", "classic", "consumer", "2", "0", "%", "100", "%", "4.0", "MB/s", "$6.91",
+                                    "1,001"]  # fmt: skip
+        assert lines[-3:-1] == [
+            "rates: as the agent that wrote the file measured them",
+            "money: at $0.02/GB (price.usd_per_gb), both directions together",
+        ]
+
+    def test_one_group_tells_what_it_reads_of_each_topic(self, file: str, here: Run) -> None:
+        shop = rows(here, "groups", "shop", "--replay", file)
+        read = [(row["topic"], row["rack"], row["partitions"], row["usd_per_day"]) for row in shop["topic_list"]]
+        dollars = pytest.approx(2 * A_DAY)
+        assert read == [
+            ("orders", "a", 2, dollars),
+            ("orders", "b", 2, dollars),
+            ("audit", "a", 1, 0.0),
+            ("audit", "b", 1, 0.0),
+        ]
+        assert [(row["member"], row["rack"]) for row in shop["member_list"]] == [("m1", "a"), ("m2", "b")]
+        assert here("groups", "shop", "--replay", file, "-o", "table").exit_code == 0
+
+    def test_what_is_unknown_in_part_says_at_least(self, two_looks: Callable[..., str], here: Run) -> None:
+        answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
+        file = two_looks(answers)
+        row = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
+        assert (row["usd_per_day"], row["unknown_reads"], row["reads"]) == (pytest.approx(A_DAY), 1, 2)
+        assert "≥ $1.73" in here("groups", "--replay", file, "-o", "table").stdout
+
+    def test_after_one_look_money_is_unknown_and_never_zero(self, record: Record, here: Run) -> None:
+        file = str(record(a_world()))
+        shop = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
+        assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"], shop["rates"]) == (None, None, "unknown")
+        table = here("groups", "--replay", file, "-o", "table").stdout
+        assert "rates: unknown, as this is one look; --for 10s measures them" in table
+        line = next(line for line in table.splitlines() if line.startswith("shop"))
+        assert "$" not in line
+
+    def test_without_a_price_there_are_bytes_and_no_dollars(self, two_looks: Callable[..., str], here: Run) -> None:
+        file = two_looks(a_world(), Limits(usd_per_gb=None))
+        shop = rows(here, "groups", "--replay", file)[0]
+        assert (shop["cross_rack_bytes_per_s"], shop["usd_per_day"]) == (4_000_000.0, None)
+        assert "no price is set (price.usd_per_gb)" in here("groups", "--replay", file, "-o", "table").stdout
+
+
+class TestTopics:
+    def test_the_dearest_topic_comes_first_with_copies_and_reads(self, file: str, here: Run) -> None:
+        orders, audit = rows(here, "topics", "--replay", file)
+        assert (orders["topic"], audit["topic"]) == ("orders", "audit")
+        assert (orders["in_bytes_per_s"], orders["leaders"]) == (4_000_000.0, {"a": 2, "b": 2})
+        assert orders["replicate_usd_per_day"] == pytest.approx(4 * A_DAY)
+        assert orders["read_usd_per_day"] == pytest.approx(4 * A_DAY)
+        assert orders["usd_per_day"] == pytest.approx(8 * A_DAY)
+        assert [(row["group"], row["rack"]) for row in orders["readers"]] == [
+            ("shop", "a"), ("shop", "b"), ("near", "a"), ("near", "b"),
+        ]  # fmt: skip
+
+    def test_one_topic_shows_its_partitions_with_leader_replicas_and_readers(self, file: str, here: Run) -> None:
+        orders = rows(here, "topics", "orders", "--replay", file)
+        assert orders["partition_list"][0] == {
+            "partition": 0, "leader": 1, "leader_rack": "a", "replicas": [1, 2], "replica_racks": ["a", "b"],
+            "in_bytes_per_s": 1_000_000.0,
+            "readers": [{"group": "near", "rack": "a"}, {"group": "shop", "rack": "b"}],
+        }  # fmt: skip
+        assert "near (a), shop (b)" in here("topics", "orders", "--replay", file, "-o", "table").stdout
+
+    def test_an_unknown_topic_is_a_mistake_of_the_person(self, file: str, here: Run) -> None:
+        done = here("topics", "nosuch", "--replay", file)
+        assert done.exit_code == 2
+        assert "there is no topic 'nosuch'" in done.stderr
+
+    def test_a_group_whose_reads_are_not_visible_is_named(self, two_looks: Callable[..., str], here: Run) -> None:
+        file = two_looks(a_world().group("moving", reader("m", "a", ""), state="PreparingRebalance"))
+        table = here("topics", "--replay", file, "-o", "table").stdout
+        assert "as it is not visible now: moving" in table
+
+
+def test_a_rack_pays_for_what_comes_in(file: str, here: Run) -> None:
+    found = {row["rack"]: row for row in rows(here, "racks", "--replay", file)}
+    into = {rack: row["cross_rack_in_bytes_per_s"] for rack, row in found.items()}
+    assert into == {"a": 4_000_000.0, "b": 4_000_000.0}
+    assert sum(row["usd_per_day"] for row in found.values()) == pytest.approx(8 * A_DAY)
+    table = here("racks", "--replay", file, "-o", "table").stdout
+    assert "losing a: " in table
+
+
+def test_status_sums_up_and_names_the_dearest_groups(file: str, here: Run) -> None:
+    found = rows(here, "status", "--replay", file)
+    assert found["money"]["total"]["usd_per_day"] == pytest.approx(8 * A_DAY)
+    assert found["money"]["replicate"]["usd_per_day"] == pytest.approx(4 * A_DAY)
+    assert found["money"]["price"] == {"usd_per_gb": 0.02, "pairs_with_own_price": 0}
+    assert found["worst_groups"] == [
+        {"group": "shop", "usd_per_day": pytest.approx(4 * A_DAY), "cross_rack_bytes_per_s": 4e6, "unknown_reads": 0}
+    ]
+    assert "8.0 MB/s, $13.82/day" in here("status", "--replay", file, "-o", "table").stdout
+
+
+def test_doctor_says_what_a_fault_costs_and_fits_the_terminal(
+    file: str, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selector = next(row for row in rows(here, "doctor", "--replay", file) if row["check"].startswith("reads go"))
+    assert (selector["state"], selector["usd_per_day"]) == ("FAULT", pytest.approx(4 * A_DAY))
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = here("doctor", "--replay", file, "-o", "table").stdout.splitlines()
+    assert "          costs 4.0 MB/s across racks, $6.91/day" in lines
+    assert [line for line in lines if len(line) > 80 and not line.lstrip().startswith(">")] == []
+
+
+def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], here: Run) -> None:
+    file = two_looks(a_world().without_group("near"))
+    head, *lines = here("plan", "--replay", file, "-o", "csv").stdout.splitlines()
+    assert head == "id,kind,subject,saves $/day,sentence"
+    saved = {line.split(",")[2]: line.split(",")[3] for line in lines}
+    assert saved["topic/orders"] == "6.91"  # four partitions are led where they are not read
+    assert "money: at $0.02/GB" in here("plan", "--replay", file, "-o", "table").stdout
+
+
+def test_two_looks_of_a_file_are_refused(file: str, here: Run) -> None:
+    done = here("groups", "--replay", file, "--for", "10s")
+    assert done.exit_code == 2
+    assert "--for and --replay contradict each other" in done.stderr
+
+
+@pytest.mark.parametrize("duration", ["10", "4s", "2h", "soon"])
+def test_a_duration_that_rates_cannot_rest_on_is_refused(duration: str, here: Run) -> None:
+    done = here("groups", "--for", duration)
+    assert done.exit_code == 2
+    assert f"--for {duration}" in done.stderr
+    assert "from 5s to 1h" in done.stderr

@@ -1,0 +1,120 @@
+"""``reassign status`` with and without a journal: what the brokers report is shown, and what is unknown is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.act.journal_topic import NoJournalError
+from agent.act.leadership import LeadershipPlan
+from agent.cli import asking
+from agent.cut_leadership import to_leadership_plan
+from agent.errors import JournalUnavailable, RackwiseError
+from agent.execute.values import LEADER_RATE, Batch, BatchState, Debt, Plan, PlanState, Resource
+from agent.journal.entry import View
+from agent.observation import Gap, GapCause, Part
+from tests.builders import Answers, an_observation
+from tests.cli.conftest import Run
+from tests.cli.test_acting import MOVE, NOBODY, TARGETS, given, options, plan
+from tests.snapshots import tp
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+def moving() -> Answers:
+    world = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (2, 1, 4), (2, 3)).topic("u", (3, 1))
+    return world.moving("t-0", (2, 1, 4), (2,), (4,)).moving("u-0", (3, 1), (), (1,))
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, world: Answers) -> None:
+    monkeypatch.setattr("agent.observe.observe", lambda *_: world.at())
+
+
+KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY)
+NO_FILE = "no journal: there is no file "
+NO_TOPIC = "no journal: There is no topic rackwise.journal; no agent in mode execute has run here"
+
+
+@pytest.mark.parametrize("kind", ["file", "topic"])
+def test_moves_of_other_tools_are_shown_where_no_agent_ever_ran(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    shown(monkeypatch, moving())
+    if kind == "topic":
+        refuse(monkeypatch, NoJournalError("There is no topic rackwise.journal"))
+    arguments = options(path) if kind == "file" else KAFKA
+    told = here("reassign", "status", "-o", "json", *arguments)
+    assert told.exit_code == 0
+    assert told.stderr.startswith(NO_FILE if kind == "file" else NO_TOPIC)
+    assert [(row["partition"], row["adding"], row["removing"], row["by"]) for row in told.json["reassignments"]] == [
+        ("t-0", [2], [4], "another tool"), ("u-0", [], [1], "another tool"),
+    ]  # fmt: skip
+    assert [(row["partition"], row["ours"]) for row in told.json["copies"]] == [("t-0", False)]
+    assert (told.json["plans"], told.json["journal"]) == ([], "none")
+    table = here("reassign", "status", "-o", "table", *arguments)
+    assert "another tool" in table.stdout
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, error: RackwiseError) -> None:
+    """The journal in Kafka that cannot be read, for that reason."""
+
+    def refused(_plan: LeadershipPlan) -> View:
+        raise error
+
+    monkeypatch.setattr(asking, "journal", refused)
+    monkeypatch.setattr(
+        asking, "plan_of", lambda loaded: to_leadership_plan(loaded.settings, loaded.settings.kafka, "ann@desk")
+    )
+
+
+def test_where_the_journal_cannot_be_read_nothing_is_said_to_be_another_tools(
+    here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown(monkeypatch, moving())
+    refuse(monkeypatch, JournalUnavailable("The journal could not be read", why="no answer in time"))
+    told = here("reassign", "status", "-o", "json", *KAFKA)
+    assert told.exit_code == 5
+    assert "it is unknown what rackwise moves: The journal could not be read: no answer in time" in told.stderr
+    assert [(row["by"], row["ours"]) for row in told.json["reassignments"]] == [(None, None)] * 2
+    assert [row["ours"] for row in told.json["copies"]] == [None]
+
+
+def test_a_plan_that_is_named_needs_the_journal(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown(monkeypatch, moving())
+    refuse(monkeypatch, NoJournalError("There is no topic rackwise.journal"))
+    assert here("reassign", "status", MOVE.id, *KAFKA).exit_code == 2
+
+
+def test_reassignments_that_were_not_reported_are_not_said_to_be_none(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
+    world.gaps.append(Gap(Part.REASSIGNMENTS, GapCause.TIMED_OUT, "", "no answer"))
+    shown(monkeypatch, world)
+    given(path, *plan(PlanState.DONE))
+    told = here("reassign", "status", "-o", "table", *options(path))
+    assert told.exit_code == 5
+    assert "it is unknown what moves: the brokers did not report reassignments" in told.stderr
+    assert "not seen: reassignments" in told.stderr
+
+
+def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown(monkeypatch, moving())
+    second = f"{MOVE.id}.2"
+    rate = Debt(Resource("broker", "1"), LEADER_RATE, "50000000", None, second, 1)
+    given(path, *plan(PlanState.ROLLED_BACK), Plan(second, TARGETS), Batch(second, 1, TARGETS, BatchState.ACKED), rate)
+    told = here("reassign", "status", MOVE.id, "-o", "json", *options(path))
+    assert told.exit_code == 0
+    assert [(row["plan"], row["attempt"], row["state"]) for row in told.json["plans"]] == [
+        (MOVE.id, 1, "rolled back"), (second, 2, "open"),
+    ]  # fmt: skip
+    assert [(row["partition"], row["by"], row["ours"]) for row in told.json["reassignments"]] == [("t-0", second, True)]
+    table = here("reassign", "status", "-o", "table", *options(path))
+    assert "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)" in table.stdout
+    assert tp("u-0") not in {target.id for target in TARGETS}

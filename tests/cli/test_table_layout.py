@@ -1,0 +1,149 @@
+"""Tables in little room: ids stay whole, what is the same in all rows gives way first, then sentences."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.cli.table_layout import LEAST, Laid, lay_out, paragraph, text_width, wrap
+
+COLUMNS = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "gap")
+ROWS = [
+    [f"shop-orders-{number}", "classic", "Stable", assignor, str(number), "(unknown), a, b", f"{number} %", "3"]
+    for number, assignor in enumerate(("cooperative-sticky", "range", "cooperative-sticky", "roundrobin"))
+]
+RIGHT = [name in {"members", "gap"} for name in COLUMNS]
+MEMBER = "consumer-orders-app-1-0123abcd-0123-0123-0123-0123456789ab"
+
+
+def lines(laid: Laid) -> list[str]:
+    return [*laid.same, *laid.heads, *laid.body]
+
+
+def test_a_table_that_fits_stays_as_it_is() -> None:
+    laid = lay_out(("id", "members", "sentence"), [["a", "1", "x y"], ["b-long", "12", "z"]], (False, True, False), 80)
+    assert laid == Laid((), ("id      members  sentence",), ("a             1  x y", "b-long       12  z"))
+
+
+@pytest.mark.parametrize("width", [160, 120, 100, 80, 60, LEAST])
+def test_no_line_is_wider_than_the_room_and_every_id_is_whole(width: int) -> None:
+    found = lines(lay_out(COLUMNS, ROWS, RIGHT, width))
+    assert max(map(text_width, found)) <= width
+    for row in ROWS:
+        assert sum(row[0] in line for line in found) == 1
+
+
+def test_heads_fold_before_anything_else_gives_way() -> None:
+    laid = lay_out(("id", "bytes_across_racks"), [["x" * 70, "12"], ["y" * 70, "13"]], (False, True), 80)
+    assert laid.heads == ("id" + " " * 73 + "bytes", " " * 74 + "across", " " * 75 + "racks")
+    assert laid.body == ("x" * 70 + " " * 8 + "12", "y" * 70 + " " * 8 + "13")
+
+
+def test_a_column_with_one_value_folds_before_a_sentence_does() -> None:
+    rows = [[f"g{number}", "the same in every row", f"this differs, as it is number {number}"] for number in range(3)]
+    laid = lay_out(("id", "state", "sentence"), rows, (False,) * 3, 52)
+    assert laid.body[:2] == ("g0  the same in      this differs, as it is number 0", "    every row")
+
+
+def test_what_is_the_same_in_all_rows_is_told_once_where_it_has_no_room() -> None:
+    laid = lay_out(COLUMNS, ROWS, RIGHT, 80)
+    assert laid.same == ("in every row: racks (unknown), a, b",)
+    assert laid.heads[0].split() == ["group", "kind", "state", "assignor", "members", "local", "kafka", "gap"]
+    assert laid.body[0] == "shop-orders-0  classic  Stable  cooperative-sticky        0  0 %            3"
+
+
+def test_the_widest_sentence_gives_way_first() -> None:
+    rows = [["1", "a short reason", "a sentence that is a good deal longer than the reason beside it is"]] * 1
+    laid = lay_out(("id", "reason", "sentence"), rows, (False,) * 3, 60)
+    assert laid.body == (
+        "1   a short reason  a sentence that is a good deal longer",
+        "                    than the reason beside it is",
+    )
+
+
+def test_an_id_is_whole_in_a_block_of_its_own_where_ids_leave_no_room_for_columns() -> None:
+    rows = [[MEMBER, MEMBER.upper(), "10.0.0.1", "a"], [MEMBER[::-1], "", "10.0.0.2", "b"]]
+    laid = lay_out(("member", "client_id", "host", "rack"), rows, (False,) * 4, 80)
+    assert laid.heads == ()
+    assert laid.body == (
+        f"member     {MEMBER}",
+        f"client id  {MEMBER.upper()}",
+        "host       10.0.0.1",
+        "rack       a",
+        "",
+        f"member     {MEMBER[::-1]}",
+        "host       10.0.0.2",
+        "rack       b",
+    )
+
+
+def test_an_id_that_is_longer_than_the_room_folds_and_leaves_the_others_their_table() -> None:
+    rows = [[f"orders-{number}", "Empty", "a sentence of some words that has to fold somewhere"] for number in range(4)]
+    rows[2] = ["x" * 200, "Stable", "ok"]
+    laid = lay_out(("group", "state", "sentence"), rows, (False,) * 3, 80)
+    assert laid.body == (
+        "orders-0  Empty   a sentence of some words that has to fold somewhere",
+        "orders-1  Empty   a sentence of some words that has to fold somewhere",
+        "x" * 80,
+        "x" * 80,
+        "x" * 40,
+        "          Stable  ok",
+        "orders-3  Empty   a sentence of some words that has to fold somewhere",
+    )
+
+
+def test_an_id_that_has_no_room_in_its_column_breaks_its_row_and_stays_whole() -> None:
+    rows = [["abcab"[number], f"m-{number}", f"a sentence of some words, and number {number}"] for number in range(5)]
+    rows[1][1] = MEMBER
+    laid = lay_out(("rack", "member", "sentence"), rows, (False,) * 3, 64)
+    assert laid.same == ()
+    assert laid.body[:4] == (
+        "a     m-0     a sentence of some words, and number 0",
+        "b",
+        f"      {MEMBER}",
+        "              a sentence of some words, and number 1",
+    )
+
+
+def test_numbers_stand_at_the_right_and_wide_letters_count_twice() -> None:
+    laid = lay_out(("id", "n"), [["注文", "1"], ["ab", "10"]], (False, True), 80)
+    assert laid.body == ("注文   1", "ab    10")
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "folded"),
+    [
+        pytest.param("one two three", 7, ["one two", "three"], id="at blanks"),
+        pytest.param("a  b", 3, ["a ", "b"], id="a second blank is kept"),
+        pytest.param("about 55 % of it", 8, ["about", "55 % of", "it"], id="a number keeps its per cent"),
+        pytest.param("consumer-orders-1", 12, ["consumer-", "orders-1"], id="a long word at its punctuation"),
+        pytest.param("xxxxxxxxxx", 4, ["xxxx", "xxxx", "xx"], id="a long word without any"),
+        pytest.param("注文注文", 5, ["注文", "注文"], id="wide letters"),
+        pytest.param("", 5, [""], id="nothing"),
+    ],
+)
+def test_a_text_folds(text: str, width: int, folded: list[str]) -> None:
+    assert wrap(text, width) == folded
+
+
+def test_a_paragraph_is_indented_on_all_its_lines() -> None:
+    assert paragraph("word " * 12 + "end", 40, indent="    ") == [
+        "    word word word word word word word",
+        "    word word word word word end",
+    ]
+
+
+TEXTS = st.text("abc -_注é", max_size=60)
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(TEXTS, min_size=n, max_size=n), min_size=1, max_size=5)),
+       st.integers(LEAST, 120), st.data())  # fmt: skip
+def test_any_table_fits_and_shows_every_letter(rows: list[list[str]], width: int, data: st.DataObject) -> None:
+    names = ("group", "sentence", "state", "rack", "bytes_per_s", "host")[: len(rows[0])]
+    right = [data.draw(st.booleans()) for _ in names]
+    laid = lay_out(names, rows, right, width)
+    assert all(text_width(line) <= width for line in lines(laid))
+    shown = "".join(laid.body).replace(" ", "") + "".join(laid.same) * len(rows)
+    for letter in "注é":
+        assert shown.count(letter) >= sum(cell.count(letter) for row in rows for cell in row)

@@ -1,0 +1,21 @@
+"""The schemas of what commands print, and their table in docs/operations.md. Write them anew: make schemas"""
+
+from __future__ import annotations
+
+from agent.documents.schema import documents_table, write_schemas
+from tests.docs.flow import ROOT
+
+OPERATIONS = ROOT / "docs" / "operations.md"
+SCHEMAS = ROOT / "docs" / "schemas"
+BEGIN, END = "<!-- documents -->", "<!-- end of documents -->"
+
+
+def with_table(document: str) -> str:
+    """The document with the present table between its marks."""
+    head, _, rest = document.partition(BEGIN)
+    return f"{head}{BEGIN}\n\n{documents_table()}\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    write_schemas(SCHEMAS)
+    OPERATIONS.write_text(with_table(OPERATIONS.read_text()))

@@ -1,0 +1,273 @@
+"""What crosses racks and what it costs, against figures worked out by hand.
+
+One megabyte a second across racks is 86.4 GB a day, which is $1.728 at $0.02 a gigabyte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from agent.limits import Limits
+from agent.model.snapshot import GroupKind, OtherGroup, Statefulness
+from agent.model.weighed import Weighed
+from agent.money import Costs, Traffic, costs_of
+from agent.money.traffic import border
+from agent.money.words import bytes_words, money_words, traffic_words, usd_words, worst_first
+from tests.builders import TABLE as FILE
+from tests.builders import WIRE, Run, an_observation, located, reader
+from tests.snapshots import Builder, a_cluster, member, process, task, tp
+
+MB = 1_000_000.0
+A_DAY = 1.728
+"""Dollars for one MB/s across racks."""
+LIMITS = Limits()
+
+
+def two_racks(*, selector: bool | None = False) -> Builder:
+    """Brokers 1 in rack a and 2 in rack b, without a rack-aware selector unless told."""
+    built = a_cluster(a=(1,), b=(2,))
+    built.selector = selector
+    return built
+
+
+def costs(built: Builder) -> Costs:
+    return costs_of(built.snapshot())
+
+
+def of(built: Builder, group: str) -> Traffic:
+    traffic = costs(built).groups[group]
+    assert traffic is not None
+    return traffic
+
+
+class TestReads:
+    def test_a_partition_led_in_the_other_rack_costs_its_rate(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "b", "orders-0"))
+        assert of(built, "shop") == Traffic({("a", "b"): MB}, 1, 0)
+        assert of(built, "shop").usd_per_day(LIMITS) == pytest.approx(A_DAY)
+
+    def test_a_partition_led_in_the_own_rack_costs_nothing(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "a", "orders-0"))
+        assert of(built, "shop") == Traffic({}, 1, 0)
+        assert of(built, "shop").usd_per_day(LIMITS) == 0
+
+    @pytest.mark.parametrize(
+        ("selector", "crossing", "unknown"),
+        [
+            pytest.param(True, 0.0, 0, id="read from the replica next door"),
+            pytest.param(False, MB, 0, id="read from the leader"),
+            pytest.param(None, None, 1, id="not known which of them is read"),
+        ],
+    )
+    def test_a_replica_in_the_readers_rack_serves_where_the_selector_looks_at_racks(
+        self, selector: bool | None, crossing: float | None, unknown: int
+    ) -> None:
+        built = two_racks(selector=selector).topic("orders", (1, 2), rate=MB)
+        traffic = of(built.group("shop", member("m", "b", "orders-0")), "shop")
+        assert (traffic.bytes_per_s, traffic.unknown) == (crossing, unknown)
+
+    def test_a_replica_that_is_not_in_sync_does_not_serve(self) -> None:
+        built = two_racks(selector=True).topic("orders", (1, 2), rate=MB, isr={0: (1,)})
+        assert of(built.group("shop", member("m", "b", "orders-0")), "shop").bytes_per_s == MB
+
+    def test_a_member_in_a_rack_that_no_broker_has_crosses_for_certain(self) -> None:
+        built = two_racks(selector=True).topic("orders", (1, 2), rate=MB)
+        assert of(built.group("shop", member("m", "eu-1a", "orders-0")), "shop") == Traffic({("a", "eu-1a"): MB}, 1, 0)
+
+    def test_a_topic_read_by_two_groups_is_paid_twice(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB)
+        built.group("one", member("m", "b", "orders-0")).group("two", member("n", "b", "orders-0"))
+        assert costs(built).consume == Traffic({("a", "b"): 2 * MB}, 2, 0)
+
+    def test_weights_say_what_a_group_reads_where_that_is_not_what_the_topic_takes_in(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "b", "orders-0"))
+        weighed = Weighed(
+            topics=MappingProxyType({"orders": (MB,)}),
+            groups=MappingProxyType({"shop": {tp("orders-0"): 3 * MB}}),
+            restores=MappingProxyType({}),
+            bytes_per_s=MappingProxyType({tp("orders-0"): MB}),
+        )
+        traffic = costs_of(built.snapshot(weighed=weighed)).groups["shop"]
+        assert traffic is not None
+        assert traffic.bytes_per_s == 3 * MB
+
+    def test_a_reader_of_whom_only_a_locator_knows_the_rack_is_served_by_the_leader(self) -> None:
+        answers = an_observation(a=(1,), b=(2,)).topic("orders", (1, 2))
+        answers.group("shop", reader("m", None, "orders-0"))
+        answers.extra["rack_tables"] = (located("file", "host.10.0.0.1=b"),)
+        snapshot = Run(Limits(rack_locators=(WIRE, FILE))).look(answers.at()).snapshot
+        rated = costs_of(replace(snapshot, bytes_per_s={tp("orders-0"): MB}))
+        assert rated.groups["shop"] == Traffic({("a", "b"): MB}, 1, 0)
+
+
+class TestStreams:
+    def test_active_tasks_read_sources_and_standbys_read_changelogs(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB).topic("shop-store-changelog", (1,), rate=2 * MB)
+        built.streams(
+            "shop",
+            process("p1", "b", "0_0"),
+            process("p2", "b", standby="0_0"),
+            topology=[task("0_0", "orders-0", changelogs="shop-store-changelog-0")],
+        )
+        assert of(built, "shop") == Traffic({("a", "b"): 3 * MB}, 2, 0)
+
+    def test_a_kip_1071_group_is_judged_by_its_tasks_too(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB)
+        built.streams(
+            "shop", process("p1", "b", "0_0"), topology=[task("0_0", "orders-0", Statefulness.STATELESS)],
+            kind=GroupKind.STREAMS,
+        )  # fmt: skip
+        assert of(built, "shop").bytes_per_s == MB
+
+    def test_a_standby_whose_changelog_cannot_be_told_is_unknown_and_not_free(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB)
+        built.streams("shop", process("p1", "b", standby="0_0"), topology=[task("0_0", "orders-0")])
+        assert of(built, "shop") == Traffic({}, 1, 1)
+
+    def test_an_application_without_a_topology_is_unknown(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB).streams("shop", process("p1", "b", "0_0"), topology=None)
+        assert of(built, "shop").bytes_per_s is None
+        assert costs(built).untold == ("shop",)
+
+
+class TestCopies:
+    def test_a_follower_in_the_other_rack_copies_the_partitions_rate(self) -> None:
+        built = two_racks().topic("orders", (1, 2), (2, 1), rate=MB)
+        assert costs(built).replicate == Traffic({("a", "b"): MB, ("b", "a"): MB}, 2, 0)
+
+    def test_a_follower_in_the_leaders_rack_copies_within_it(self) -> None:
+        built = a_cluster(a=(1, 2)).topic("orders", (1, 2), rate=MB)
+        assert costs(built).replicate == Traffic({}, 1, 0)
+
+    def test_an_offline_follower_copies_nothing(self) -> None:
+        built = two_racks().topic("orders", (1, 2), rate=MB)
+        state = built.topics["orders"].partitions[0]._replace(offline=(2,), isr=(1,))
+        built.topics["orders"] = built.topics["orders"]._replace(partitions=(state,))
+        assert costs(built).replicate == Traffic({}, 0, 0)
+
+    def test_a_rack_pays_for_what_comes_in_and_the_sum_of_all_racks_is_the_total(self) -> None:
+        built = two_racks().topic("orders", (1, 2), rate=MB).group("shop", member("m", "b", "orders-0"))
+        crossing = costs(built).crossing
+        into = {rack: border(crossing, rack).into.usd_per_day(LIMITS) or 0.0 for rack in "ab"}
+        assert into == {"a": 0, "b": pytest.approx(2 * A_DAY)}
+        assert border(crossing, "a").out.bytes_per_s == 2 * MB
+        assert sum(into.values()) == pytest.approx(crossing.usd_per_day(LIMITS))
+
+
+class TestUnknown:
+    def test_one_unknown_rate_hides_its_own_partition_and_no_other(self) -> None:
+        built = two_racks().topic("orders", (1,), (1,), rate=MB).group("shop", member("m", "b", "orders-0 orders-1"))
+        del built.rates[tp("orders-1")]
+        traffic = of(built, "shop")
+        assert traffic == Traffic({("a", "b"): MB}, 2, 1)
+        assert money_words(traffic, LIMITS) == "≥ $1.73"
+        assert traffic_words(traffic) == "≥ 1.0 MB/s"
+
+    def test_where_nothing_is_known_there_is_no_figure_and_never_a_zero(self) -> None:
+        built = two_racks().topic("orders", (1,)).group("shop", member("m", "b", "orders-0"))
+        assert (of(built, "shop").bytes_per_s, of(built, "shop").usd_per_day(LIMITS)) == (None, None)
+
+    def test_a_partition_of_unknown_rate_in_the_readers_rack_crosses_nothing_all_the_same(self) -> None:
+        built = two_racks().topic("orders", (1,)).group("shop", member("m", "a", "orders-0"))
+        assert of(built, "shop") == Traffic({}, 1, 0)
+
+    def test_a_partition_into_which_nothing_is_written_crosses_nothing_whoever_reads_it(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=0.0).group("shop", member("m", None, "orders-0"))
+        assert of(built, "shop") == Traffic({}, 1, 0)
+
+    @pytest.mark.parametrize(
+        "built",
+        [
+            pytest.param(two_racks().group("g", member("m", None, "t-0")).topic("t", (1,), rate=MB), id="reader"),
+            pytest.param(
+                a_cluster(_=(1,), b=(2,)).group("g", member("m", "b", "t-0")).topic("t", (1,), rate=MB), id="leader"
+            ),
+            pytest.param(
+                two_racks().group("g", member("m", "b", "t-0")).topic("t", (1,), rate=MB, leaders={0: None}),
+                id="no leader",
+            ),
+            pytest.param(two_racks().group("g", member("m", "b", "gone-0")), id="a topic that is not shown"),
+            pytest.param(two_racks().group("g", member("m", "b", None), hidden=True), id="a rebalance is running"),
+        ],
+    )
+    def test_what_decides_and_is_not_known_makes_the_read_unknown(self, built: Builder) -> None:
+        assert of(built, "g") == Traffic({}, 1, 1)
+
+    def test_with_a_selector_a_replica_of_unknown_rack_may_be_the_one_next_door(self) -> None:
+        built = a_cluster(a=(1,), _=(3,), b=(2,)).topic("t", (1, 3), rate=MB).group("g", member("m", "b", "t-0"))
+        assert of(built, "g") == Traffic({}, 1, 1)
+
+    def test_a_group_whose_members_are_not_visible_has_no_figure(self) -> None:
+        built = two_racks()
+        built.groups["share"] = OtherGroup("share", GroupKind.OTHER, "Stable", "share", "share")
+        assert costs(built).groups == {"share": None}
+
+    def test_a_pair_of_racks_without_a_price_has_bytes_and_no_dollars(self) -> None:
+        built = two_racks().topic("orders", (1,), rate=MB).group("shop", member("m", "b", "orders-0"))
+        traffic = of(built, "shop")
+        assert traffic.usd_per_day(Limits(usd_per_gb=None)) is None
+        assert traffic.usd_per_day(Limits(usd_per_gb=None, prices={("a", "b"): 0.01})) == pytest.approx(A_DAY / 2)
+
+
+class TestTopics:
+    def test_a_topic_tells_who_reads_it_from_where(self) -> None:
+        built = two_racks().topic("orders", (1,), (2,), rate=MB)
+        built.group("shop", member("m", "b", "orders-0"), member("n", "b", "orders-1"))
+        built.group("audit", member("o", "a", "orders-0 orders-1"))
+        topic = costs(built).topics["orders"]
+        assert (topic.in_bytes_per_s, topic.in_unknown, topic.leaders) == (2 * MB, 0, {"a": 1, "b": 1})
+        assert [(one.group, one.rack, one.partitions, one.traffic.bytes_per_s) for one in topic.readings] == [
+            ("audit", "a", 2, MB),
+            ("shop", "b", 2, MB),
+        ]
+        assert topic.consume.bytes_per_s == 2 * MB
+
+    def test_the_reads_of_all_topics_come_to_those_of_all_groups(self) -> None:
+        built = two_racks().topic("orders", (1,), (2,), rate=MB).topic("audit", (2,), rate=2 * MB)
+        built.group("shop", member("m", "b", "orders-0 audit-0"), member("n", "a", "orders-1"))
+        found = costs(built)
+        assert sum(topic.consume.bytes_per_s or 0 for topic in found.topics.values()) == found.consume.bytes_per_s
+        assert found.crossing.parts == 3
+
+
+class TestOrder:
+    def test_the_dearest_come_first_and_the_unknown_after_the_known(self) -> None:
+        limits = Limits(prices={("b", "a"): 0.2})
+        rows = {
+            "unknown": Traffic({}, 1, 1),
+            "nothing": Traffic({}, 1, 0),
+            "many bytes": Traffic({("a", "b"): 2 * MB}, 1, 0),
+            "few bytes at a high price": Traffic({("b", "a"): MB}, 1, 0),
+            "not visible": None,
+        }
+        ranked = sorted(rows, key=lambda name: (worst_first(rows[name], limits), name))
+        assert ranked == ["few bytes at a high price", "many bytes", "nothing", "not visible", "unknown"]
+
+    def test_without_a_price_bytes_decide(self) -> None:
+        limits = Limits(usd_per_gb=None)
+        few, many = Traffic({("a", "b"): 1.0}, 1, 0), Traffic({("a", "b"): 2.0}, 1, 0)
+        assert worst_first(many, limits) < worst_first(few, limits)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (bytes_words(0.0), "0 B/s"),
+        (bytes_words(999.4), "999 B/s"),
+        (bytes_words(1_250_000.0), "1.2 MB/s"),
+        (bytes_words(99_940.0), "99.9 kB/s"),
+        (bytes_words(120_900.0), "121 kB/s"),
+        (bytes_words(3.1e9, at_least=True), "≥ 3.1 GB/s"),
+        (usd_words(0.0), "$0.00"),
+        (usd_words(0.0004), "$0.0004"),
+        (usd_words(1234.5), "$1,234.50"),
+        (usd_words(3.1, at_least=True), "≥ $3.10"),
+        (bytes_words(None), None),
+        (usd_words(None), None),
+    ],
+)
+def test_figures_as_a_person_reads_them(said: str | None, words: str | None) -> None:
+    assert said == words

@@ -1,0 +1,81 @@
+"""What the agent says at its start of the topics that it creates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.observation import Part
+from agent.record.announcing import announce
+from agent.record.own_topics import OwnTopic, OwnTopics
+from tests.builders import Answers, an_observation
+
+TELEMETRY = OwnTopic(
+    name="rackwise.telemetry", partitions=6, replication_factor=3, min_insync_replicas=2, cleanup_policy="delete",
+    retention_ms=7 * 86_400_000,
+)  # fmt: skip
+PROPOSALS = replace(
+    TELEMETRY, name="rackwise.proposals", partitions=1, cleanup_policy="compact,delete", retention_ms=3_600_000
+)
+JOURNAL = replace(TELEMETRY, name="rackwise.journal", partitions=1, cleanup_policy="compact", retention_ms=-1)
+
+
+def brokers(**racks: tuple[int, ...]) -> Answers:
+    return an_observation(**racks)
+
+
+def test_a_topic_that_is_missing_is_told_as_it_is_going_to_be() -> None:
+    told = announce((TELEMETRY,), brokers(a=(1,), b=(2,), c=(3,)).at(), "propose")
+    assert told.sentence == (
+        "creates rackwise.telemetry (6 partitions, replication factor 3, min.insync.replicas 2, "
+        "cleanup.policy delete, retention 7 days)"
+    )
+    assert (told.creates, told.exist) == (("rackwise.telemetry",), ())
+
+
+def test_where_there_are_fewer_brokers_than_replicas_the_topic_is_told_with_what_it_gets() -> None:
+    told = announce((PROPOSALS, JOURNAL), brokers(a=(1,), b=(2,)).broker(3, "c", fenced=True).at(), "execute")
+    assert told.sentence == (
+        "creates rackwise.proposals (1 partition, replication factor 2, min.insync.replicas 1, "
+        "cleanup.policy compact,delete, retention 1 hour) and rackwise.journal (1 partition, replication factor 2, "
+        "min.insync.replicas 1, cleanup.policy compact, retention unlimited)"
+    )
+
+
+def test_a_topic_that_exists_stays_as_it_is() -> None:
+    answers = brokers(a=(1,)).topic("rackwise.proposals", (1,))
+    told = announce((TELEMETRY, PROPOSALS), answers.at(), "propose")
+    assert told.sentence.startswith("creates rackwise.telemetry (6 partitions, replication factor 1,")
+    assert told.sentence.endswith("; rackwise.proposals exists and stays as it is")
+    assert (told.creates, told.exist) == (("rackwise.telemetry",), ("rackwise.proposals",))
+    both = announce((TELEMETRY, PROPOSALS), answers.topic("rackwise.telemetry", (1,)).at(), "propose")
+    assert both.sentence == "rackwise.telemetry and rackwise.proposals exist and stay as they are"
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        pytest.param("observe", "creates no topic: mode is observe", id="observe"),
+        pytest.param("propose", "creates no topic: the settings publish none", id="nothing is published"),
+    ],
+)
+def test_an_agent_that_creates_nothing_says_so(mode: str, sentence: str) -> None:
+    told = announce((), brokers(a=(1,)).at(), mode)
+    assert (told.sentence, told.creates, told.exist) == (sentence, (), ())
+
+
+def test_where_the_brokers_list_no_topics_nothing_is_said_to_exist_or_to_be_created() -> None:
+    told = announce((TELEMETRY, PROPOSALS), brokers(a=(1,)).gap(Part.TOPICS).at(), "propose")
+    assert told.sentence == (
+        "creates no topic before the brokers list topics; needs rackwise.telemetry and rackwise.proposals"
+    )
+    assert (told.creates, told.exist) == ((), ())
+
+
+def test_where_every_broker_is_fenced_no_topic_is_asked_for_until_one_serves() -> None:
+    answers = Answers().broker(1, "a", fenced=True)
+    topics = OwnTopics({"bootstrap.servers": "127.0.0.1:1"}, (TELEMETRY,), 100)
+    topics.ensure(answers.at())
+    assert topics.problems() == ("rackwise.telemetry: it is not there yet",)
+    assert not topics.is_ready("rackwise.telemetry")
