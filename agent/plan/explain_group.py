@@ -71,7 +71,7 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
     answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
     if answer is Answer.UNKNOWN:
         sentence += (
-            f"; as far as is known: whether {assessment.unknown:g} reads cross racks is unknown, "
+            f"; as far as is known: the locality of {assessment.unknown:g} of the reads is unknown, "
             "or a replica's rack is unknown"
         )
     if assessment.away:

@@ -121,7 +121,7 @@ def rack_losses(snapshot: Snapshot) -> tuple[RackLoss, ...]:
 
 
 def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
-    """The parts on which every rack's loss rests and that were not seen whole: ``topics: not allowed to see``."""
+    """The parts on which every rack's loss rests and that were not seen whole: ``topics: not authorized``."""
     rights = snapshot.rights
     told = [
         f"{gap.part}{f' of {gap.subject}' if gap.subject and gap.part is not Part.RIGHTS else ''}: {gap.cause}"

@@ -65,7 +65,7 @@ def assign(
         return Led(
             _optimal(told, racks),
             max_generation,
-            (f"an optimum of equal cost is used instead of Kafka's answer: {failed}",),
+            (f"the optimum is used instead of Kafka's answer: {failed}",),
         )
     return Led(answer.assignment, max(max_generation, answer.max_generation), answer.warnings)
 
