@@ -34,7 +34,9 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
     except RackwiseError as error:
         code = _tell(error, debug=debug)
     except Exception as error:  # noqa: BLE001 a traceback is nothing that an operator should have to read
-        if type(error).__name__ == "NoArgsIsHelpError":  # asked for nothing: the library gives the help instead
+        if _Interrupt.seen:  # a module that was interrupted while it was loaded fails in the thread that waits for it
+            code = INTERRUPTED
+        elif type(error).__name__ == "NoArgsIsHelpError":  # asked for nothing: the library gives the help instead
             print(error, file=sys.stderr)
             code = BadInput.exit_code
         else:
@@ -44,13 +46,25 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
     return code
 
 
+class _Interrupt:
+    """Whether Ctrl-C was seen: what fails after it fails because of it."""
+
+    seen = False
+
+    @classmethod
+    def raised(cls, *_signal: object) -> None:
+        """The handler of SIGINT while a command runs."""
+        cls.seen = True
+        raise KeyboardInterrupt
+
+
 def _run(arguments: list[str], *, interruptible: bool) -> int:
     from agent.cli.app import command_line
 
     command = command_line(arguments[0] if arguments else "")
     if interruptible:
         # From here on there is something to close: an interrupt goes up through the command as an exception.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _Interrupt.raised)
     try:
         code = command(arguments, prog_name="rackwise", standalone_mode=False)
     except SystemExit as left:

@@ -38,7 +38,7 @@ def test_every_record_of_every_topic_is_in_one_table_once_over_restarts(
     topics.ingest(tables, tmp_path, max_records=300, say=told.append).run_once(Event())
     assert counted(tables, TELEMETRY) == Counted(428, 428)
     assert counted(tables, QUARANTINE) == Counted(72, 72)
-    assert f"journal: topic {topics.names.journal} yet" in told
+    assert f"journal: topic {topics.names.journal} does not exist yet" in told
 
     topics.make(topics.names.proposals, topics.names.journal, partitions=1)
     topics.events(100, every_bad=7)
@@ -105,7 +105,7 @@ def _check_refusals(topics: Topics, tables: Tables, root: Path) -> None:
     with_mark(query="proposals")
     refused(BadInput, "is the checkpoint of another query: it is of query proposals, not telemetry")
     with_mark(cluster="another")
-    refused(WrongCluster, "has read")
+    refused(WrongCluster, "belongs to")
     with_mark(topic_id="AAAAAAAAAAAAAAAAAAAAAA")
     refused(BadInput, "is another one than before: it was deleted and created again")
     mark.unlink()
