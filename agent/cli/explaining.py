@@ -225,8 +225,11 @@ def _unlisted(subject: str, snapshot: Snapshot) -> Gap | None:
     from agent.observation import Part
     from agent.seen import is_missed
 
+    missed = [gap for gap in snapshot.gaps if is_missed(gap)]
+    if subject.startswith("p-"):  # a proposal may rest on anything
+        return missed[0] if missed else None
     part = {"topic": Part.TOPICS, "group": Part.GROUPS, "broker": Part.BROKERS}.get(subject.partition("/")[0])
-    return next((gap for gap in snapshot.gaps if gap.part is part and is_missed(gap)), None)
+    return next((gap for gap in missed if gap.part is part), None)
 
 
 def _ended(subject: str, judged: _Judged) -> str | None:

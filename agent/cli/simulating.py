@@ -97,7 +97,7 @@ def simulate(
     simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
     _show(simulation_to_json(simulation), output, every=every)
     figures = figures_rest_on(simulation.proposals)
-    if figures is not None:
+    if figures is not None and chosen(output) is Format.TABLE:
         say(figures)
     if replay is None:
         session.leave(seen)

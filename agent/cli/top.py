@@ -55,6 +55,7 @@ def top(
     """Live: what crosses racks and costs a day, by group and by topic, the dearest first. q or Ctrl-C ends it."""
     on_terminal = sys.stdout.isatty() if output is None else output is Format.TABLE
     every_ms = measuring.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
+    last: Seen | None = None
     with suppress(KeyboardInterrupt, BrokenPipeError), _keys(on_terminal=on_terminal) as wait:
         source = (config, properties, assign, bootstrap)
         looks = _recorded(replay) if replay is not None else _live(source, every_ms, wait)
@@ -62,7 +63,10 @@ def top(
             for number, look in enumerate(looks, 1):
                 _show(look, every, on_terminal=on_terminal)
                 if number == count:
+                    last = None if isinstance(look, Exception) else look
                     break
+    if last is not None:  # it was not interrupted, so it ends as a command that looks once
+        session.leave(last)
     raise typer.Exit(0)
 
 
@@ -119,6 +123,7 @@ def _document(look: Seen) -> TopDocument:
     return {
         "taken_ms": look.snapshot.taken_ms,
         "cluster": look.snapshot.cluster_id,
+        "not_seen": len(look.snapshot.gaps),
         "money": views_money.money(costs, look),
         "groups": views_groups.groups(costs, look, every=False),
         "topics": views_money.topics(costs, look),
@@ -136,6 +141,7 @@ class _Page(io.StringIO):
 def _page(look: Seen, every: str) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
+    from agent.propose.words import counted
 
     height = shutil.get_terminal_size((80, 24)).lines
     document = _document(look)
@@ -147,6 +153,10 @@ def _page(look: Seen, every: str) -> list[str]:
         total = tables.across_racks(look) or "?"
         emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
         emit_text(f"across racks: {total}")
+        if look.snapshot.gaps:
+            emit_text(
+                f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster: rackwise status names them"
+            )
         tables.basis(look)
         for rows, columns, most in ((groups, tables.GROUPS, most_groups), (topics, tables.TOPICS, room)):
             emit_line()

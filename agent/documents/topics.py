@@ -92,6 +92,8 @@ class TopDocument(TypedDict):
     taken_ms: int
     """Epoch milliseconds of the look."""
     cluster: str
+    not_seen: int
+    """Parts of the cluster that did not answer; ``status`` names them."""
     money: MoneyDocument
     groups: list[GroupDocument]
     """The dearest first; groups without members are left out."""

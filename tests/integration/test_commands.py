@@ -132,7 +132,15 @@ def test_a_simulation_shows_the_groups_that_a_change_concerns(at: tuple[str, ...
     ],
 )
 def test_explain_answers_with_rules(at: tuple[str, ...], subject: str, word: str) -> None:
-    rows = answered(rackwise("explain", subject, *at, "-o", "json"))
+    done = rackwise("explain", subject, *at, "-o", "json")
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [
+        (
+            "no running agent's telemetry (there is no topic rackwise.telemetry): judged with the settings given here, "
+            "mode propose"
+        )
+    ]
+    rows = done.json
     assert rows
     assert all(row["rule"] and row["sentence"] for row in rows)
     assert word in json.dumps(rows)

@@ -55,7 +55,7 @@ def test_a_rack_in_two_spellings_is_found(by_admin: Cycle) -> None:
 
 def test_brokers_that_let_nobody_read_from_a_follower_are_found_and_advised(by_admin: Cycle) -> None:
     (selector,) = found(by_admin, FindingReason.SELECTOR_NOT_RACK_AWARE)
-    assert selector.sentence.startswith("3 brokers (1, 2 and 3) let consumers read from leaders only")
+    assert selector.sentence.startswith("3 brokers (1 to 3) let consumers read from leaders only")
     (advice,) = (one for one in by_admin.proposals if one.reason is ProposalReason.SET_SELECTOR)
     assert advice.line == "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
