@@ -96,7 +96,7 @@ class _Question:
 
 _QUESTIONS = (
     _Question(
-        name="brokers tell their rack",
+        name="brokers have a rack",
         sight=sight_of.broker_racks,
         reasons=(FindingReason.BROKER_RACK_MISSING, FindingReason.RACK_FLAPPING),
         parts=(Part.BROKERS,),
@@ -135,7 +135,7 @@ _QUESTIONS = (
         advice=(ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY),
     ),
     _Question(
-        name="assignments add up",
+        name="assignments are consistent",
         sight=groups.assignments,
         reasons=(FindingReason.PARTITION_CLAIMED_TWICE, FindingReason.ASSIGNED_WHAT_IS_NOT_THERE),
         parts=(Part.GROUPS, Part.TOPICS),
@@ -160,14 +160,14 @@ _QUESTIONS = (
         advice=(ProposalReason.SET_STANDBYS,),
     ),
     _Question(
-        name="nothing was left behind",
+        name="no throttles are left over",
         sight=sight_of.throttles,
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
         parts=(Part.BROKERS, Part.TOPICS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS),
         advice=(ProposalReason.REMOVE_THROTTLE,),
     ),
     _Question(
-        name="everything can be read",
+        name="bytes of groups can be decoded",
         sight=groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(Part.GROUPS,),
@@ -180,7 +180,7 @@ _QUESTIONS = (
     ),
 )
 _SPELLING = _Question(
-    name="racks are written one way",
+    name="racks have one spelling",
     sight=groups.spellings,
     reasons=(FindingReason.RACK_SPELLING,),
     parts=(Part.BROKERS, Part.GROUPS),
@@ -221,7 +221,7 @@ def _sources(who: str, sources: list[str | None]) -> str:
     counted = Counter(sources)
     unknown = counted.pop(None, 0)
     told = [f"{number} by {source}" for source, number in sorted(counted.items(), key=str)]
-    told += [f"{unknown} not known"] if unknown else []
+    told += [f"{unknown} unknown"] if unknown else []
     return f"{who}: {', '.join(told)}" if told else ""
 
 
@@ -305,7 +305,7 @@ def _told_once(findings: Iterable[Finding]) -> list[str]:
     told = []
     for (kind, _), same in alike.items():
         others = [finding.subject.name for finding in same[1:]]
-        told.append(same[0].sentence + (f" (the same of {_more(kind, others)})" if others else ""))
+        told.append(same[0].sentence + (f" (the same for {_more(kind, others)})" if others else ""))
     return told
 
 

@@ -100,7 +100,7 @@ def group_protocols(world: World) -> Sight:
         and group.assignor not in RACK_AWARE | RACK_BLIND
     ]
     told = [f"topics of {_groups(dark)} are not shown"] if dark else []
-    told += [f"nothing is known of the assignor of {_groups(custom)}"] if custom else []
+    told += [f"it is unknown whether the assignor of {_groups(custom)} looks at racks"] if custom else []
     if world.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
         told.append("it is not known whether reads go to the nearest replica")
     return sight._replace(

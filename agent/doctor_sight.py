@@ -107,8 +107,8 @@ def selector(world: World) -> Sight:
         configs = world.snapshot.broker_configs
         silent = [str(broker.id) for broker in alive if broker.id not in configs]
         own = {configs[broker.id].get(SELECTOR_CONFIG) for broker in alive if broker.id in configs}
-        told = f"the configs of {brokers_named(silent)} did not come" if silent else ""
-        told = told or f"nothing is known of {SELECTOR_CONFIG}={listed(sorted(filter(None, own)))}"
+        told = f"the configs of {brokers_named(silent)} were not read" if silent else ""
+        told = told or f"it is unknown whether {SELECTOR_CONFIG}={listed(sorted(filter(None, own)))} looks at racks"
         return Sight("", (told,), who=tuple(f"broker {name}" for name in silent))
     return Sight(
         f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a rack-aware {SELECTOR_CONFIG}"
@@ -125,7 +125,7 @@ def racks_matter(snapshot: Snapshot) -> Sight:
     unknown = [str(b.id) for b in snapshot.brokers if b.rack.state is not RackState.KNOWN]
     if unknown:
         return Sight("", (f"the racks of {brokers_named(unknown)} are not known",), who=each_named("broker", unknown))
-    return Sight("", nothing=f"all brokers are in rack {listed(racks)}, so nothing can be nearer than something else")
+    return Sight("", nothing=f"all brokers are in rack {listed(racks)}, so no replica is nearer than another")
 
 
 def blind_brokers(snapshot: Snapshot) -> Sight:
@@ -174,8 +174,8 @@ def throttles(world: World) -> Sight:
     snapshot, limits = world.snapshot, world.limits
     unasked = [topic.name for topic in world.topics if topic.min_isr is None]
     silent = [str(b.id) for b in snapshot.brokers if b.alive and b.id not in snapshot.broker_configs]
-    told = [f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) did not come"] if unasked else []
-    told += [f"the configs of {brokers_named(silent)} did not come"] if silent else []
+    told = [f"the configs of {count(len(unasked), 'topic')} ({listed(unasked)}) were not read"] if unasked else []
+    told += [f"the configs of {brokers_named(silent)} were not read"] if silent else []
     unseen = (*told, *_hidden_topics(snapshot))
     set_now = [
         subject
@@ -190,7 +190,7 @@ def throttles(world: World) -> Sight:
         verb = "throttle is" if len(set_now) == 1 else "throttles are"
         once = (
             f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {seen}: "
-            f"what is still set so after {limits.throttle_grace_ms // 1000} s was left behind"
+            f"a throttle that is still set after {limits.throttle_grace_ms // 1000} s counts as left over"
         )
     return Sight(
         "no throttle is set without a reassignment that needs it",
@@ -205,7 +205,7 @@ def rights(world: World) -> Sight:
     """Whether rackwise may see all it asks for."""
     told = world.snapshot.rights
     unseen = (
-        () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("the brokers tell no rights",)
+        () if None not in (told.cluster_describe, told.cluster_describe_configs) else ("brokers do not report rights",)
     )
     return Sight("rackwise may see everything it asks for", unseen)
 

@@ -62,7 +62,7 @@ def test_a_world_in_which_all_is_well_is_ok_throughout() -> None:
         pytest.param(
             an_observation(),
             {
-                "brokers tell their rack": CheckState.OK,
+                "brokers have a rack": CheckState.OK,
                 "reads go to the nearest replica": CheckState.OK,
                 "rights suffice": CheckState.OK,
             },
@@ -71,12 +71,12 @@ def test_a_world_in_which_all_is_well_is_ok_throughout() -> None:
         pytest.param(
             an_observation(a=(1, 2, 3)).topic("t", (1, 2, 3)).group("g", reader("m", "a", "t-0")),
             {
-                "brokers tell their rack": CheckState.OK,
+                "brokers have a rack": CheckState.OK,
                 "racks are known": CheckState.OK,
-                "racks are written one way": CheckState.OK,
-                "assignments add up": CheckState.OK,
-                "nothing was left behind": CheckState.OK,
-                "everything can be read": CheckState.OK,
+                "racks have one spelling": CheckState.OK,
+                "assignments are consistent": CheckState.OK,
+                "no throttles are left over": CheckState.OK,
+                "bytes of groups can be decoded": CheckState.OK,
                 "rights suffice": CheckState.OK,
                 "losing rack a": CheckState.RISK,
             },
@@ -97,7 +97,7 @@ def test_a_world_that_may_not_be_seen_has_no_ok_but_for_its_brokers() -> None:
     for part in (Part.TOPICS, Part.GROUPS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS):
         hidden.gap(part, GapCause.NOT_ALLOWED)
     states = {check.key: check.state for check in checks_of(hidden).values()}
-    assert {key for key, state in states.items() if state is CheckState.OK} == {"brokers tell their rack"}
+    assert {key for key, state in states.items() if state is CheckState.OK} == {"brokers have a rack"}
     assert {key for key, state in states.items() if state is CheckState.FAULT} == {"rights suffice"}
     assert states["losing rack a"] is CheckState.UNKNOWN
 
@@ -106,18 +106,18 @@ def test_throttles_that_are_set_while_nothing_moves_are_seen_once_by_one_look() 
     answers = fine()
     for number in range(12):
         answers.topic(f"t{number:02}", (1, 2, 3), **{LEADER_THROTTLE.replace(".", "_"): "0:1"})
-    check = checks_of(answers)["nothing was left behind"]
+    check = checks_of(answers)["no throttles are left over"]
     assert check.state is CheckState.SEEN_ONCE
     assert check.sentence == (
         "12 throttles are set and no reassignment runs (topic/t00, topic/t01, topic/t02 and 9 more), seen once: "
-        "what is still set so after 120 s was left behind"
+        "a throttle that is still set after 120 s counts as left over"
     )
     assert len(check.who) == 12
     answers.moving("orders-0", (1, 2, 3), (3,), ())
     busy = answers.moving("t00-0", (1, 2, 3), (3,), ())
-    assert checks_of(busy)["nothing was left behind"].sentence.startswith("11 throttles are set")
+    assert checks_of(busy)["no throttles are left over"].sentence.startswith("11 throttles are set")
     hidden = busy.gap(Part.REASSIGNMENTS, GapCause.NOT_ALLOWED)
-    assert checks_of(hidden)["nothing was left behind"].state is CheckState.UNKNOWN, "something may be moving"
+    assert checks_of(hidden)["no throttles are left over"].state is CheckState.UNKNOWN, "something may be moving"
 
 
 def test_a_throttle_that_outlasts_the_grace_is_a_fault() -> None:
@@ -125,11 +125,11 @@ def test_a_throttle_that_outlasts_the_grace_is_a_fault() -> None:
     answers.broker_configs[1]["leader.replication.throttled.rate"] = "1000"
     run = Run().look(answers.at(0)).look(answers.at(60))
     soon = diagnose(run.snapshot, run.detection, Plan(), memory=run.memory)
-    (check,) = [one for one in soon if one.key == "nothing was left behind"]
+    (check,) = [one for one in soon if one.key == "no throttles are left over"]
     assert (check.state, check.who) == (CheckState.SEEN_ONCE, ("broker/1",))
     assert "seen for 60 s" in check.sentence
     run.look(answers.at(130))
-    (late,) = [one for one in diagnose(run.snapshot, run.detection, Plan()) if one.key == "nothing was left behind"]
+    (late,) = [one for one in diagnose(run.snapshot, run.detection, Plan()) if one.key == "no throttles are left over"]
     assert late.state is CheckState.FAULT
 
 
@@ -137,9 +137,9 @@ def test_the_same_of_nine_brokers_is_one_sentence_and_one_line() -> None:
     answers = Answers()
     for broker in range(1, 10):
         answers.broker(broker, None)
-    check = checks_of(answers)["brokers tell their rack"]
+    check = checks_of(answers)["brokers have a rack"]
     assert check.sentence == (
-        "broker 1 tells no rack, and neither does any other broker: set broker.rack (the same of brokers 2 to 9)"
+        "broker 1 has no broker.rack, and no other broker has one: set broker.rack (the same for brokers 2 to 9)"
     )
     assert check.line == "broker.rack=<rack>"
     assert check.who == tuple("123456789")
@@ -153,7 +153,7 @@ def test_the_same_of_nine_brokers_is_one_sentence_and_one_line() -> None:
 def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> None:
     check = checks_of(fine().selector("com.acme.Selector"))["reads go to the nearest replica"]
     assert check.state is CheckState.UNKNOWN
-    assert check.sentence == "nothing is known of replica.selector.class=com.acme.Selector"
+    assert check.sentence == "it is unknown whether replica.selector.class=com.acme.Selector looks at racks"
 
 
 def test_an_assignor_of_the_users_own_is_not_known_to_look_at_racks() -> None:
@@ -173,7 +173,7 @@ def test_what_the_settings_leave_out_counts_neither_as_seen_nor_as_hidden() -> N
     limits = Limits(exclude_groups=("*",), exclude_topics=("*",))
     states = {check.key: check.state for check in checks_of(fine(), limits).values()}
     nothing = {key for key, state in states.items() if state is CheckState.NOTHING}
-    assert nothing >= {"clients send client.rack", "replicas are spread over racks", "assignments add up"}
+    assert nothing >= {"clients send client.rack", "replicas are spread over racks", "assignments are consistent"}
 
 
 def test_every_state_has_its_place() -> None:

@@ -62,8 +62,8 @@ class NotAssessed(StrEnum):
     NO_RACKS = "no member's rack is known"
     UNDECODABLE = "member bytes could not be read"
     TOPICS_UNKNOWN = "a subscribed topic could not be described"
-    TOPOLOGY_UNKNOWN = "the application's topology cannot be told"
-    CONTRADICTORY = "what the group tells of itself contradicts itself"
+    TOPOLOGY_UNKNOWN = "the application's topology is unknown"
+    CONTRADICTORY = "the group's own metadata contradicts itself"
     OTHER_KIND = "the group assigns no partitions to readers"
     EXCLUDED = "excluded by the settings"
 

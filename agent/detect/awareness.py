@@ -110,7 +110,7 @@ def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Rea
 
 def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits, view: View) -> Iterable[str]:
     if settings.rack_aware_assignment_strategy == "none":
-        told = "" if settings.known else " (Kafka's default; rackwise was not told otherwise)"
+        told = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
         yield f"rack.aware.assignment.strategy is none{told}"
     silent = [member.client_id for member in group.members if member.rack.silent]
     if silent:
@@ -133,7 +133,7 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
     alive = {broker.id for broker in view.ground.brokers if broker.alive}
     for broker in sorted(rackless):
         if broker in alive:
-            yield f"broker {broker}, with replicas of {rackless[broker]}, tells no rack"
+            yield f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
         elif view.ground.complete:
             yield f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
 

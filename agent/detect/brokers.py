@@ -40,20 +40,22 @@ def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
         return
     seen = view.sightings.get(broker.id)
     if broker.rack.state is RackState.CONFLICTING:
-        sentence = f"broker {broker.id} is said to be in rack {listed(broker.rack.claims)}, so none of them is believed"
+        sentence = f"broker {broker.id} has contradicting racks, {listed(broker.rack.claims)}, so none of them is used"
     elif broker.rack.state is RackState.KNOWN:
-        sentence = f"broker {broker.id} tells no rack, so to Kafka it has none, while {known_by(broker.rack)}: "
-        sentence += f"set broker.rack={broker.rack.name} and restart it"
+        sentence = f"broker {broker.id} has no broker.rack, so Kafka treats it as a broker without a rack, "
+        sentence += f"while {known_by(broker.rack)}: set broker.rack={broker.rack.name} and restart it"
     elif broker.rack.sent is not None:
-        sentence = f"broker {broker.id} tells rack {broker.rack.sent}, which is not believed, as rack.locator.class "
+        sentence = f"broker {broker.id} has broker.rack={broker.rack.sent}, which is not used, as rack.locator.class "
         sentence += "leaves out wire, and no locator knows another"
     elif absent:
         sentence = f"broker {broker.id} holds replicas but is absent, and its rack was never seen"
     elif not view.ground.racks:
-        sentence = f"broker {broker.id} tells no rack, and neither does any other broker: set broker.rack"
+        sentence = f"broker {broker.id} has no broker.rack, and no other broker has one: set broker.rack"
     else:
         others = listed(view.ground.racks)
-        sentence = f"broker {broker.id} tells no rack, while others are in {others}: set broker.rack and restart it"
+        sentence = (
+            f"broker {broker.id} has no broker.rack, while others are in {others}: set broker.rack and restart it"
+        )
     yield Finding(
         reason=FindingReason.BROKER_RACK_MISSING,
         subject=Subject("broker", str(broker.id)),
@@ -81,7 +83,7 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
             reason=FindingReason.RACK_FLAPPING,
             subject=Subject("broker", str(broker_id)),
             sentence=f"the rack of broker {broker_id} keeps changing, {len(recent)} times within {minutes} minutes; "
-            "nothing is planned from it until it holds still",
+            "nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
             severity=Severity.WARNING,
             since_ms=view.snapshot.taken_ms,
@@ -91,7 +93,7 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
         return
     wait = ""
     if state is Steadiness.NEW:
-        wait = f"; nothing is planned from it until it has held for {limits.rack_stable_ms // 1000} s"
+        wait = f"; nothing is planned from it until it has been stable for {limits.rack_stable_ms // 1000} s"
         wait += f" and {count(limits.rack_stable_polls, 'look')}"
     yield Finding(
         reason=FindingReason.BROKER_RACK_CHANGED,
@@ -128,7 +130,7 @@ def _spelling(spellings: Mapping[str, set[str]], view: View) -> Finding:
         reason=FindingReason.RACK_SPELLING,
         subject=Subject("rack", names[0]),
         sentence=f"one rack seems to be written in {len(names)} ways: {listed(told)}; "
-        "Kafka compares racks letter by letter, so to it these are different ones",
+        "Kafka compares racks letter by letter, so Kafka takes these for different racks",
         evidence=(("spellings", tuple(names)),),
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,

@@ -19,13 +19,13 @@ def foretold_findings(view: View) -> list[Finding]:
                 Finding(
                     reason=FindingReason.PREDICTION_MISSED,
                     subject=Subject("group", name),
-                    sentence=f"group {name} was predicted wrongly: {why}; what is set or assumed of it is probably not "
-                    "what it runs",
+                    sentence=f"group {name} was predicted wrongly: {why}; the configured or assumed settings are "
+                    "probably not those that it runs with",
                     evidence=(
                         ("predicted by", foretold.by),
                         ("known from", foretold.basis),
                         ("crossing predicted", foretold.crossing),
-                        ("prediction", "who gets what" if foretold.exact else "cost only"),
+                        ("prediction", "exact assignment" if foretold.exact else "cost only"),
                     ),
                     severity=Severity.INFO,
                     since_ms=view.snapshot.taken_ms,

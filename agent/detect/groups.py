@@ -86,7 +86,7 @@ def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading:
     total = max((of.total for of in assessment.current if of.measure is Measure.KAFKA), default=0.0)
     worth = assessment.gap >= limits.min_gain_partitions and assessment.gap >= limits.min_gain_share * total
     gained = _bytes_gained(assessment)
-    in_bytes = f" ({gained:.0f} bytes/s by where reads really go)" if gained else ""
+    in_bytes = f" ({gained:.0f} bytes/s by the replicas that serve the reads)" if gained else ""
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=Subject("group", group.id),
@@ -151,11 +151,11 @@ def _not_fixed(
     why = next((finding.sentence for finding in awareness), "")
     home = f"its {assessment.gap} partitions"
     if assessment.weighing is not None:
-        home = f"the {assessment.weighing.gained:,.0f} bytes/s that could be local"
+        home = f"the {assessment.weighing.gained:,.0f} bytes/s in question"
     return Finding(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
         subject=Subject("group", group.id),
-        sentence=f"a rebalance of group {group.id} would not bring {home} home: {why}",
+        sentence=f"a rebalance of group {group.id} would not make {home} local: {why}",
         evidence=(("assignor", group.assignor), ("kind", str(group.kind)), ("gap", assessment.gap)),
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,

@@ -22,7 +22,7 @@ def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=Subject("broker", str(broker.id)),
-        sentence=f"the rack of broker {broker.id} is told in {_ways(broker.rack)}: {_told(broker.rack, 'broker.rack')}",
+        sentence=f"broker {broker.id} has {_ways(broker.rack)} by its locators: {_told(broker.rack, 'broker.rack')}",
         evidence=(
             ("rack", broker.rack.name),
             ("locator", broker.rack.source or LocatorKind.WIRE.value),
@@ -43,7 +43,7 @@ def member_disagreements(group: ConsumerGroup | StreamsGroup, racks: Iterable[Ra
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=Subject("group", group.id),
-        sentence=f"group {group.id} has {who} whose rack is told in more than one way: of client {one.client_id} "
+        sentence=f"group {group.id} has {who} to whom locators give more than one rack: for client {one.client_id} "
         f"{_told(one.rack, 'client.rack')}",
         evidence=(
             ("members", len(disputed)),
@@ -80,12 +80,12 @@ def _disputed(rack: Rack) -> bool:
 
 def _ways(rack: Rack) -> str:
     ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
-    return f"{ways} ways"
+    return f"{ways} racks"
 
 
 def _told(rack: Rack, setting: str) -> str:
     others = listed([f"{setting if name == LocatorKind.WIRE else name} says {other}" for name, other in rack.others])
     if rack.state is RackState.KNOWN:
-        return f"{known_by(rack, setting)} and is believed, {others}"
-    contradiction = f"{rack.source} says {listed(rack.claims)}" if rack.source else "nobody is believed"
-    return f"{contradiction}{', ' if others else ''}{others}, so none of them is believed"
+        return f"{known_by(rack, setting)} and is used, {others}"
+    contradiction = f"{rack.source} says {listed(rack.claims)}" if rack.source else "the rack is unknown"
+    return f"{contradiction}{', ' if others else ''}{others}, so none of them is used"

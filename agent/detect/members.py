@@ -68,7 +68,7 @@ def _too_old(group: _Group, view: View) -> Iterable[Finding]:
     if old:
         who = of_all(len(old), len(group.members), "member")
         newest = max(member.subscription_version or 0 for member in old)
-        sentence = f"group {group.id} has {who} whose subscriptions (version {newest} at most) have no room for a rack "
+        sentence = f"group {group.id} has {who} whose subscriptions (version {newest} at most) cannot carry a rack "
         sentence += f"({_clients(old)}): {_remedy(old, view.limits.group(group.id).client_software_name)}"
         yield _finding(FindingReason.SUBSCRIPTION_TOO_OLD, group, old, sentence, view)
 
@@ -143,7 +143,7 @@ def _mixed_versions(group: _Group, view: View) -> Iterable[Finding]:
         sentence += "so rack-aware assignment may be off until the roll ends"
     elif len(subscriptions) > 1 and subscriptions[0] < FIRST_WITH_RACK:
         sentence = f"group {group.id} runs mixed versions (its members' subscriptions have versions "
-        sentence += f"{listed(subscriptions)}), so part of it cannot tell a rack"
+        sentence += f"{listed(subscriptions)}), so part of it cannot send a rack"
         libraries = libraries_of(
             [member for member in group.members if is_too_old(member)], view.limits.group(group.id).client_software_name
         )

@@ -17,7 +17,7 @@ from agent.memory.values import ChangeCause, PartitionChange, RackChange
 from agent.model.snapshot import Reassignment
 
 _BECAUSE = {
-    ChangeCause.REASSIGNED: "because they were reassigned, and not by rackwise",
+    ChangeCause.REASSIGNED: "because they were reassigned by another tool than rackwise",
     ChangeCause.NEW_PARTITIONS: "because they were added",
     ChangeCause.CREATED_BLIND: "because the topic was created without regard to racks",
     ChangeCause.RECREATED: "because the topic was deleted and created again",
@@ -106,8 +106,8 @@ def _foreign(view: View) -> Iterable[Finding]:
         yield Finding(
             reason=FindingReason.FOREIGN_REASSIGNMENT,
             subject=Subject("topic", topic),
-            sentence=f"a reassignment of {count(len(moves), 'partition')} of {topic} is running, and not by rackwise: "
-            f"{move.id} goes to {placed(target, view.ground.room.rack_of)}; rackwise leaves it alone",
+            sentence=f"a reassignment of {count(len(moves), 'partition')} of {topic} is running that rackwise "
+            f"did not start: {move.id} goes to {placed(target, view.ground.room.rack_of)}; rackwise leaves it alone",
             evidence=(
                 ("partitions", len(moves)),
                 ("first", first([str(move.id) for move in moves])),

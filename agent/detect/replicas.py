@@ -151,7 +151,7 @@ def _shared(
     names = [str(name) for name, _ in crowded]
     state = next(state for state in topic.partitions if state.id == partition)
     replicas = target_replicas(state, view.snapshot.reassignments.get(partition))
-    wait = "; a rack changed lately, so nothing is planned from this yet" if held else ""
+    wait = "; a rack changed recently, so nothing is planned from this yet" if held else ""
     yield Finding(
         reason=FindingReason.REPLICAS_SHARE_RACK,
         subject=Subject("topic", topic.name),
@@ -252,8 +252,8 @@ def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: boo
     yield Finding(
         reason=FindingReason.LEADER_SKEW,
         subject=subject,
-        sentence=f"rack {rack} is preferred to lead {share:.0%} of the partitions of {name}, "
-        f"with {even:.0%} of their replicas",
+        sentence=f"rack {rack} has the preferred leaders of {share:.0%} of the partitions of {name}, "
+        f"but {even:.0%} of their replicas",
         evidence=(
             ("rack", rack),
             ("share of preferred leaders", round(share, 4)),

@@ -14,25 +14,25 @@ from agent.detect.words import count, first, listed
 from agent.limits import Mode
 from agent.observation import Gap, GapCause, Part
 
-_HIDES_GROUPS = "groups and moves that it may not describe are hidden without a word"
+_HIDES_GROUPS = "brokers leave out groups and reassignments that it may not describe, without an error"
 _NO_FAULT = frozenset((GapCause.NOT_ASKED, GapCause.VANISHED))
 _WHOLE_WORLD = frozenset((Part.BROKERS, Part.TOPICS, Part.GROUPS))
 
 _SILENT = {
-    Part.BROKERS: "racks are those last seen, and nobody is taken for absent",
-    Part.TOPICS: "nothing is said of the replicas that are not shown",
+    Part.BROKERS: "racks are the last known ones, and no broker counts as absent",
+    Part.TOPICS: "replicas that are not shown are not judged",
     Part.TOPIC_CONFIGS: "min ISR and throttles are unknown there",
     Part.BROKER_CONFIGS: "it is unknown whether reads go to the nearest replica",
     Part.GROUP_CONFIGS: "the settings of streams groups are unknown",
     Part.END_OFFSETS: "lags and byte rates are unknown there",
     Part.COMMITTED_OFFSETS: "lags are unknown there",
-    Part.GROUPS: "nothing is said of the groups that are not shown",
-    Part.REASSIGNMENTS: "moves in flight are unknown, and so is whether a throttle is still needed",
+    Part.GROUPS: "groups that are not shown are not judged",
+    Part.REASSIGNMENTS: "running reassignments are unknown, and so is whether a throttle is still needed",
     Part.LOG_DIRS: "sizes are unknown there, and so are byte rates",
-    Part.RIGHTS: "it is unknown what else may be hidden",
+    Part.RIGHTS: "other missing rights are unknown",
     Part.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
-    Part.RACK_LOCATORS: "racks that only they know are as they last told them, or unknown",
-    Part.WEIGHTS: "plans go by what rackwise sees itself",
+    Part.RACK_LOCATORS: "racks that only they know are their last answers, or unknown",
+    Part.WEIGHTS: "plans use rackwise's own measurements",
 }
 _NEEDS = {
     Part.BROKERS: "DESCRIBE on the cluster",
@@ -47,7 +47,7 @@ _NEEDS = {
     Part.LOG_DIRS: "DESCRIBE on the cluster",
     Part.RIGHTS: "DESCRIBE on the cluster",
     Part.APPLICATION_LAGS: "access to the application's endpoint",
-    Part.RACK_LOCATORS: "access to what rack.locator.properties names",
+    Part.RACK_LOCATORS: "access to the sources in rack.locator.properties",
     Part.WEIGHTS: "READ and DESCRIBE on the weights topic",
 }
 

@@ -63,8 +63,9 @@ def _state_unknown(group: StreamsGroup, view: View) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.STATE_UNKNOWN,
         subject=Subject("group", group.id),
-        sentence=f"the state of {count(len(open_tasks), 'task')} of {group.id} cannot be told, {'; '.join(told)}; "
-        "a topology hint in the settings of the group settles it",
+        sentence=f"it is unknown whether {count(len(open_tasks), 'task')} of {group.id} "
+        f"{'is' if len(open_tasks) == 1 else 'are'} stateful, {'; '.join(told)}; "
+        "a topology hint in the settings of the group answers it",
         evidence=(
             ("tasks", len(open_tasks)),
             ("of", len(group.topology.tasks)),
@@ -95,7 +96,7 @@ def _warmup(
         waits = ""
         if group.next_rebalance_ms is not None and group.next_rebalance_ms > view.snapshot.taken_ms:
             left_s = (group.next_rebalance_ms - view.snapshot.taken_ms) // 1000
-            waits = f"; left alone it waits {left_s} s for the next probing rebalance"
+            waits = f"; otherwise it waits {left_s} s for the next probing rebalance"
         sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag})"
         sentence += f" and can be promoted now{waits}"
         yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, Severity.INFO, view)
@@ -104,7 +105,9 @@ def _warmup(
         and _falls_behind(copy)
         and _lasting(copy, view.memory, view.snapshot.monotonic_ms)
     ):
-        sentence = f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or stands still "
+        sentence = (
+            f"the {where} will not catch up at this rate: {_lag(copy)}, and it falls behind or makes no progress "
+        )
         sentence += f"({_rate(copy)})"
         yield _about_copy(FindingReason.WARMUP_NEVER, copy, sentence, Severity.WARNING, view)
 
@@ -124,8 +127,8 @@ def _unsure(group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimi
     yield Finding(
         reason=FindingReason.WARMUP_UNSURE,
         subject=Subject("group", group.id),
-        sentence=f"of {count(len(keys), 'warm-up')} of {group.id} only a rebalance can tell how far "
-        f"{'it is' if len(keys) == 1 else 'they are'}: {why.value}",
+        sentence=f"the lag of {count(len(keys), 'warm-up')} of {group.id} is unknown until the next rebalance: "
+        f"{why.value}",
         evidence=(
             ("warm-ups", len(keys)),
             ("first", first([f"{copy.task} on {_name(group, copy.process_id)}" for copy in warm])),
@@ -162,7 +165,7 @@ def _standbys_grow(
     yield Finding(
         reason=FindingReason.STANDBY_LAG_GROWS,
         subject=Subject("group", group.id),
-        sentence=f"{group.id} has {count(len(growing), 'standby', 'standbys')} falling behind all the time, the worst "
+        sentence=f"{group.id} has {count(len(growing), 'standby', 'standbys')} falling further behind, the worst "
         f"of task {worst.task} on process {_name(group, worst.process_id)}: {_lag(worst)}"
         f", {_rate(worst)}",
         evidence=(

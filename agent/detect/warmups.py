@@ -34,8 +34,8 @@ class Doubt(StrEnum):
     """Why only a rebalance can tell: it brings fresh offset sums."""
 
     LIKELY = "they have probably caught up"
-    NOTHING_KNOWN = "nothing tells how far they are"
-    LONG_ESTIMATE = "they have been restoring for a part of a long estimate"
+    NOTHING_KNOWN = "no recent lag of them is known"
+    LONG_ESTIMATE = "the estimate of their restore time is long, and part of that time is over"
 
 
 class Readiness(NamedTuple):

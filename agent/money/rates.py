@@ -87,6 +87,6 @@ def price_sentence(limits: Limits) -> str:
         return "no price is set (price.usd_per_gb), so no money is shown"
     price = "no price (price.usd_per_gb)" if limits.usd_per_gb is None else f"${limits.usd_per_gb:g}/GB"
     pairs = counted(len({frozenset(pair) for pair in limits.prices}), "pair")
-    between = f"; price.between says otherwise for {pairs} of racks" if limits.prices else ""
+    between = f"; price.between sets another price for {pairs} of racks" if limits.prices else ""
     named = " (price.usd_per_gb)" if limits.usd_per_gb is not None else ""
     return f"money: at {price}{named}, both directions together{between}"

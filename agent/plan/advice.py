@@ -28,8 +28,8 @@ ReaderGroup = ConsumerGroup | StreamsGroup
 _GUESSED = 5
 """Racks that are looked at for what may be meant; members may send as many as they like."""
 _UNHEARD = (
-    "a member that does not tell its rack is never given partitions for their nearness, "
-    "and fetches from the leader even when a replica is next door"
+    "a member that sends no rack is assigned partitions without regard to racks, "
+    "and fetches from the leader even when its own rack has a replica"
 )
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
@@ -88,7 +88,7 @@ def _selector(scene: Scene) -> Advised:
             now=", ".join(values) or None,
             wanted=SELECTOR,
             line=f"{setting}={SELECTOR}",
-            why="until then every consumer reads from the leader, in whatever rack that is, also with client.rack set",
+            why="until then every consumer reads from the leader, whichever rack it is in, even with client.rack set",
             who=tuple(f"broker {broker}" for broker in lacking),
             findings=ids,
         )
@@ -111,7 +111,7 @@ def _client_racks(scene: Scene) -> Advised:
         silent = any(map(_sends_no_rack, group.members))
         meant = {meant_rack(rack, racks) for rack in told[:_GUESSED]} if len(told) <= _GUESSED else {None}
         wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice
-        why = _UNHEARD if silent else f"no broker is in rack {listed(told)}, so nothing that they read can be near"
+        why = _UNHEARD if silent else f"no broker is in rack {listed(told)}, so none of their reads can be local"
         return AdvicePlan(
             subject_kind="group",
             subject=group.id,
@@ -172,7 +172,7 @@ def _drop_ins(scene: Scene) -> Advised:
             now=group.assignor,
             wanted=f"Strategy of assignors.clients for {listed(libraries)}",
             line="; ".join(drop_in(library, group.assignor, choice) for library in libraries),
-            why=f"no version of {listed(libraries)} sends a rack in its subscription, and their assignors look at none",
+            why=f"no version of {listed(libraries)} sends a rack in its subscription, and their assignors ignore racks",
             who=who,
             findings=ids,
         )
@@ -251,7 +251,7 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
         now=None,
         wanted=wanted,
         line=line,
-        why="without it standbys are dealt out by load alone, and one rack can hold every copy of a task (KIP-708)",
+        why="without it standbys are assigned by load alone, and one rack can hold every copy of a task (KIP-708)",
         who=tuple(sorted({client for process in group.processes for client in process.client_ids})),
         findings=ids,
     )

@@ -97,7 +97,7 @@ def _advice(
             choice = racks_to_choose(scene.snapshot)
             setting, wanted = "partition_assignment_strategy", f"Strategy of assignors.clients for {listed(libraries)}"
             line = "; ".join(drop_in(library, group.assignor, choice) for library in libraries)
-            why = f"{measured}; the libraries' own assignors look at no racks, these do"
+            why = f"{measured}; the libraries' own assignors ignore racks, these use them"
         case _:
             setting, wanted = "partition.assignment.strategy", COOPERATIVE_STICKY
             why = f"{measured}; go there in two rolls, with both assignors listed first (KIP-429)"

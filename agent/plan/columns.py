@@ -68,7 +68,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
 ) -> Columns:
     """The columns of one group; any snapshot will do, also one that was changed to ask "what if"."""
     if assessment is None or assessment.why_not is not None:
-        why = "it was not looked at" if assessment is None or assessment.why_not is None else assessment.why_not.value
+        why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
         return Columns(
             group_id=group.id, kind=group.kind, now=None, own=None, optimum=None, worth=f"It cannot be judged: {why}.",
             prediction=prediction,
@@ -171,16 +171,20 @@ def _worth_in_bytes(
     assessment: Assessment, weighing: Weighing, prediction: Prediction | None, saved: float | None, limits: Limits
 ) -> str:
     """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
-    total, best = f"{weighing.total:,.0f} bytes/s", f"the optimum would bring {weighing.gained:,.0f}"
+    total, best = f"{weighing.total:,.0f} bytes/s", f"the optimum would make {weighing.gained:,.0f}"
     if not weighing.gained:
         return _nothing_to_gain(assessment, "by weights it is at its optimum")
     if prediction is None or prediction.settled is None or saved is None:
-        why = "it was not asked for" if prediction is None or prediction.why_not is None else prediction.why_not.value
-        home = f"The optimum brings {weighing.gained:,.0f} of {total} home"
-        return f"{home}; what its own assignor gives cannot be told: {why}."
+        why = (
+            "no prediction was asked for"
+            if prediction is None or prediction.why_not is None
+            else prediction.why_not.value
+        )
+        home = f"The optimum makes {weighing.gained:,.0f} of {total} local"
+        return f"{home}; the result of its own assignor is unknown: {why}."
     enough = worth_bytes(saved, weighing.total, limits)
     verdict = "Worth a rebalance by the thresholds" if enough else "Not worth a rebalance"
-    return f"{verdict}: its own assignor would bring {saved:,.0f} of {total} home, {best}."
+    return f"{verdict}: its own assignor would make {saved:,.0f} of {total} local, {best}."
 
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
@@ -191,14 +195,18 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
     if assessment.gap <= 0:
         return _nothing_to_gain(assessment, "it is at its optimum")
     if prediction is None or prediction.settled is None:
-        why = "it was not asked for" if prediction is None or prediction.why_not is None else prediction.why_not.value
-        best = f"The optimum brings {assessment.gap} of {total:g} reads home"
-        return f"{best}; what its own assignor gives cannot be told: {why}."
-    best = f"the optimum would bring {assessment.gap}"
+        why = (
+            "no prediction was asked for"
+            if prediction is None or prediction.why_not is None
+            else prediction.why_not.value
+        )
+        best = f"The optimum makes {assessment.gap} of {total:g} reads local"
+        return f"{best}; the result of its own assignor is unknown: {why}."
+    best = f"the optimum would make {assessment.gap}"
     if gained <= 0:
-        return f"Not worth a rebalance: its own assignor would bring no read home, {best} of {total:g}."
+        return f"Not worth a rebalance: its own assignor would make no read local, {best} of {total:g}."
     if not worth(gained, total, limits):
-        return f"Not worth a rebalance: its own assignor would bring {gained} of {total:g} reads home, {best}."
+        return f"Not worth a rebalance: its own assignor would make {gained} of {total:g} reads local, {best}."
     return (
-        f"Worth a rebalance by the thresholds: its own assignor would bring {gained} of {total:g} reads home, {best}."
+        f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {total:g} reads local, {best}."
     )

@@ -18,6 +18,10 @@ from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
+LOCAL_BY = {
+    Measure.KAFKA: "local by Kafka's rule (a replica in the reader's rack)",
+    Measure.READ_LOCAL: "local as read (the leader, or a follower fetch, in the reader's rack)",
+}
 
 
 def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
@@ -45,12 +49,12 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
 
 def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
     if assessment is None or assessment.why_not is not None:
-        why = "it was not looked at" if assessment is None or assessment.why_not is None else assessment.why_not.value
+        why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
         return [Explained(about, "assessed", Answer.NO, why)]
     rows = [
         Explained(
             about,
-            f"local by the {now.measure.value} measure",
+            LOCAL_BY[now.measure],
             _as_far_as_known(now.local >= best.local, now.unknown),
             f"{now.local:g} of {now.total:g} {now.unit} now, {best.local:g} at best, {now.unknown:g} unknown",
         )
@@ -105,8 +109,8 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
 def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -> Explained:
     name = f"column: its own assignor, {prediction.assignor or 'not shown'}"
     if shown.own is None or shown.now is None:
-        why = prediction.why_not.value if prediction.why_not is not None else "it was not asked for"
-        return Explained(about, name, Answer.UNKNOWN, f"it cannot be told: {why}")
+        why = prediction.why_not.value if prediction.why_not is not None else "no prediction was asked for"
+        return Explained(about, name, Answer.UNKNOWN, f"unknown: {why}")
     parts = [_cost(shown.own), f"{shown.own.moved} {what} moved"]
     rebalances = {None: "many rebalances", 1: "one rebalance"}
     parts.append(f"after {rebalances.get(prediction.rebalances, f'{prediction.rebalances} rebalances')}")
@@ -124,7 +128,7 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
 
 
 def _cost(column: Column) -> str:
-    in_bytes = "" if column.crossing_bytes_per_s is None else f" ({column.crossing_bytes_per_s:.0f} bytes/s really do)"
+    in_bytes = "" if column.crossing_bytes_per_s is None else f" ({column.crossing_bytes_per_s:.0f} bytes/s as read)"
     unknown = f", {column.unknown} unknown" if column.unknown else ""
     return f"{column.crossing} reads cross by Kafka's measure{unknown}{in_bytes}"
 
@@ -168,7 +172,7 @@ def _racks_known(about: str, group: ReaderGroup) -> Explained:
     readers = group.members if isinstance(group, ConsumerGroup) else group.processes
     known = sum(reader.rack.state is RackState.KNOWN for reader in readers)
     told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in readers)
-    sentence = f"{told} of {len(readers)} tell their rack"
+    sentence = f"{told} of {len(readers)} send their rack"
     if told < known:
         sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
     return Explained(about, "racks known", yes_or_no(known == len(readers)), sentence)
@@ -195,7 +199,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     if given is not None and does is not None:
         own = yes_or_no(brings_worth(does.kafka, assessment, limits))
         brought = f"{does.kafka.brings():,.0f} of {total:,.0f} {unit}"
-        sentence = f"its own assignor is predicted to bring {brought} home by Kafka's measure"
+        sentence = f"its own assignor is predicted to make {brought} local by Kafka's measure"
         rows.append(Explained(about, "its own assignor brings the gain", own, sentence))
     if does is not None:
         read = does.read
@@ -204,7 +208,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
                 about,
                 "reads really get nearer",
                 yes_or_no(more_local_worth(read, limits)),
-                f"read-local {read.before.local} -> {read.after.local} of {read.after.total}",
+                f"local as read {read.before.local} -> {read.after.local} of {read.after.total}",
             )
         )
     return rows

@@ -36,21 +36,25 @@ def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explaine
         age = _age(rack.source, snapshot.rack_locators)
         return Explained(about, "rack known", Answer.YES, f"rack {rack.name}, by {whence(rack, setting)}{said}{age}")
     if rack.state is RackState.CONFLICTING:
-        who = f"{rack.source} says" if rack.source else "it is said to be in"
-        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so none is believed")
-    told = f"{setting} says {rack.sent}, which is not believed without wire" if rack.sent else f"{setting} says nothing"
+        who = f"{rack.source} says" if rack.source else "its sources give"
+        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so none is used")
+    told = (
+        f"{setting} says {rack.sent}, which is not used, as rack.locator.class leaves out wire"
+        if rack.sent
+        else f"{setting} is not set"
+    )
     asked = ", ".join(locator.name for locator in snapshot.rack_locators if locator.name != LocatorKind.WIRE.value)
     return Explained(about, "rack known", Answer.UNKNOWN, told + (f", and none of {asked} knows it" if asked else ""))
 
 
 def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
     age_ms = next((one.age_ms for one in locators if one.name == source), None)
-    return f", as it said {age_ms / 1000:.0f} s ago" if age_ms else ""
+    return f", answered {age_ms / 1000:.0f} s ago" if age_ms else ""
 
 
 def _others(about: str, rack: Rack) -> list[Explained]:
     return [
-        Explained(about, f"locator {locator} agrees", Answer.NO, f"it says {other}, and is overruled")
+        Explained(about, f"locator {locator} agrees", Answer.NO, f"it gives {other}, but another locator comes first")
         for locator, other in rack.others
     ]
 
@@ -59,9 +63,9 @@ def _to_kafka(about: str, broker: BrokerState) -> Explained:
     """Placement of new topics and consumers' choice of the nearest replica know nothing else."""
     told = broker.rack.told if broker.alive else None
     if not broker.alive:
-        sentence = "it is absent, and clients know no earlier look"
+        sentence = "it is absent, and clients do not know its rack"
     elif told is None:
-        sentence = "it tells no rack, so Kafka places and assigns as if it had none"
+        sentence = "it has no broker.rack, so Kafka places and assigns as for a broker without a rack"
     else:
         sentence = f"broker.rack is {told}"
     return Explained(about, "Kafka knows its rack", yes_or_no(told is not None), sentence)

@@ -44,7 +44,9 @@ def loss_sentence(loss: RackLoss) -> str:
         if number
     ]
     if loss.costs_nothing:
-        parts = ["no replica and no task was seen in it" if loss.holds_nothing else "everything goes on"]
+        parts = [
+            "no replica and no task was seen in it" if loss.holds_nothing else "no partition stops and no task restores"
+        ]
     untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
     named = [
         f"{number} {_plural(number, word)}"
@@ -52,7 +54,7 @@ def loss_sentence(loss: RackLoss) -> str:
         if number
     ]
     if named:
-        parts.append(f"not to be told of {' and '.join(named)}")
+        parts.append(f"unknown for {' and '.join(named)}")
     if loss.unseen:
         more = f" and {len(loss.unseen) - SHOWN} more" if len(loss.unseen) > SHOWN else ""
         parts.append(f"not all was seen ({', '.join(loss.unseen[:SHOWN])}{more})")

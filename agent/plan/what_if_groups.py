@@ -64,7 +64,7 @@ def with_member(group: ReaderGroup, rack: str | None) -> ReaderGroup:
         return group._replace(members=_sorted((*group.members, _member(f"simulated-{number}", group.members[0], rack))))
     like = next((process for process in group.processes if process.rack.name == rack), None)
     if like is None and not group.processes:
-        raise BadInput(f"group {group.id} cannot grow", why="no process of it can be told", todo="Try again later.")
+        raise BadInput(f"group {group.id} cannot grow", why="its processes are unknown", todo="Try again later.")
     process = _process(str(uuid5(NAMESPACE_OID, f"{group.id} {number}")), like or group.processes[0], rack, number)
     template = next(member for member in group.members if member.id in (like or group.processes[0]).member_ids)
     threads = tuple(_member(member_id, template, rack) for member_id in process.member_ids)

@@ -131,15 +131,15 @@ def _sentence_in_bytes(columns: Columns, weighing: Weighing | None) -> str | Non
         why = columns.prediction.why_not if columns.prediction is not None else None
         moved = 0 if columns.optimum is None else columns.optimum.moved
         return (
-            f"Rebalance {columns.group_id} once: at best its own assignor brings {weighing.gained:,.0f} of {total} home"
+            f"Rebalance {columns.group_id} once: at best its own assignor makes {weighing.gained:,.0f} of {total} local"
             f" by Kafka's measure (crossing {now:,.0f} -> {weighing.optimal_crossing:,.0f} bytes/s), moving "
-            f"{counted(moved, what)}; what it really gives cannot be told: "
-            f"{why.value if why is not None else 'it was not asked'}"
+            f"{counted(moved, what)}; its exact result is unknown: "
+            f"{why.value if why is not None else 'no prediction was asked for'}"
         )
-    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", which may differ in who reads what"
+    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", though the exact assignment may differ"
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, which counts partitions, "
-        f"brings {now - columns.own_bytes:,.0f} of {total} home by Kafka's measure (crossing {now:,.0f} -> "
+        f"makes {now - columns.own_bytes:,.0f} of {total} local by Kafka's measure (crossing {now:,.0f} -> "
         f"{columns.own_bytes:,.0f} bytes/s, at best {weighing.optimal_crossing:,.0f}), moving "
         f"{counted(columns.own.moved, what)}{literally}{_warming(columns.prediction.warmups)}"
     )
@@ -157,15 +157,15 @@ def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
     if own is None or columns.prediction is None:
         why = columns.prediction.why_not if columns.prediction is not None else None
         return (
-            f"Rebalance {columns.group_id} once: at best its own assignor brings {assessment.gap} of {reads} home by "
+            f"Rebalance {columns.group_id} once: at best its own assignor makes {assessment.gap} of {reads} local by "
             f"Kafka's measure (crossing {now} -> {assessment.optimal_crossing}), moving "
-            f"{counted(assessment.moved, what)}; what it really gives cannot be told: "
-            f"{why.value if why is not None else 'it was not asked'}"
+            f"{counted(assessment.moved, what)}; its exact result is unknown: "
+            f"{why.value if why is not None else 'no prediction was asked for'}"
         )
-    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", which may differ in who reads what"
+    literally = "" if columns.prediction.certainty is Certainty.EXACT else ", though the exact assignment may differ"
     return (
-        f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, brings "
-        f"{now - own.crossing} of {reads} home by Kafka's measure (crossing {now} -> {own.crossing}, at best "
+        f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, makes "
+        f"{now - own.crossing} of {reads} local by Kafka's measure (crossing {now} -> {own.crossing}, at best "
         f"{assessment.optimal_crossing}), moving {counted(own.moved, what)}"
         f"{literally}{_warming(columns.prediction.warmups)}"
     )
@@ -174,7 +174,9 @@ def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
 def _warming(warmups: WarmUps | None) -> str:
     if warmups is None:
         return ""
-    size = "disk not known" if warmups.disk_bytes is None else f"{warmups.disk_bytes} bytes of disk and of broker reads"
+    size = (
+        "disk size unknown" if warmups.disk_bytes is None else f"{warmups.disk_bytes} bytes of disk and of broker reads"
+    )
     return f"; {counted(warmups.tasks, 'task')} warm up first, {warmups.at_once} at once ({size})"
 
 

@@ -135,7 +135,7 @@ def _traffic(now: Fetches, then: Fetches, predicted: Predicted, limits: Limits) 
     if now.followers is not None and then.followers is not None:
         counts = _counts(now.followers, then.followers)
         return f"fetches across racks by followers {counts}, those by readers and bytes/s are unknown"
-    return "what it does to traffic across racks is unknown"
+    return "the change in traffic across racks is unknown"
 
 
 def _counts(before: int, after: int) -> str:

@@ -50,7 +50,10 @@ def promotion(plan: TriggerPlan, group: StreamsGroup, work: Work, scene: Scene) 
 def _sentence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> str:
     waiting, verb = counted(len(plan.promotable), "warm-up"), "has" if len(plan.promotable) == 1 else "have"
     if not plan.promotable:
-        return f"Rebalance {group.id} once: standbys fall behind all the time, and its leader may place them anew"
+        return (
+            f"Rebalance {group.id} once: standbys fall further behind, and the group leader may assign them to other "
+            "processes"
+        )
     ready = {(copy.process_id, copy.task) for copy in scene.snapshot.copies.get(group.id, ()) if copy.caught_up is True}
     if ready.issuperset(plan.promotable):
         return (
@@ -58,8 +61,8 @@ def _sentence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> str:
             f"application's next probing rebalance"
         )
     return (
-        f"Rebalance {group.id} once: {waiting} may have caught up, which only a rebalance can tell; those that have "
-        f"take over, and the others say how far they are"
+        f"Rebalance {group.id} once: {waiting} may have caught up, which is unknown until a rebalance; those that "
+        f"have take over, and the others report their lag"
     )
 
 

@@ -19,9 +19,9 @@ def test_twelve_throttles_are_seen_once(here: Run, record: Record) -> None:
     assert row["sentence"].startswith(
         "12 throttles are set and no reassignment runs (topic/t00, topic/t01, topic/t02 and 9"
     )
-    assert ", seen once: what is still set so after 120 s was left behind" in row["sentence"]
+    assert ", seen once: a throttle that is still set after 120 s counts as left over" in row["sentence"]
     assert (
-        "    once  nothing was left behind\n          12 throttles are set"
+        "    once  no throttles are left over\n          12 throttles are set"
         in here("doctor", "--replay", path, "-o", "table").stdout
     )
 

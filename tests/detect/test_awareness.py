@@ -107,7 +107,12 @@ ON = {"rack_aware_assignment_strategy": "min_traffic"}
         pytest.param(
             an_application,
             Limits(),
-            ("rack.aware.assignment.strategy is none (Kafka's default; rackwise was not told otherwise)",),
+            (
+                (
+                    "rack.aware.assignment.strategy is none (Kafka's default, assumed: rackwise's settings "
+                    "give no other value)"
+                ),
+            ),
             id="nobody told the strategy",
         ),
         pytest.param(
@@ -139,7 +144,7 @@ ON = {"rack_aware_assignment_strategy": "min_traffic"}
         pytest.param(
             lambda a: an_application(a.broker(3, None)),
             with_group("g", **ON),
-            ("broker 3, with replicas of orders, tells no rack",),
+            ("broker 3, with replicas of orders, has no broker.rack",),
             id="a replica on a broker without rack",
         ),
         pytest.param(
@@ -151,7 +156,7 @@ ON = {"rack_aware_assignment_strategy": "min_traffic"}
         pytest.param(
             lambda a: an_application(a.broker(4, None).topic("g-store-changelog", (4,), (4,), (4,)), sums={"0_0": -2}),
             with_group("g", num_standby_replicas=1, **ON),
-            ("broker 4, with replicas of g-store-changelog, tells no rack",),
+            ("broker 4, with replicas of g-store-changelog, has no broker.rack",),
             id="with standbys, a changelog replica without rack",
         ),
         pytest.param(

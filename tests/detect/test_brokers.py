@@ -20,7 +20,7 @@ def test_a_broker_that_came_back_in_another_rack_is_found_at_the_next_look_and_h
     assert str(found.subject) == "broker/2"
     assert found.sentence == (
         "broker 2 is in rack c now and was in rack b before; "
-        "nothing is planned from it until it has held for 60 s and 3 looks"
+        "nothing is planned from it until it has been stable for 60 s and 3 looks"
     )
     assert found.held
     assert dict(found.evidence)["rack before"] == "b"
@@ -72,12 +72,12 @@ def test_a_rack_that_changes_three_times_in_half_an_hour_flaps_and_stays_held_ho
     [
         pytest.param(
             lambda answers: answers.broker(2, None),
-            "broker 2 tells no rack, while others are in a and c: set broker.rack and restart it",
+            "broker 2 has no broker.rack, while others are in a and c: set broker.rack and restart it",
             id="one broker of three",
         ),
         pytest.param(
             lambda answers: answers.broker(1, "").broker(2, "").broker(3, ""),
-            "broker 2 tells no rack, and neither does any other broker: set broker.rack",
+            "broker 2 has no broker.rack, and no other broker has one: set broker.rack",
             id="all brokers, with an empty text as rack",
         ),
         pytest.param(

@@ -50,7 +50,10 @@ def share(run: Run, group: str, measure: Measure, *, best: bool = False) -> tupl
 def test_a_broker_that_only_a_locator_knows_is_still_told_to_set_its_rack() -> None:
     run = looked(an_observation(a=(1,), b=(2,), _=(3,)), WIRE, TABLE, tables=(located("file", *BROKERS),))
     assert sentences(run, Reason.BROKER_RACK_MISSING) == [
-        "broker 3 tells no rack, so to Kafka it has none, while file knows rack c: set broker.rack=c and restart it"
+        (
+            "broker 3 has no broker.rack, so Kafka treats it as a broker without a rack, while file knows "
+            "rack c: set broker.rack=c and restart it"
+        )
     ]
 
 
@@ -91,28 +94,28 @@ def test_replicas_are_judged_by_the_racks_that_locators_know() -> None:
             (WIRE, TABLE),
             "b",
             ("broker.1=a",),
-            ["the rack of broker 1 is told in 2 ways: broker.rack says b and is believed, file says a"],
+            ["broker 1 has 2 racks by its locators: broker.rack says b and is used, file says a"],
             id="a table differs from the wire",
         ),
         pytest.param(
             (TABLE, WIRE),
             "b",
             ("broker.1=a",),
-            ["the rack of broker 1 is told in 2 ways: file knows rack a and is believed, broker.rack says b"],
+            ["broker 1 has 2 racks by its locators: file knows rack a and is used, broker.rack says b"],
             id="the wire differs from a table that is asked first",
         ),
         pytest.param(
             (WIRE, TABLE, ALIAS),
             "az1",
             ("broker.1=b",),
-            ["the rack of broker 1 is told in 2 ways: broker.rack says az1, which is a and is believed, file says b"],
+            ["broker 1 has 2 racks by its locators: broker.rack says az1, which is a and is used, file says b"],
             id="an alias does not make them agree",
         ),
         pytest.param(
             (TABLE,),
             None,
             ("broker.1=a", "broker.1=b"),
-            ["the rack of broker 1 is told in 2 ways: file says a and b, so none of them is believed"],
+            ["broker 1 has 2 racks by its locators: file says a and b, so none of them is used"],
             id="a table contradicts itself",
         ),
     ],
@@ -128,7 +131,7 @@ def test_what_is_told_and_not_believed_is_not_called_silence() -> None:
     run = looked(an_observation(a=(1,), b=(2,)), TABLE, tables=(located("file", "broker.2=b"),))
     (sentence,) = sentences(run, Reason.BROKER_RACK_MISSING)
     assert sentence == (
-        "broker 1 tells rack a, which is not believed, as rack.locator.class leaves out wire, and no locator knows "
+        "broker 1 has broker.rack=a, which is not used, as rack.locator.class leaves out wire, and no locator knows "
         "another"
     )
 
@@ -138,7 +141,7 @@ def test_clients_and_brokers_that_name_one_rack_differently_are_told_so() -> Non
     (sentence,) = sentences(looked(answers, WIRE, ALIAS), Reason.RACK_SPELLING)
     assert sentence == (
         "one rack seems to be written in 2 ways: 'a' (brokers) and 'az1' (clients); Kafka compares racks letter by "
-        "letter, so to it these are different ones"
+        "letter, so Kafka takes these for different racks"
     )
     assert not looked(answers, WIRE).of(Reason.RACK_SPELLING)
 
@@ -166,8 +169,8 @@ def test_members_of_whom_locators_disagree_are_found_once_per_group() -> None:
     run = looked(members("a", "a", "b"), WIRE, CIDR)
     (finding,) = run.of(Reason.RACK_LOCATORS_DISAGREE)
     assert finding.sentence == (
-        "group g has 2 of 3 members whose rack is told in more than one way: of client client-m1 client.rack says a "
-        "and is believed, cidr says b"
+        "group g has 2 of 3 members to whom locators give more than one rack: for client client-m1 client.rack says a "
+        "and is used, cidr says b"
     )
     assert dict(finding.evidence)["others"] == ("cidr: a", "cidr: b")
 
@@ -270,7 +273,7 @@ def test_a_locator_that_fails_is_a_finding_and_its_last_answer_stands_in() -> No
     assert [broker.rack.name for broker in run.snapshot.brokers] == ["a", "b", "c"]
     (sentence,) = sentences(run, Reason.PART_MISSING)
     assert sentence == (
-        "rack locators of file: could not be reached, so racks that only they know are as they last told them, or "
+        "rack locators of file: could not be reached, so racks that only they know are their last answers, or "
         "unknown (the call for rack locators gave nothing)"
     )
 
@@ -325,7 +328,7 @@ def test_doctor_says_from_where_racks_are_known() -> None:
     unknown = looked(members("a", None, "c").gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE)
     blind = diagnose(unknown.snapshot, unknown.detection, Plan())[1]
     assert blind.state is CheckState.UNKNOWN
-    assert blind.sentence.endswith("members: 2 by client.rack, 1 not known; file never answered")
+    assert blind.sentence.endswith("members: 2 by client.rack, 1 unknown; file never answered")
 
 
 @pytest.mark.parametrize(
@@ -335,7 +338,7 @@ def test_doctor_says_from_where_racks_are_known() -> None:
             "broker/1",
             [
                 ("rack known", "yes", "rack a, by broker.rack"),
-                ("locator file agrees", "no", "it says z, and is overruled"),
+                ("locator file agrees", "no", "it gives z, but another locator comes first"),
                 ("Kafka knows its rack", "yes", "broker.rack is a"),
             ],
             id="a broker about which a table says otherwise",
@@ -343,8 +346,12 @@ def test_doctor_says_from_where_racks_are_known() -> None:
         pytest.param(
             "broker/2",
             [
-                ("rack known", "yes", "rack b, by file, as it said 40 s ago"),
-                ("Kafka knows its rack", "no", "it tells no rack, so Kafka places and assigns as if it had none"),
+                ("rack known", "yes", "rack b, by file, answered 40 s ago"),
+                (
+                    "Kafka knows its rack",
+                    "no",
+                    "it has no broker.rack, so Kafka places and assigns as for a broker without a rack",
+                ),
             ],
             id="a broker that only a table knows",
         ),
@@ -355,11 +362,11 @@ def test_doctor_says_from_where_racks_are_known() -> None:
                 (
                     "racks known",
                     "yes",
-                    "2 of 3 tell their rack, and locators know 1 more, which Kafka's assignors do not",
+                    "2 of 3 send their rack, and locators know 1 more, which Kafka's assignors do not",
                 ),
                 ("rack known", "yes", "rack b, by cidr"),
                 ("rack known", "yes", "rack b, by client.rack"),
-                ("locator cidr agrees", "no", "it says a, and is overruled"),
+                ("locator cidr agrees", "no", "it gives a, but another locator comes first"),
             ],
             id="a group",
         ),

@@ -87,7 +87,7 @@ def test_subscription_too_old(version: int, found: bool) -> None:
     findings = Run().look(answers.at(0)).of(Reason.SUBSCRIPTION_TOO_OLD)
     assert bool(findings) is found
     if found:
-        assert f"subscriptions (version {version} at most) have no room for a rack (client-m1)" in findings[0].sentence
+        assert f"subscriptions (version {version} at most) cannot carry a rack (client-m1)" in findings[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_subscription_too_old(version: int, found: bool) -> None:
         pytest.param(
             lambda a: a.group("g", reader("m1", None, "orders-0", version=1), reader("m2", "a", "orders-1")),
             "group g runs mixed versions (its members' subscriptions have versions 1 and 3), "
-            "so part of it cannot tell a rack until the roll ends",
+            "so part of it cannot send a rack until the roll ends",
             id="consumers with and without room for a rack",
         ),
         pytest.param(

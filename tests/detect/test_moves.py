@@ -200,7 +200,7 @@ def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> No
     assert not run.of(Reason.REPLICA_RACKS_CHANGED)
     (running,) = run.of(Reason.FOREIGN_REASSIGNMENT)
     assert running.sentence == (
-        "a reassignment of 1 partition of orders is running, and not by rackwise: "
+        "a reassignment of 1 partition of orders is running that rackwise did not start: "
         "orders-0 goes to 1 (a), 2 (b), 4 (a); rackwise leaves it alone"
     )
 
@@ -209,7 +209,8 @@ def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> No
     (changed,) = run.of(Reason.REPLICA_RACKS_CHANGED)
     assert changed.severity is Severity.WARNING
     assert changed.sentence == (
-        "the replica racks of 1 partition of orders changed, because they were reassigned, and not by rackwise: "
+        "the replica racks of 1 partition of orders changed, because they were reassigned by another tool than "
+        "rackwise: "
         "orders-0 went from 1 (a), 2 (b), 3 (c) to 1 (a), 2 (b), 4 (a), "
         "and replicas share a rack now while another is free"
     )

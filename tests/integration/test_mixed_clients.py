@@ -65,7 +65,7 @@ def test_a_group_in_the_middle_of_a_roll_is_said_to_run_mixed_versions(
         new.join()
         delete_groups(admin(demo_cluster), GROUP)
     (mixed,) = found(cycle, FindingReason.MIXED_VERSIONS)
-    assert mixed.sentence.endswith("so part of it cannot tell a rack, and no version of kafka-python can")
+    assert mixed.sentence.endswith("so part of it cannot send a rack, and no version of kafka-python can")
     (old,) = found(cycle, FindingReason.SUBSCRIPTION_TOO_OLD)
     assert str(old.subject) == f"group/{GROUP}", told(cycle)
     assert "no version of kafka-python sends a rack" in old.sentence, "an upgrade would not help"

@@ -43,7 +43,7 @@ def seen_by(cluster: EmbeddedCluster, user: str) -> Cycle:
 def test_a_broker_without_a_rack_is_found_and_advised(by_admin: Cycle) -> None:
     (missing,) = found(by_admin, FindingReason.BROKER_RACK_MISSING)
     assert missing.sentence == (
-        "broker 3 tells no rack, while others are in Hall_A and hall-a: set broker.rack and restart it"
+        "broker 3 has no broker.rack, while others are in Hall_A and hall-a: set broker.rack and restart it"
     )
     assert ProposalReason.SET_BROKER_RACK in {one.reason for one in by_admin.proposals}
 

@@ -120,9 +120,7 @@ def test_locators_know_the_racks_of_brokers_and_members_that_tell_none(eye: Eye)
     (move,) = [one for one in cycle.proposals if one.kind is ProposalKind.REASSIGN]
     assert str(move.subject) == "topic/orders", told(cycle)
     (disagree,) = found(cycle, FindingReason.RACK_LOCATORS_DISAGREE)
-    assert disagree.sentence == (
-        "the rack of broker 1 is told in 2 ways: file knows rack a and is believed, command says z"
-    )
+    assert disagree.sentence == ("broker 1 has 2 racks by its locators: file knows rack a and is used, command says z")
     assert found(cycle, FindingReason.MEMBER_WITHOUT_RACK, "group/readers")
     assert len(found(cycle, FindingReason.BROKER_RACK_MISSING)) == 3
     assessment = cycle.detection.assessments["readers"]
@@ -187,7 +185,7 @@ def test_without_an_answer_from_the_first_look_on_racks_are_unknown_and_it_is_sa
     ("arguments", "expected"),
     [
         pytest.param(("doctor",), "members: 2 by regex", id="doctor"),
-        pytest.param(("explain", "broker/1"), "it says z, and is overruled", id="explain a broker"),
+        pytest.param(("explain", "broker/1"), "it gives z, but another locator comes first", id="explain a broker"),
         pytest.param(("explain", "group/readers"), "locators know 2 more", id="explain a group"),
         pytest.param(("groups", "readers"), '"known_from": "regex"', id="a group"),
     ],

@@ -145,7 +145,7 @@ class TestWhatIsSaid:
                 Limits(prices={("a", "b"): 0.01}),
                 (
                     "money: at $0.02/GB (price.usd_per_gb), both directions together; "
-                    "price.between says otherwise for 1 pair of racks"
+                    "price.between sets another price for 1 pair of racks"
                 ),
             ),
         ],

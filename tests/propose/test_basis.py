@@ -50,9 +50,9 @@ def only(found: list[Proposal], reason: ProposalReason) -> Proposal:
 def test_by_weights_a_rebalance_is_told_in_bytes_with_their_age() -> None:
     proposal = only(proposals(swapped(told({"t": HEAVY}, until_s=-750))), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
-        "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, brings 1,820 of 1,820 "
-        "bytes/s home by Kafka's measure (crossing 1,820 -> 0 bytes/s, at best 0), moving 4 partitions, which may "
-        "differ in who reads what"
+        "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, makes 1,820 of 1,820 "
+        "bytes/s local by Kafka's measure (crossing 1,820 -> 0 bytes/s, at best 0), moving 4 partitions, though the "
+        "exact assignment may differ"
     )
     assert figures_rest_on([proposal, proposal]) == "figures: weights of the pipeline, 12 min old"
     evidence = dict(proposal.evidence)
@@ -67,8 +67,8 @@ def test_by_weights_a_rebalance_is_told_in_bytes_with_their_age() -> None:
 
 
 COUNTED = (
-    "Rebalance g once: its own assignor, cooperative-sticky, brings 4 of 4 reads home by Kafka's measure (crossing "
-    "4 -> 0, at best 0), moving 4 partitions, which may differ in who reads what"
+    "Rebalance g once: its own assignor, cooperative-sticky, makes 4 of 4 reads local by Kafka's measure (crossing "
+    "4 -> 0, at best 0), moving 4 partitions, though the exact assignment may differ"
 )
 
 
@@ -167,7 +167,7 @@ def test_one_heavy_partition_is_worth_a_rebalance_that_its_count_is_not() -> Non
     assert proposals(of(answers, None), limits=limits) == []
     (proposal,) = proposals(of(answers, told({"t": rates})), limits=limits)
     assert proposal.reason is ProposalReason.REBALANCE_IMPROVES
-    assert "brings 10,001 of 10,039 bytes/s home" in proposal.sentence
+    assert "makes 10,001 of 10,039 bytes/s local" in proposal.sentence
 
 
 def test_leaders_follow_the_readers_of_heavy_partitions_first() -> None:

@@ -147,8 +147,8 @@ def test_a_rebalance_says_what_the_groups_own_assignor_brings():
     built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"), member("m3", "c", "t-2"))
     proposal = only(proposed(built), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
-        "Rebalance g once: its own assignor, cooperative-sticky, brings 2 of 3 reads home by Kafka's measure "
-        "(crossing 2 -> 0, at best 0), moving 2 partitions, which may differ in who reads what"
+        "Rebalance g once: its own assignor, cooperative-sticky, makes 2 of 3 reads local by Kafka's measure "
+        "(crossing 2 -> 0, at best 0), moving 2 partitions, though the exact assignment may differ"
     )
     columns = {name: value for name, value in proposal.evidence if name.startswith(("crossing", "moved"))}
     assert columns == {
@@ -169,8 +169,8 @@ def test_where_the_own_assignor_cannot_be_told_the_optimum_stands_in_and_the_sen
     built = a_cluster().topic("t", (1,), (2,)).group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
     proposal = only(proposed(built, limits=Limits(predict_limit=3)), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
-        "Rebalance g once: at best its own assignor brings 2 of 2 reads home by Kafka's measure (crossing 2 -> 0), "
-        "moving 2 partitions; what it really gives cannot be told: it is larger than plan.predict_limit"
+        "Rebalance g once: at best its own assignor makes 2 of 2 reads local by Kafka's measure (crossing 2 -> 0), "
+        "moving 2 partitions; its exact result is unknown: it is larger than plan.predict_limit"
     )
     assert dict(proposal.evidence)["crossing_own"] is None
 
@@ -209,8 +209,8 @@ def test_a_rebalance_that_only_tells_says_so():
     probably = copy("p2", "0_1", caught_up=None)._replace(lag=Range(0, 500, 90_000), lag_source=LagSource.MODEL)
     proposal = only(proposed(warming(probably, next_rebalance_ms=NOW_MS + 500_000)), ProposalReason.WARMUP_PROMOTABLE)
     assert proposal.sentence == (
-        "Rebalance g once: 1 warm-up may have caught up, which only a rebalance can tell; those that have "
-        "take over, and the others say how far they are"
+        "Rebalance g once: 1 warm-up may have caught up, which is unknown until a rebalance; those that have "
+        "take over, and the others report their lag"
     )
     assert proposal.findings == ("warmup_unsure:group/g",)
 

@@ -131,14 +131,15 @@ HINT = {
         pytest.param(
             {},
             {1: Statefulness.CHANGELOG},
-            "the state of 24 tasks of parts cannot be told, 4 subtopologies (0, 2, 3 and 1 more): "
+            "it is unknown whether 24 tasks of parts are stateful, 4 subtopologies (0, 2, 3 and 1 more): "
             "several subtopologies could own parts-customers-changelog; a topology hint",
             id="a changelog that may be of several subtopologies is given to none",
         ),
         pytest.param(
             HINT,
             {0: Statefulness.CHANGELOG, 1: Statefulness.CHANGELOG, 3: Statefulness.SOURCE_CHANGELOG},
-            "the state of 12 tasks of parts cannot be told, 2 subtopologies (2 and 4): it keeps no changelog topic",
+            "it is unknown whether 12 tasks of parts are stateful, 2 subtopologies (2 and 4): "
+            "it keeps no changelog topic",
             id="the hints of the owner settle what can be settled",
         ),
     ],
