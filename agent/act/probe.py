@@ -71,7 +71,7 @@ class Probed(NamedTuple):
 
     effect: Effect
     path: Path | None
-    """The way that worked, or the last one tried; None when nothing was asked."""
+    """The way that worked, or the last one tried; None when no request was sent."""
     sentence: str
 
 
@@ -152,9 +152,7 @@ class Prober:
         left = self._give_back(answer.member_id)
         self._on_step("left")
         if not left:
-            return Probed(
-                Effect.UNKNOWN, Path.PENDING_LEAVE, "the id could not be given back; it ends by itself in 6 s"
-            )
+            return Probed(Effect.UNKNOWN, Path.PENDING_LEAVE, "the member id could not be returned; it expires in 6 s")
         return self._seen(Path.PENDING_LEAVE, group)
 
     def _phantom_join(self) -> Probed:
@@ -310,7 +308,7 @@ class _Parked(threading.Thread):
 
 
 def _refused(answer: JoinAnswer, path: Path) -> Probed:
-    return Probed(Effect.REFUSED, path, f"the coordinator answered {answer.error}, and nothing happened")
+    return Probed(Effect.REFUSED, path, f"the coordinator answered {answer.error}, and no rebalance was triggered")
 
 
 def _told(group: RawGroup) -> frozenset[tuple[str, bytes]]:

@@ -70,7 +70,7 @@ class GroupHand(Protocol):
 
 
 class _NotDoneError(Exception):
-    """The trigger is not to be carried out; nothing was asked."""
+    """The trigger is not to be carried out; no request was sent."""
 
 
 class _Ready(NamedTuple):
@@ -132,9 +132,9 @@ class Trigger:
         def same(now: RawGroup) -> str | None:
             age_ms = self._clock().monotonic_ms - began_ms
             if age_ms > good_ms:
-                return f"the intent is {age_ms} ms old by now"
+                return f"the intent is {age_ms} ms old, too old to send the request"
             if self._leads_for_s() <= 0:
-                return "it is not sure any more that this agent leads"
+                return "it is no longer certain that this agent leads"
             return self._unfit(now, ready.seen)
 
         prober = Prober(lambda: self._line(group_id), ask, same, on_step=self._on_step)
@@ -170,9 +170,9 @@ class Trigger:
         if why is not None:
             return f"{why.sentence} ({why.known_by})"
         if meant is None or seen.members != meant.members:
-            return "members came or went since it was decided"
+            return "members joined or left since the trigger was decided"
         if seen.generation != meant.generation:
-            return "it has rebalanced since it was decided"
+            return "it has rebalanced since the trigger was decided"
         return None
 
     def _check_transactions(self, seen: Seen, snapshot: Snapshot) -> None:
@@ -183,7 +183,7 @@ class Trigger:
         try:
             listed, _ = self._hand.list_transactions(CALL_MS)
         except (CallFailed, NoBrokersYet) as failure:
-            raise _NotDoneError(f"who writes in transactions could not be asked ({failure})") from failure
+            raise _NotDoneError(f"open transactions could not be listed ({failure})") from failure
         ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
         touched = self._hand.describe_transactions(ongoing, CALL_MS) if ongoing else {}
         offsets = snapshot.topics.get(_OFFSETS)
@@ -243,7 +243,7 @@ class Trigger:
         try:
             self._journal.append(*writes)
         except JournalUnavailable as error:
-            return f" (this could not be written down: {error})"
+            return f" (the result could not be written to the journal: {error})"
         return ""
 
     def _line(self, group_id: str) -> Line:

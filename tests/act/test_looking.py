@@ -37,7 +37,7 @@ def test_moves_are_read_before_topics_and_topics_from_two_brokers() -> None:
     ids=["other replicas", "another order", "another topic of that name", "a topic that it does not know"],
 )
 def test_where_two_brokers_tell_different_things_nothing_is_seen(second: Any) -> None:
-    with pytest.raises(LookFailedError, match="brokers 1 and 2 do not tell the same about topic t yet"):
+    with pytest.raises(LookFailedError, match="brokers 1 and 2 do not agree about topic t yet"):
         seen(StubHand({1: (topic("t", (1, 2)),), 2: (second,)}))
 
 

@@ -235,8 +235,13 @@ class SlowJournal(MemoryJournal):
 @pytest.mark.parametrize(
     ("took_ms", "sure_s", "says"),
     [
-        pytest.param(30_000, 8.0, "the intent is 30000 ms old by now", id="frozen while the journal was written"),
-        pytest.param(0, 0.0, "it is not sure any more that this agent leads", id="the lease ran out meanwhile"),
+        pytest.param(
+            30_000,
+            8.0,
+            "the intent is 30000 ms old, too old to send the request",
+            id="frozen while the journal was written",
+        ),
+        pytest.param(0, 0.0, "it is no longer certain that this agent leads", id="the lease ran out meanwhile"),
         pytest.param(3_000, 8.0, None, id="a journal that is slow is no reason"),
     ],
 )
@@ -267,7 +272,7 @@ def test_where_nobody_tells_who_writes_in_transactions_nothing_is_asked() -> Non
     hand, limits = Deaf(), replace(LIMITS, trigger=TriggerLimits())
     outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
-    assert "who writes in transactions could not be asked (no answer in time)" in outcome.sentence
+    assert "open transactions could not be listed (no answer in time)" in outcome.sentence
     assert "join" not in hand.said
 
 

@@ -82,8 +82,8 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        pytest.param("C1/topic/orders", b"\xff\x00", "is no JSON", id="no text"),
-        pytest.param("C1/topic/orders", b"[" * 100_000, "is no JSON", id="nested without end"),
+        pytest.param("C1/topic/orders", b"\xff\x00", "is not JSON", id="no text"),
+        pytest.param("C1/topic/orders", b"[" * 100_000, "is not JSON", id="nested without end"),
         pytest.param("C1/topic/orders", b"[]", "has no version", id="a list"),
         pytest.param("C1/topic/orders", b'{"v":true}', "has no version", id="a version that is no number"),
         pytest.param("C1/topic/orders", _with(ORDERS, v=2), "needs a newer rackwise", id="a newer version"),
@@ -94,7 +94,7 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
         pytest.param("C1/topic/" + "t" * 250, _with(ORDERS, subject="topic/" + "t" * 250), "subject", id="a long name"),
         pytest.param("C2/topic/orders", _with(ORDERS), "it says that it is about", id="another cluster's key"),
         pytest.param("C1/topic/billing", _with(ORDERS), "it says that it is about", id="another topic's key"),
-        pytest.param("C1/topic.x/orders", _with(ORDERS), "is no number of a part", id="a part that is no number"),
+        pytest.param("C1/topic.x/orders", _with(ORDERS), "is not the number of a part", id="a part that is no number"),
         pytest.param("C1/topic/orders", _with(ORDERS, from_ms=9, to_ms=8), "no stretch of time", id="time backwards"),
         pytest.param("C1/topic/orders", _with(ORDERS, to_ms=2**60), "no stretch of time", id="an impossible time"),
         pytest.param(
