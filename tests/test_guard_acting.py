@@ -61,7 +61,9 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
 @pytest.mark.parametrize(
     ("view", "changes", "says"),
     [
-        pytest.param(NOBODY, {"cluster_id": "other"}, "cluster.id allows changes of other only", id="not the one that is set"),
+        pytest.param(
+            NOBODY, {"cluster_id": "other"}, "cluster.id allows changes of other only", id="not the one that is set",
+        ),
         pytest.param(
             journal(leader_write(LEADER._replace(cluster="other")), at_ms=NOW_MS), {},
             "the journal is of cluster other", id="not the one of the journal",

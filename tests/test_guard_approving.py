@@ -117,17 +117,19 @@ def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(r
 @pytest.mark.parametrize(
     ("rule", "predicted", "says"),
     [
-        pytest.param(replace(SMALL, max_bytes=999), {}, "1,000 bytes to copy, and at most 999 are allowed", id="too many bytes"),
+        pytest.param(replace(SMALL, max_bytes=999), {}, "1,000 bytes to copy, and at most 999 are allowed",
+            id="too many bytes"),
         pytest.param(
             SMALL, {"bytes_to_move": None}, "an unknown number of bytes to copy, and at most 1,000 are allowed",
             id="bytes are unknown",
         ),
         pytest.param(SMALL, {"moves": 2}, "2 moves are more than 1", id="too many moves"),
-        pytest.param(replace(SMALL, kinds=frozenset({"leaders"})), {}, "reassign is none of its kinds", id="another kind"),
-        pytest.param(replace(SMALL, topics=("x*",)), {}, "it is not about topic/t", id="another topic"),
-        pytest.param(replace(SMALL, groups=("t",)), {}, "it is not about topic/t", id="a rule about groups"),
+        pytest.param(replace(SMALL, kinds=frozenset({"leaders"})), {}, "its kinds do not include reassign",
+            id="another kind"),
+        pytest.param(replace(SMALL, topics=("x*",)), {}, "its patterns do not match topic/t", id="another topic"),
+        pytest.param(replace(SMALL, groups=("t",)), {}, "its patterns do not match topic/t", id="a rule about groups"),
         pytest.param(
-            replace(SMALL, reasons=frozenset({"leaders-even"})), {}, "it is not about mend-rack-spread",
+            replace(SMALL, reasons=frozenset({"leaders-even"})), {}, "its reasons do not include mend-rack-spread",
             id="another reason",
         ),
         pytest.param(

@@ -49,4 +49,4 @@ def test_without_weights_partitions_are_asked_for() -> None:
     counted = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
     found = judged(counted, Limits(min_gain_partitions=5))
     assert isinstance(found, Hold)
-    assert "makes 4 of 4 partitions local, and 5.0" in found.sentence
+    assert "makes 4 of 4 partitions local; the least gain is 5.0" in found.sentence

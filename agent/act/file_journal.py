@@ -325,7 +325,7 @@ def _refused(path: Path, error: OSError) -> JournalUnavailable:
 
 def _foreign(path: Path) -> BadInput:
     return BadInput(
-        f"{path} is not journal of rackwise",
+        f"{path} is not a journal of rackwise",
         why="its first line is not a journal entry",
         todo="Set execute.journal_file to another file; this file stays unchanged.",
     )

@@ -97,11 +97,11 @@ def _broken(rule: ApprovalRule, proposal: Proposal) -> Iterator[str]:
     predicted, subject = proposal.predicted, proposal.subject
     patterns, others = (rule.groups, rule.topics) if subject.kind == "group" else (rule.topics, rule.groups)
     if proposal.kind.value not in rule.kinds:
-        yield f"{proposal.kind.value} is none of its kinds"
+        yield f"its kinds do not include {proposal.kind.value}"
     if rule.reasons and reason_word(proposal) not in rule.reasons:
-        yield f"{reason_word(proposal)} is none of its reasons"
+        yield f"its reasons do not include {reason_word(proposal)}"
     if (others and not patterns) or (patterns and not any_of(patterns).fullmatch(subject.name)):
-        yield f"{subject} matches none of its patterns"
+        yield f"its patterns do not match {subject}"
     if rule.max_moves is not None and predicted.moves > rule.max_moves:
         yield f"{predicted.moves} moves are more than {rule.max_moves}"
     if rule.max_bytes is not None and (predicted.bytes_to_move is None or predicted.bytes_to_move > rule.max_bytes):

@@ -252,7 +252,7 @@ def written(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        pytest.param(b'"n":1', b'"n":7', "damaged in line 3: its checksum does not fit", id="a byte has turned"),
+        pytest.param(b'"n":1', b'"n":7', "damaged in line 3: its checksum does not match", id="a byte has turned"),
         pytest.param(b"plan/1", b"\xff\xff\xff\xff\xff\xff", "damaged in line 3", id="no text any more"),
     ],
 )

@@ -63,7 +63,7 @@ def test_of_two_brokers_up_one_witness_is_too_few() -> None:
         def describe_topics(self, deadline_ms: int, *, names: Any, avoid: int | None = None) -> Any:
             return super().describe_topics(deadline_ms, names=names)
 
-    with pytest.raises(LookFailedError, match="only one broker told about the topics"):
+    with pytest.raises(LookFailedError, match="only one broker described the topics"):
         seen(Twice({1: (topic("t", (1, 2)),)}))
 
 

@@ -141,7 +141,7 @@ def test_an_outcome_that_cannot_be_written_leaves_the_intent_to_be_judged() -> N
 
     outcome = Trigger(hand, journal, Clock(), LIMITS, on_step=fail).carry_out(a_proposal("g"), snapshot())
     assert outcome.done
-    assert "could not be written down" in outcome.sentence
+    assert "could not be written to the journal" in outcome.sentence
     (entry,) = triggers(journal.view())
     assert (entry.effect, entry.open) == (None, True)
 
@@ -183,8 +183,8 @@ LATER = encode_subscription(Subscription(3, ("t",), b"\0\0\0\5", (), 5, "a"))
         pytest.param(GROUP._replace(state="CompletingRebalance"), "CompletingRebalance", id="it is rebalancing"),
         pytest.param(GROUP._replace(protocol="range"), "gives up all its partitions", id="it has become eager"),
         pytest.param(STATIC, "static", id="a member has become static"),
-        pytest.param(NEWCOMER, "came or went", id="somebody came"),
-        pytest.param(GROUP._replace(members=MEMBERS[:1]), "came or went", id="somebody went"),
+        pytest.param(NEWCOMER, "joined or left since", id="somebody came"),
+        pytest.param(GROUP._replace(members=MEMBERS[:1]), "joined or left since", id="somebody went"),
         pytest.param(
             GROUP._replace(members=tuple(one._replace(metadata=LATER) for one in MEMBERS)), "has rebalanced since",
             id="it has rebalanced",
