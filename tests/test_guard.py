@@ -88,7 +88,7 @@ def test_nothing_is_allowed_without_a_journal_in_any_mode(built, mode, reason):
             id="the partition it would move is under its min ISR",
         ),
         pytest.param(
-            shared(isr={0: ()}, leaders={0: None}), HoldReason.UNDER_MIN_ISR, "t-0 has 0 in-sync replicas",
+            shared(isr={0: ()}, leaders={0: None}), HoldReason.UNDER_MIN_ISR, "t-0 has no leader",
             id="the partition it would move has no leader",
         ),
         pytest.param(shared(min_isr=None), HoldReason.UNKNOWN, "min ISR of t is unknown", id="min ISR is unknown"),

@@ -61,7 +61,9 @@ def test_a_journal_that_cannot_be_read_holds_everything() -> None:
 @pytest.mark.parametrize(
     ("view", "changes", "says"),
     [
-        pytest.param(NOBODY, {"cluster_id": "other"}, "only other may be acted upon", id="not the one that is set"),
+        pytest.param(
+            NOBODY, {"cluster_id": "other"}, "cluster.id allows changes of other only", id="not the one that is set",
+        ),
         pytest.param(
             journal(leader_write(LEADER._replace(cluster="other")), at_ms=NOW_MS), {},
             "the journal is of cluster other", id="not the one of the journal",
@@ -79,7 +81,7 @@ def test_a_pause_holds_everything_and_says_who_and_why(built: Builder) -> None:
     view = with_approval(built, paused(Pause("ann@desk", "big sale", NOW_MS - 90 * MINUTE)))
     answer = held(built, view)
     assert answer.reason is HoldReason.PAUSED
-    assert answer.sentence == "held: ann@desk paused acting 90 min ago (big sale); go on with: rackwise resume"
+    assert answer.sentence == "held: ann@desk paused acting 90 min ago (big sale); resume with: rackwise resume"
 
 
 def test_a_pause_that_cannot_be_read_is_a_pause() -> None:
@@ -247,7 +249,7 @@ def test_a_budget_that_is_used_up_holds_and_says_until_when(
         ),
         pytest.param(
             swapped(), [triggered("h", NOW_MS - MINUTE, effect=Effect.NOT_SENT)], {"trigger_budget_per_hour": 1},
-            id="nothing was asked then",
+            id="no request was sent then",
         ),
         pytest.param(
             promoted(), [triggered("g", NOW_MS - 20 * MINUTE, verdict=TriggerVerdict.AS_PREDICTED)],
@@ -270,7 +272,7 @@ def test_a_planning_allows_only_so_many_triggers() -> None:
     first, second = guard(again, snapshot, Memory(), limits_of(trigger_budget_per_cycle=1), NOBODY)
     assert isinstance(first, Allow)
     assert isinstance(second, Hold)
-    assert second.sentence == "held: 1 triggers were allowed in this planning (trigger.budget_per_cycle)"
+    assert second.sentence == "held: 1 triggers were allowed in this cycle (trigger.budget_per_cycle)"
 
 
 # --- order and explanation --------------------------------------------------------------------------------------

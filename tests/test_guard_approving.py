@@ -117,27 +117,29 @@ def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(r
 @pytest.mark.parametrize(
     ("rule", "predicted", "says"),
     [
-        pytest.param(replace(SMALL, max_bytes=999), {}, "1,000 bytes are not surely within 999", id="too many bytes"),
+        pytest.param(replace(SMALL, max_bytes=999), {}, "1,000 bytes to copy, and at most 999 are allowed",
+            id="too many bytes"),
         pytest.param(
-            SMALL, {"bytes_to_move": None}, "an unknown number of bytes are not surely within 1,000",
+            SMALL, {"bytes_to_move": None}, "an unknown number of bytes to copy, and at most 1,000 are allowed",
             id="bytes are unknown",
         ),
         pytest.param(SMALL, {"moves": 2}, "2 moves are more than 1", id="too many moves"),
-        pytest.param(replace(SMALL, kinds=frozenset({"leaders"})), {}, "it is not about a reassign", id="another kind"),
-        pytest.param(replace(SMALL, topics=("x*",)), {}, "it is not about topic/t", id="another topic"),
-        pytest.param(replace(SMALL, groups=("t",)), {}, "it is not about topic/t", id="a rule about groups"),
+        pytest.param(replace(SMALL, kinds=frozenset({"leaders"})), {}, "its kinds do not include reassign",
+            id="another kind"),
+        pytest.param(replace(SMALL, topics=("x*",)), {}, "its patterns do not match topic/t", id="another topic"),
+        pytest.param(replace(SMALL, groups=("t",)), {}, "its patterns do not match topic/t", id="a rule about groups"),
         pytest.param(
-            replace(SMALL, reasons=frozenset({"leaders-even"})), {}, "it is not about mend-rack-spread",
+            replace(SMALL, reasons=frozenset({"leaders-even"})), {}, "its reasons do not include mend-rack-spread",
             id="another reason",
         ),
         pytest.param(
             replace(SMALL, min_gain_usd_per_day=1.0), {},
-            "an unknown number of USD a day saved are not surely 1 or more", id="what it saves is unknown",
+            "an unknown number of USD a day saved, and at least 1 are required", id="what it saves is unknown",
         ),
         pytest.param(
             replace(SMALL, min_gain_bytes_per_s=100.0),
             {"cross_rack_bytes_per_s_before": 90.0, "cross_rack_bytes_per_s_after": 0.0},
-            "90.00 bytes/s saved are not surely 100 or more", id="it saves too little",
+            "90.00 bytes/s saved, and at least 100 are required", id="it saves too little",
         ),
     ],
 )  # fmt: skip

@@ -32,7 +32,7 @@ def weighed() -> Proposal:
 def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
     found = judged(weighed, Limits(min_gain_share=0.5, min_gain_partitions=100))
     assert isinstance(found, Fine)
-    assert found.sentence == "it makes 1,820 of 1,820 bytes/s local, and 910 are the least gain"
+    assert found.sentence == "it makes 1,820 of 1,820 bytes/s local; the least gain is 910 bytes/s"
 
 
 def test_too_few_bytes_are_held(weighed: Proposal) -> None:
@@ -49,4 +49,4 @@ def test_without_weights_partitions_are_asked_for() -> None:
     counted = only(proposals(swapped(None)), ProposalReason.REBALANCE_IMPROVES)
     found = judged(counted, Limits(min_gain_partitions=5))
     assert isinstance(found, Hold)
-    assert "makes 4 of 4 partitions local, and 5.0" in found.sentence
+    assert "makes 4 of 4 partitions local; the least gain is 5.0" in found.sentence

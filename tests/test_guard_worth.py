@@ -42,12 +42,13 @@ def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float 
     ("predicted", "says"),
     [
         pytest.param(
-            {"bytes_to_move": None}, "how many bytes it copies, or their price, is unknown", id="bytes are unknown"
+            {"bytes_to_move": None}, "the number of bytes it copies, or their price, is unknown", id="bytes are unknown"
         ),
-        pytest.param({"bytes_to_move": 10**9}, "what it saves a day is unknown", id="what it saves is unknown"),
+        pytest.param({"bytes_to_move": 10**9}, "its saving per day is unknown", id="what it saves is unknown"),
         pytest.param(
             {"bytes_to_move": 10**12, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5},
-            "costs up to 20.00 USD, saved at 0.50 USD a day: 40.0 days of 30", id="it pays too late",
+            "costs up to 20.00 USD and saves 0.50 USD a day: paid back in 40.0 days, at most 30 are allowed",
+            id="it pays too late",
         ),
         pytest.param(
             {"bytes_to_move": 10**9, "usd_per_day_before": 1.0, "usd_per_day_after": 1.0}, "it saves 0.00 USD a day",
@@ -75,7 +76,8 @@ def test_what_was_acted_upon_lately_must_gain_more() -> None:
     assert isinstance(answer, Hold)
     assert answer.reason is HoldReason.TOO_LITTLE_GAIN
     assert answer.sentence == (
-        "held: it makes 2 of 2 partitions local, and 2.4 are the least gain (20% more, as it was acted upon 2.0 h ago)"
+        "held: it makes 2 of 2 partitions local; the least gain is 2.4 "
+        "(20% more than set, because its last change or trigger was 2.0 h ago)"
     )
     long_ago = journal(triggered("g", NOW_MS - 25 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
     assert isinstance(worth(long_ago, limits=strict), Allow)
@@ -95,7 +97,7 @@ def test_least_bytes_that_cannot_be_told_are_not_reached() -> None:
     [
         pytest.param(TriggerVerdict.NO_EFFECT, HoldReason.TRIED, id="it moved nothing"),
         pytest.param(TriggerVerdict.NO_REBALANCE, HoldReason.TRIED, id="no rebalance was seen"),
-        pytest.param(TriggerVerdict.NOT_DONE, None, id="it was not done"),
+        pytest.param(TriggerVerdict.NOT_DONE, None, id="no rebalance was requested"),
     ],
 )
 def test_the_same_trigger_about_the_same_assignment_is_not_tried_again(

@@ -74,7 +74,7 @@ def partial(observation: Observation) -> Observation:
         pytest.param(
             cycle,
             "saw 12 brokers in 3 racks, 20 topics and 20 groups; 6 findings (6 new); "
-            "proposed 4 trigger: rackwise runs dry",
+            "proposed 4 trigger: the mode is a dry run",
             id="a planning in a dry run",
         ),
         pytest.param(
@@ -85,7 +85,7 @@ def partial(observation: Observation) -> Observation:
         ),
         pytest.param(
             lambda: cycle(memory=cycle().after),
-            "saw 12 brokers in 3 racks, 20 topics and 20 groups; 6 findings; proposed 4 trigger: rackwise runs dry",
+            "saw 12 brokers in 3 racks, 20 topics and 20 groups; 6 findings; proposed 4 trigger: the mode is a dry run",
             id="the same look again has nothing new",
         ),
         pytest.param(
@@ -182,14 +182,14 @@ def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
     (outcome,) = act(NoHands(), approved(found.proposals[:1]), found.snapshot)
     assert (outcome.done, outcome.sentence) == (
         False,
-        "not done: this agent watches and proposes, it does not act",
+        "not done: this agent observes and proposes, it does not act",
     )
 
 
 def test_a_proposal_whose_ground_changed_between_the_looks_is_refused() -> None:
     fresh = next_look(WORLD, share=1.0)
     found = run_cycle(Line(Limits()), Looker(fresh), WORLD, Memory(), number=1, name="l-1", planning=True)
-    assert "what the proposal rests on has changed since it was made" in sentence(found)
+    assert "the state that the proposal was made from has changed" in sentence(found)
 
 
 def test_the_cycle_carries_how_long_each_stage_took() -> None:

@@ -50,7 +50,7 @@ from agent.typed_json import UnreadableError
 from agent.wire.hand import WireHand
 
 _TICK_S = 0.5
-_NOT_LEADING = "not done: this agent does not lead any more"
+_NOT_LEADING = "not done: this agent no longer leads"
 
 
 class Acting:
@@ -211,7 +211,7 @@ class Acting:
             writes = (*writes, *moves.tidy(view))
             begun = frozenset(plan.proposal_id for plan in moves.plans(view))
         except UnreadableError as error:
-            self._tell(f"the journal's plans cannot be read, so none is touched: {error}")
+            self._tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
             writes = (*writes, *swept(view, cycle.proposals, begun, self._clock().wall_ms))
@@ -230,7 +230,7 @@ class Acting:
         try:
             journal.append(*writes)
         except JournalUnavailable as error:
-            self._tell(f"what was learned could not be written down: {error}")
+            self._tell(f"learned facts could not be written to the journal: {error}")
 
     # --- the thread ---------------------------------------------------------------------------------------------
 
@@ -287,11 +287,13 @@ class Acting:
         if led is not None:
             led.close()
             self._former = led.mover
-            self._log.info("led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} is over for this agent")
+            self._log.info(
+                "led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} has ended for this agent"
+            )
 
     def _may(self, journal: Journal) -> May:
         if not self._leadership.may_act():
-            return May(begin=False, sentence="this agent does not surely lead")
+            return May(begin=False, sentence="it is not certain that this agent leads")
         view = journal.view()
         if self._records.view is not view:  # read once for each thing that is written, not once for each look
             self._records = Records(view)

@@ -65,7 +65,9 @@ def _alter(hand: WireHand, moves: Iterable[Move], begin_by: Deadline, timeout_ms
     wanted = {move.id: move for move in moves}
     if begin_by.over:  # a look without time would only be held against the brokers that it asks
         return [
-            Result(partition, Kind.NOT_SENT, "not begun: it was too late before it was looked at")
+            Result(
+                partition, Kind.NOT_SENT, "not sent: the time for the request was over before the topics were described"
+            )
             for partition in wanted
         ]
     topics = sorted({partition.topic for partition in wanted})
@@ -73,7 +75,7 @@ def _alter(hand: WireHand, moves: Iterable[Move], begin_by: Deadline, timeout_ms
         answer = hand.describe_topics(max(1, int(begin_by.left_s * 1000 * _CHECK_SHARE)), names=topics)
     except CallFailed as failure:
         late = Kind.NOT_SENT if begin_by.over else Kind.RETRY
-        sentence = f"not begun, as it could not be seen right before: {failure.detail}"
+        sentence = f"not sent: the topics could not be described right before the request: {failure.detail}"
         return [Result(partition, late, sentence) for partition in wanted]
     seen = {topic.name: topic for topic in answer.topics}
     refused = [result for move in wanted.values() if (result := _otherwise(move, seen.get(move.id.topic))) is not None]
@@ -88,16 +90,18 @@ def _alter(hand: WireHand, moves: Iterable[Move], begin_by: Deadline, timeout_ms
 def _otherwise(move: Move, topic: RawTopic | None) -> Result | None:
     """Why the move must not be sent: the partition is not, or no longer, what the move was decided for."""
     if topic is None or topic.error == "UNKNOWN_TOPIC_OR_PARTITION":
-        return Result(move.id, Kind.GONE, f"topic {move.id.topic} is not there any more")
+        return Result(move.id, Kind.GONE, f"topic {move.id.topic} no longer exists")
     if topic.error is not None:
         return Result(move.id, Kind.RETRY, f"topic {move.id.topic} could not be seen: {topic.error}")
     if topic.topic_id != move.topic_id:
-        return Result(move.id, Kind.REFUSED, f"topic {move.id.topic} was deleted and made anew")
+        return Result(move.id, Kind.REFUSED, f"topic {move.id.topic} was deleted and created again")
     replicas = next((row.replicas for row in topic.partitions if row.partition == move.id.partition), None)
     if replicas is None:
         return Result(move.id, Kind.RETRY, f"{move.id} could not be seen")
     if replicas != move.expected:
-        sentence = f"{move.id} has replicas {_listed(replicas)}, not {_listed(move.expected)} as when it was decided"
+        sentence = (
+            f"{move.id} has replicas {_listed(replicas)}, not {_listed(move.expected)} as when the move was decided"
+        )
         return Result(move.id, Kind.REFUSED, sentence)
     return None
 

@@ -36,7 +36,7 @@ def spool_command(directory: Path, command: Mapping[str, Any], *, at_ms: int) ->
         new.replace(path)
     except OSError as error:
         raise ConfigError(
-            f"The command could not be laid down in {directory}",
+            f"The command could not be written to {directory}",
             why=error.strerror or str(error),
             todo="Run this as the user of the agent.",
         ) from error
@@ -55,7 +55,7 @@ class SpoolInbox:
         self._problem = None
         try:
             if self._directory.stat().st_mode & stat.S_IWOTH:
-                self._problem = f"everybody may write {self._directory}, so nothing is taken from it: chmod o-w"
+                self._problem = f"any user may write {self._directory}, so no command is accepted from it: chmod o-w"
                 return ()
             paths = sorted(path for path in self._directory.iterdir() if path.suffix == _SUFFIX)
             return tuple(one for path in paths[:MOST_AT_ONCE] if (one := self._readable(path, view)) is not None)
@@ -86,7 +86,7 @@ class SpoolInbox:
             found = command_of(file.read(MAX_BYTES + 1))
         if found is None:
             path.rename(path.with_suffix(_BAD))
-            self._problem = f"{path} is no command: set aside as {path.stem}{_BAD}"
+            self._problem = f"{path} is not a command and was renamed to {path.stem}{_BAD}"
             return None
         last = view.get(POSITION)
         if is_answered(found[0], view) or (last is not None and last.value.get("name") == path.name):

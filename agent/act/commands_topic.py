@@ -132,7 +132,7 @@ class TopicInbox:
             after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
             self._waiting.append((offset, Command(*found, after)))
         if passed_over:
-            self._problem = f"passed over {passed_over} records of {self._topic} that are no commands"
+            self._problem = f"skipped {passed_over} records of {self._topic} that are not commands"
 
     def _forget(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -178,11 +178,13 @@ def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):  # noqa: SLF001 as above
         return ConfigError(
             f"There is no topic {topic}",
-            why="no agent in mode execute has made it yet, so there is none to take a command",
-            todo="Start one, or look whether topics.prefix is the one of your agents.",
+            why="no agent in mode execute has created it yet, so no agent accepts commands",
+            todo="Start an agent, or check that topics.prefix is that of the agents.",
         )
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return ConfigError(
-            f"This user may not write {topic}", why="whoever may write it may command", todo="Ask for that right."
+            f"This user may not write {topic}",
+            why="the right to write to it is the right to command the agent",
+            todo="Grant this user Write on the topic.",
         )
     return ClusterUnreachable(f"The command could not be written to {topic} in time", why=error.str())

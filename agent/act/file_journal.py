@@ -122,9 +122,7 @@ class FileJournal:
     def close(self) -> None:
         """Write no more, and let go of the lock."""
         with self._lock:
-            self._ended = self._ended or JournalUnavailable(
-                "The journal is closed", why="this agent does not lead any more"
-            )
+            self._ended = self._ended or JournalUnavailable("The journal is closed", why="this agent no longer leads")
             self._drop_file()
             self._held.release()
 
@@ -187,7 +185,7 @@ def read_file(path: Path) -> Found:
                     torn = torn or number
                     continue
                 if torn is not None:
-                    raise _damaged(path, torn, "its checksum does not fit, and whole lines follow")
+                    raise _damaged(path, torn, "its checksum does not match, and complete lines follow")
                 _apply(view, transaction, path, number)
                 whole += len(line)
     except FileNotFoundError:
@@ -229,7 +227,7 @@ class _Lock:
             raise FencedOut(
                 f"Another agent holds the journal {journal}",
                 why=holder(journal) or "its lock is taken",
-                todo="Stop that one, or let this one wait.",
+                todo="Stop that agent, or keep this one as a standby.",
             ) from error
         except OSError as error:
             os.close(file)
@@ -283,7 +281,7 @@ def _apply(view: dict[str, Entry], transaction: Iterable[Any], path: Path, numbe
             raise BadInput(
                 f"The journal {path} is neither read nor written, and nothing is done",
                 why=f"a newer rackwise wrote it (line {number}: {error})",
-                todo="Bring this agent to the same version.",
+                todo="Upgrade this agent to the same version.",
             ) from error
         except UnreadableEntryError as error:
             raise _damaged(path, number, str(error)) from error
@@ -321,15 +319,15 @@ def _refused(path: Path, error: OSError) -> JournalUnavailable:
     return JournalUnavailable(
         f"The journal {path} could not be read or written",
         why=error.strerror or str(error),
-        todo="Look at the disk and at the rights of its directory.",
+        todo="Check the disk and the permissions of the directory.",
     )
 
 
 def _foreign(path: Path) -> BadInput:
     return BadInput(
-        f"{path} is no journal of rackwise",
-        why="it begins with something else than an entry",
-        todo="Set execute.journal_file to another file; this one is left as it is.",
+        f"{path} is not a journal of rackwise",
+        why="its first line is not a journal entry",
+        todo="Set execute.journal_file to another file; this file stays unchanged.",
     )
 
 
@@ -337,13 +335,13 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
     return BadInput(
         f"The journal {path} is damaged in line {number}",
         why=why,
-        todo="Put a copy back; or see that no reassignment runs and no throttle is left, and move the file away.",
+        todo="Restore a copy; or make sure that no reassignment runs and no throttle is left, and move the file away.",
     )
 
 
 def _lock_gone(path: Path) -> FencedOut:
     return FencedOut(
         f"The lock of the journal {path} is not this agent's any more",
-        why="its file was removed or replaced, so that another agent can hold one too",
+        why="its file was removed or replaced, so another agent may hold a lock as well",
         todo="Start this agent again.",
     )

@@ -34,7 +34,7 @@ class NoHands:
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
         """Say that nothing was done."""
         del allow, fresh
-        return Outcome(proposal.id, done=False, sentence="not done: this agent watches and proposes, it does not act")
+        return Outcome(proposal.id, done=False, sentence="not done: this agent observes and proposes, it does not act")
 
 
 def act(hands: Hands, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:

@@ -50,9 +50,9 @@ def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
     try:
         data = json.dumps(command, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput("The command is no JSON", why=reason(error)) from error
+        raise BadInput("The command is not JSON", why=reason(error)) from error
     if len(data) > MAX_BYTES:
-        raise BadInput("The command is too big", why=f"it has {len(data)} bytes, and {MAX_BYTES} are taken")
+        raise BadInput("The command is too big", why=f"it has {len(data)} bytes, and at most {MAX_BYTES} are allowed")
     found = command_of(data)
     if found is None:
         raise BadInput("The command has no id", why="it needs one of 1 to 64 letters, digits, dots, dashes")

@@ -113,7 +113,7 @@ class JournalTopic:
         except KafkaException:
             return  # without the right to see configs there is nothing to say; what was cut shows in the offsets
         if policy != "compact":
-            raise _unfit(self._topic, f"its cleanup.policy is {policy}, so that brokers delete what is old")
+            raise _unfit(self._topic, f"its cleanup.policy is {policy}, so brokers delete old records")
 
     def read(self, end: int, until: float) -> Told:
         """Everything below ``end``. Raises JournalUnavailable when that takes longer, BadInput for what is no journal.
@@ -147,7 +147,9 @@ class JournalTopic:
         left = {"request_timeout": max(0.1, until - time.monotonic())}
         described = admin.describe_topics(TopicCollection([self._topic]), **left)[self._topic].result()
         if len(described.partitions) != 1:
-            raise _unfit(self._topic, f"it has {len(described.partitions)} partitions, and an order needs one")
+            raise _unfit(
+                self._topic, f"it has {len(described.partitions)} partitions, and the journal needs exactly one"
+            )
         every, committed = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
         earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call] # not annotated
         partition = TopicPartition(self._topic, _PARTITION)
@@ -183,8 +185,8 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     if error.code() in _MISSING:
         return NoJournalError(
             f"There is no topic {topic}",
-            why="no agent in mode execute has made it yet",
-            todo="Start one, or look whether topics.prefix is the one of your agents.",
+            why="no agent in mode execute has created it yet",
+            todo="Start an agent, or check that topics.prefix is that of the agents.",
         )
     return JournalUnavailable(f"The journal {topic} could not be read or written", why=error.str())
 
@@ -192,11 +194,11 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
 def forgot(topic: str, what: str) -> BadInput:
     """The error for a journal that has lost what it once said."""
     return BadInput(
-        f"The journal {topic} has forgotten: {what}",
-        why="somebody deleted records, or deleted the topic and made it anew",
+        f"The journal {topic} has lost records: {what}",
+        why="its records were deleted, or the topic was deleted and created again",
         todo=(
-            "See that no reassignment runs and no throttle is left, then delete this topic and the one by which agents"
-            " choose their leader: the agent makes both anew."
+            "Make sure that no reassignment runs and no throttle is left, then delete this topic and the topic by which"
+            " agents choose their leader: the agent creates both again."
         ),
     )
 
@@ -245,7 +247,7 @@ class _Reading:
             raise BadInput(
                 f"The journal {self._topic} is too big",
                 why=f"its entries have more than {MAX_LIVE_BYTES} bytes, which rackwise never writes",
-                todo="Look who else may write this topic.",
+                todo="Check the ACLs of the topic: only rackwise may write or delete it.",
             )
 
 
@@ -269,5 +271,7 @@ def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:
 
 def _unfit(topic: str, why: str) -> ConfigError:
     return ConfigError(
-        f"The topic {topic} cannot be the journal", why=why, todo="Delete it: the agent makes it as it should be."
+        f"The topic {topic} cannot be the journal",
+        why=why,
+        todo="Delete it: the agent creates it again with the right settings.",
     )

@@ -111,9 +111,7 @@ class KafkaJournal:
 
     def close(self) -> None:
         """Write no more. What another opens afterwards ends a transaction that is still open."""
-        self._ended = self._ended or JournalUnavailable(
-            "The journal is closed", why="this agent does not lead any more"
-        )
+        self._ended = self._ended or JournalUnavailable("The journal is closed", why="this agent no longer leads")
         if self._lock.acquire(timeout=_CLOSE_S):  # an append that waits for brokers ends by its own deadline
             try:
                 self._reader.close()
@@ -142,7 +140,7 @@ class KafkaJournal:
         self._reread()
         if leader_in(self._view) != leader or self._view[LEADER].epoch != self._epoch:
             raise JournalUnavailable(
-                f"The journal {plan.topic} changed while it was opened", why="somebody else wrote the same epoch"
+                f"The journal {plan.topic} changed while it was opened", why="another writer used the same epoch"
             )
 
     def _write(self, changes: Sequence[Numbered], until: float) -> None:
@@ -211,7 +209,7 @@ class KafkaJournal:
             self._check_fatal(cause)
             if cause.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise BadInput(
-                    f"What is to be written in the journal {self._plan.topic} is too big",
+                    f"The record for the journal {self._plan.topic} is too big",
                     why=cause.args[0].str(),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
@@ -247,7 +245,9 @@ class KafkaJournal:
         except ConfigError as error:
             raise _gone(self._plan.topic) from error
         if bounds.topic_id != self._topic_id or bounds.end < self._end:
-            self._ended = forgot(self._plan.topic, "it is another topic than it was when this agent began to lead")
+            self._ended = forgot(
+                self._plan.topic, "the topic was deleted and created again after this agent began to lead"
+            )
             raise self._ended
         told = self._reader.read(bounds.end, _patient_until(self._plan))
         if told.newest_epoch > self._epoch:
@@ -308,9 +308,9 @@ class KafkaJournal:
             self._ended = fenced_out(self._plan.topic, error.str())
         elif error.fatal():
             self._ended = JournalUnavailable(
-                f"The writer of the journal {self._plan.topic} cannot go on",
+                f"The writer of the journal {self._plan.topic} cannot continue",
                 why=error.str(),
-                todo="Another one is opened as long as this agent leads.",
+                todo="A new writer is opened while this agent leads.",
             )
         if self._ended is not None:
             raise self._ended from failed
@@ -341,7 +341,7 @@ def _unavailable(failed: KafkaException, topic: str) -> JournalUnavailable:
 
 def _gone(topic: str) -> JournalUnavailable:
     """For a topic that was there when this writer began; should it come back, it has forgotten."""
-    return JournalUnavailable(f"The journal {topic} is gone", why="somebody deleted the topic")
+    return JournalUnavailable(f"The journal {topic} is gone", why="the topic was deleted")
 
 
 def _patient_until(plan: KafkaJournalPlan) -> float:

@@ -43,17 +43,17 @@ def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) 
         raise BadInput(
             f"The journal {plan.topic} is only read, not written, and nothing is done",
             why=f"a newer rackwise wrote it ({told.newer[0]})",
-            todo="Bring this agent to the same version.",
+            todo="Upgrade this agent to the same version.",
         )
     if told.unreadable:
         raise BadInput(
-            f"The journal {plan.topic} cannot be gone on with",
-            why=f"{len(told.unreadable)} of its keys hold no entries: {told.unreadable[0]}",
-            todo="Look who else may write the topic, and delete these keys.",
+            f"The journal {plan.topic} cannot be continued",
+            why=f"{len(told.unreadable)} of its keys hold no valid entries: {told.unreadable[0]}",
+            todo="Check the ACLs of the topic, and delete these keys: only rackwise may write it.",
         )
     check_cluster(told.view, plan.leader.cluster, plan.topic)
     if told.newest_epoch < least_epoch:
-        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, and epoch {least_epoch} has been")
+        raise forgot(plan.topic, f"it ends with epoch {told.newest_epoch}, but epoch {least_epoch} has begun before")
 
 
 def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Logger]:

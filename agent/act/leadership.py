@@ -112,7 +112,7 @@ class Leadership:
         self._term: int | None = None
         self._former_epoch: int | None = None
         self._fatal: Fatal | None = None
-        self._problem: str | None = "no look has told yet which cluster this is"
+        self._problem: str | None = "the cluster id is unknown: no look has succeeded yet"
         self._said = 0.0
         self._failing_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="rackwise-leadership", daemon=True)
@@ -342,8 +342,8 @@ def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
         if not plan.file.exists():
             raise NoJournalError(
                 f"There is no journal file {plan.file}",
-                why="no agent in mode execute has made it yet",
-                todo="Start one, or look whether execute.journal_file is the one of your agents.",
+                why="no agent in mode execute has created it yet",
+                todo="Start an agent, or check that execute.journal_file is that of the agents.",
             )
         return read_file(plan.file).view
     return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms)

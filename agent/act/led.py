@@ -72,7 +72,7 @@ class Led:
 def defect(error: Exception) -> Fatal:
     """What ends the agent where something was raised that nobody expected."""
     return Fatal(
-        "What acts ended by a fault in rackwise itself",
+        "Mode execute ended by a fault in rackwise itself",
         why=repr(error),
-        todo="Start the agent again: what was begun stands in the journal. Please report this.",
+        todo="Start the agent again: plans that have begun are in the journal. Please report this.",
     )

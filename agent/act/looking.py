@@ -95,13 +95,13 @@ def _two_witnesses(
         return {topic.name: (topic, topic) for topic in first.topics}
     second = hand.describe_topics(timeout_ms, names=names, avoid=first.answered_by)
     if first.answered_by is None or first.answered_by == second.answered_by:
-        raise LookFailedError("only one broker told about the topics, and two are needed")
+        raise LookFailedError("only one broker described the topics, and two are needed")
     other = {topic.name: topic for topic in second.topics}
     pairs = {topic.name: (topic, other[topic.name]) for topic in first.topics if topic.name in other}
     for name, (one, two) in pairs.items():
         if _placement(one) != _placement(two):
             who = f"brokers {first.answered_by} and {second.answered_by}"
-            raise LookFailedError(f"{who} do not tell the same about topic {name} yet")
+            raise LookFailedError(f"{who} do not agree about topic {name} yet")
     return pairs
 
 

@@ -87,7 +87,7 @@ class Mover:
         return not self._thread.is_alive()
 
     def check(self) -> None:
-        """Raises what ended the mover: FencedOut, or whatever else it cannot go on with."""
+        """Raises what ended the mover: FencedOut, or whatever else it cannot continue with."""
         if self._failure is not None:
             raise self._failure
 

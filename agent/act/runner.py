@@ -111,7 +111,7 @@ class Runner:
             records = moves.read(self._journal.view())
         except UnreadableError as error:
             raise BadInput(
-                "What the journal says of moves cannot be read",
+                "The moves in the journal cannot be read",
                 why=str(error),
                 todo="Nothing is moved until the rackwise that wrote it, or a newer one, leads.",
             ) from error

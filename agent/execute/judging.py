@@ -19,15 +19,15 @@ from assignors.problem import TopicPartition
 class Status(Enum):
     """Where it is."""
 
-    UNSEEN = "it could not be seen"
+    UNSEEN = "it is not visible"
     BEFORE = "it has its former replicas"
     SHUFFLED = "it has its former replicas in another order"
     MOVING = "it moves as planned"
-    BETWEEN = "it has replicas of both, but is not listed as moving"
-    THERE = "it has the planned replicas"
-    OTHER = "it has, or gets, replicas that we do not know"
-    GONE = "its topic is gone"
-    REPLACED = "its topic is another one of the same name"
+    BETWEEN = "it has replicas of before and after, but no reassignment is in progress"
+    THERE = "it moved as planned"
+    OTHER = "it has, or gets, replicas that are not of the plan"
+    GONE = "its topic was deleted"
+    REPLACED = "its topic was deleted and created again"
 
 
 class View(NamedTuple):

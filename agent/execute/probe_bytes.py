@@ -44,7 +44,7 @@ class NoProbe(NamedTuple):
 def probe_bytes(group: RawGroup) -> bytes | NoProbe:
     """A subscription as a new member of that group would send it, made of the first member that can be cloned."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return NoProbe(f"its members speak {group.protocol_type or 'no protocol'}, not {CONSUMER_PROTOCOL_TYPE}")
+        return NoProbe(f"its members use protocol {group.protocol_type or 'no protocol'}, not {CONSUMER_PROTOCOL_TYPE}")
     why = "it has no members"
     for member in sorted(group.members):
         clone = _clone(member, group.protocol)
@@ -74,8 +74,12 @@ def _clone(member: RawMember, protocol: str) -> bytes | NoProbe:
     try:
         data = encode_subscription(clone)
     except (ValueError, struct.error) as error:
-        return NoProbe(f"the subscription of {member.client_id} cannot be written again: {error}")
-    return data if decode_subscription(data) == clone else NoProbe("the clone reads otherwise than it was meant")
+        return NoProbe(f"the subscription of {member.client_id} cannot be encoded again: {error}")
+    return (
+        data
+        if decode_subscription(data) == clone
+        else NoProbe("the copied subscription does not read back as intended")
+    )
 
 
 def _user_data(told: bytes | None, protocol: str) -> bytes | NoProbe | None:
@@ -89,7 +93,9 @@ def _user_data(told: bytes | None, protocol: str) -> bytes | NoProbe | None:
             return _sticky_data(told, decode_sticky(told) if told else None)
         case _ if protocol in _NO_USER_DATA:
             return None
-    return NoProbe(f"its assignor {protocol or 'none'} is none of Kafka's, so what it reads of a member is not known")
+    return NoProbe(
+        f"its assignor {protocol or 'none'} is not one of Kafka's, so the member data that it needs is unknown"
+    )
 
 
 def _sticky_data(told: bytes | None, read: StickyUserData | Undecodable | None) -> bytes | NoProbe | None:
@@ -121,5 +127,9 @@ def _streams_data(told: bytes | None) -> bytes | NoProbe:
     try:
         data = encode_subscription_info(clone)
     except (ValueError, struct.error) as error:
-        return NoProbe(f"the user data of a member cannot be written again: {error}")
-    return data if decode_subscription_info(data) == clone else NoProbe("the clone reads otherwise than it was meant")
+        return NoProbe(f"the user data of a member cannot be encoded again: {error}")
+    return (
+        data
+        if decode_subscription_info(data) == clone
+        else NoProbe("the copied subscription does not read back as intended")
+    )

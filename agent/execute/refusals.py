@@ -38,20 +38,20 @@ class RefusalReason(StrEnum):
     """Why a group is not triggered."""
 
     NOT_CLASSIC = "brokers assign its partitions, so it cannot be triggered"
-    GONE = "the group is not there"
+    GONE = "the group does not exist"
     EMPTY = "the group has no members"
     NOT_STABLE = "the group is rebalancing"
-    UNREADABLE = "a member's bytes cannot be read"
-    UNKNOWN_ASSIGNOR = "what its assignor does in a rebalance is not known"
+    UNREADABLE = "the subscription of a member cannot be read"
+    UNKNOWN_ASSIGNOR = "the behaviour of its assignor in a rebalance is unknown"
     EAGER = "its members give up every partition in a rebalance"
-    STATIC = "it has static members, which are not to be rebalanced"
+    STATIC = "it has static members, which must not be rebalanced"
     ROLLING = "its members are being restarted one after the other"
     MIXED_GENERATIONS = "its members come from different generations"
     LONG_POLL = "its members may take long between two polls"
     TRANSACTIONAL = "its members may be writing in transactions"
     OWN_REBALANCE = "it is about to rebalance by itself"
     UNJUDGED = "the effect of its last trigger is not known yet"
-    COOLING_DOWN = "the last trigger is too recent"
+    COOLING_DOWN = "the cooldown since its last trigger has not ended"
 
 
 LASTING = frozenset(
@@ -146,7 +146,7 @@ def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
         sentence = f"under {seen.assignor} every member gives up all its partitions in a rebalance"
         return Why(RefusalReason.EAGER, sentence, SEEN)
     if seen.assignor not in EAGER | COOPERATIVE:
-        sentence = f"its protocol is {seen.assignor or 'hidden'}, which is none of Kafka's"
+        sentence = f"its protocol is {seen.assignor or 'hidden'}, which is not one of Kafka's"
         return Why(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
     return _by_history(seen, allowed)
 

@@ -80,7 +80,7 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> Judgement | None:
     now_ms = snapshot.taken_ms
     age_ms = now_ms - (entry.acted_ms or entry.intended_ms)
     if entry.effect in _CLOSED:
-        return Judgement(TriggerVerdict.NOT_DONE, now_ms, entry.sentence or "it was not done")
+        return Judgement(TriggerVerdict.NOT_DONE, now_ms, entry.sentence or "no rebalance was requested")
     if age_ms < 0 or (entry.effect is None and age_ms < ORPHAN_MS):
         return None
     sent = "" if entry.effect is not None else "; the agent ended before it recorded whether it had asked"
@@ -141,8 +141,8 @@ def _compare(was: Expectation, owners: Owners, waiting: set[tuple[str, str]], re
     on_the_way = (wanted - came) & {(item, reader) for reader, item in waiting}
     beyond = tuple(sorted(item for item, _ in moved - wanted))
     sentence = (
-        f"{len(came)} of {len(wanted)} predicted moves came"
-        f"{f', {len(on_the_way)} warm up' if on_the_way else ''}, {len(beyond)} items were revoked beyond them; "
+        f"{len(came)} of {len(wanted)} predicted moves happened"
+        f"{f', {len(on_the_way)} warm up' if on_the_way else ''}, {len(beyond)} other items were revoked; "
         f"{_rounds(rebalances)}"
     )
     return _Found(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
@@ -158,7 +158,7 @@ def _verdict(wanted: int, came: int, beyond: tuple[str, ...], moved: int) -> Tri
 
 def _rounds(rebalances: int | None) -> str:
     if rebalances is None:
-        return "its members tell no generation"
+        return "its members report no generation"
     return f"{rebalances} {'rebalance' if rebalances == 1 else 'rebalances'} since"
 
 

@@ -22,7 +22,9 @@ def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
     leader = leader_in(ground.records.view)
     if not ground.leads:
         return Hold(
-            proposal.id, HoldReason.NOT_LEADING, "held: another agent leads, or none does; this one only observes"
+            proposal.id,
+            HoldReason.NOT_LEADING,
+            "held: this agent does not lead: another agent does, or none; it only observes",
         )
     if (why := ground.records.unreadable) is not None:
         sentence = f"held: the plans cannot be read from the journal ({why})"
@@ -34,7 +36,7 @@ def _cluster(proposal: Proposal, ground: Ground) -> Hold | Fine:
     wanted, here = ground.limits.execute.cluster_id, ground.fresh.cluster_id
     leader = leader_in(ground.records.view)
     if wanted is not None and here != wanted:
-        sentence = f"held: this is cluster {here}, and only {wanted} may be acted upon (cluster.id)"
+        sentence = f"held: this is cluster {here}, and cluster.id allows changes of {wanted} only"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     if leader is not None and leader.cluster and leader.cluster != here:
         sentence = f"held: this is cluster {here}, and the journal is of cluster {leader.cluster}"
@@ -48,11 +50,13 @@ def _begun(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return None
     newest = ground.records.newest(proposal.id)
     if newest is None:
-        return Fine("no attempt at it has begun")
+        return Fine("no attempt has begun")
     if newest.ended:
-        return Fine(f"{said_of(newest)}; {ground.records.next(proposal.id).number} would be the next attempt")
+        return Fine(f"{said_of(newest)}; {ground.records.next(proposal.id).number} is the next attempt")
     how = ", paused" if newest.paused else ""
-    sentence = f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown'}"
+    sentence = (
+        f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
+    )
     return Hold(proposal.id, HoldReason.BEGUN, sentence)
 
 
@@ -65,7 +69,7 @@ def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
     found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
     if found is None:
-        return Fine(f"nothing known is against a trigger of group {proposal.subject.name}")
+        return Fine(f"no known reason forbids a trigger of group {proposal.subject.name}")
     sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
     lasting = found.reason in LASTING or found.known_by.startswith("set by")
     return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
@@ -87,7 +91,7 @@ def _paused(proposal: Proposal, ground: Ground) -> Hold | Fine:
         return Fine("acting is not paused")
     minutes = max(0, ground.now_ms - pause.since_ms) / 60_000
     why = f" ({pause.reason})" if pause.reason else ""
-    sentence = f"held: {pause.who} paused acting {minutes:.0f} min ago{why}; go on with: rackwise resume"
+    sentence = f"held: {pause.who} paused acting {minutes:.0f} min ago{why}; resume with: rackwise resume"
     return Hold(proposal.id, HoldReason.PAUSED, sentence)
 
 
@@ -102,7 +106,7 @@ def _left_out(proposal: Proposal, ground: Ground) -> Hold | Fine:
     if include and not any_of(include).fullmatch(name):
         sentence = f"held: {name} matches none of the {len(include)} patterns of execute.include_{kind}"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
-    return Fine(f"{name} may be acted upon: {len(include)} patterns include, {len(exclude)} exclude")
+    return Fine(f"{name} is not excluded (patterns: {len(include)} include, {len(exclude)} exclude)")
 
 
 def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
@@ -111,7 +115,7 @@ def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
     if shut is not None:
         never = shut.until_ms is None
         return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms, lasting=never)
-    return Fine(f"it may be done at this time: {len(windows.allow)} windows allow, {len(windows.blackout)} black out")
+    return Fine(f"allowed at this time (windows set: {len(windows.allow)} allow, {len(windows.blackout)} black out)")
 
 
 ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _group, _probing, _paused, _left_out, _window)

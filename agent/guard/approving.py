@@ -41,7 +41,9 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
             plan=str(attempt),
         )
     if proposal.kind is ProposalKind.TRIGGER and ground.limits.execute.approve_triggers:
-        return _allowed(proposal, DEFAULT_RULE, "triggers within budget need no person (approve.triggers)")
+        return _allowed(
+            proposal, DEFAULT_RULE, "triggers within budget need no approval by a person (approve.triggers)"
+        )
     against: list[str] = []
     asked = ground.limits.execute.approval_rules
     if asked and attempt.number > 1:
@@ -95,15 +97,15 @@ def _broken(rule: ApprovalRule, proposal: Proposal) -> Iterator[str]:
     predicted, subject = proposal.predicted, proposal.subject
     patterns, others = (rule.groups, rule.topics) if subject.kind == "group" else (rule.topics, rule.groups)
     if proposal.kind.value not in rule.kinds:
-        yield f"it is not about a {proposal.kind.value}"
+        yield f"its kinds do not include {proposal.kind.value}"
     if rule.reasons and reason_word(proposal) not in rule.reasons:
-        yield f"it is not about {reason_word(proposal)}"
+        yield f"its reasons do not include {reason_word(proposal)}"
     if (others and not patterns) or (patterns and not any_of(patterns).fullmatch(subject.name)):
-        yield f"it is not about {subject}"
+        yield f"its patterns do not match {subject}"
     if rule.max_moves is not None and predicted.moves > rule.max_moves:
         yield f"{predicted.moves} moves are more than {rule.max_moves}"
     if rule.max_bytes is not None and (predicted.bytes_to_move is None or predicted.bytes_to_move > rule.max_bytes):
-        yield f"{_number(predicted.bytes_to_move)} bytes are not surely within {rule.max_bytes:,}"
+        yield f"{_number(predicted.bytes_to_move)} bytes to copy, and at most {rule.max_bytes:,} are allowed"
     if rule.keep_leaders and (changed := new_leaders(proposal)):
         yield f"{changed} preferred leaders change"
     for least, saved, unit in (
@@ -111,7 +113,7 @@ def _broken(rule: ApprovalRule, proposal: Proposal) -> Iterator[str]:
         (rule.min_gain_bytes_per_s, saved_bytes_per_s(predicted), "bytes/s"),
     ):
         if least is not None and (saved is None or saved < least):
-            yield f"{_number(saved)} {unit} saved are not surely {least:g} or more"
+            yield f"{_number(saved)} {unit} saved, and at least {least:g} are required"
 
 
 def reason_word(proposal: Proposal) -> str:

@@ -21,7 +21,7 @@ def may_begin(records: Records, limits: Limits, now_ms: int) -> May:
     if limits.mode is not Mode.EXECUTE:
         return May(begin=False, sentence=f"mode is {limits.mode.value}, a dry run")
     if records.unreadable is not None:
-        return May(begin=False, sentence=f"what was begun cannot be read from the journal ({records.unreadable})")
+        return May(begin=False, sentence=f"the plans cannot be read from the journal ({records.unreadable})")
     pause = pause_in(records.view)
     if pause is not None:
         why = f" ({pause.reason})" if pause.reason else ""

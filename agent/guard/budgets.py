@@ -23,7 +23,7 @@ def _triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     execute, now_ms = ground.limits.execute, ground.now_ms
     granted = len([one for one in ground.granted if one.kind is ProposalKind.TRIGGER])
     if granted >= execute.trigger_budget_per_cycle:
-        sentence = f"held: {granted} triggers were allowed in this planning (trigger.budget_per_cycle)"
+        sentence = f"held: {granted} triggers were allowed in this cycle (trigger.budget_per_cycle)"
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(ground.records.view)
     told: list[str] = []
@@ -73,7 +73,7 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
     if execute.move_budget_bytes_per_day is not None:
         moved = _bytes(batches, now_ms)
         if moved is None:
-            sentence = "held: how many bytes were copied within the last day is unknown (execute.bytes_per_day)"
+            sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
         told.append(f"{moved:,} of {execute.move_budget_bytes_per_day:,} bytes in the last day (execute.bytes_per_day)")
         if moved >= execute.move_budget_bytes_per_day:

@@ -10,24 +10,24 @@ class HoldReason(StrEnum):
     """Why a proposal waits; each may pass without anybody changing the proposal."""
 
     UNDER_MIN_ISR = "a partition in the proposal is under its min ISR"
-    UNKNOWN = "a part that the proposal needs could not be seen"
+    UNKNOWN = "a part of the cluster that the proposal needs is unknown"
     REASSIGNMENT_RUNNING = "a reassignment is already in progress"
     GROUP_NOT_STABLE = "the group is not stable now"
     RACK_NOT_STEADY = "a rack has not been stable for long enough"
-    COOLING_DOWN = "the last act is too recent"
+    COOLING_DOWN = "the cooldown of the topic or group has not ended"
     OWNER_ACTS = "only the owner of the client or broker can do it"
-    DRY_RUN = "rackwise runs dry"
+    DRY_RUN = "the mode is a dry run"
     NOT_LEADING = "this agent does not lead"
-    WRONG_CLUSTER = "this is not the cluster that may be acted upon"
+    WRONG_CLUSTER = "this is not the cluster of the settings or of the journal"
     BEGUN = "it is in progress"
-    GROUP_REFUSED = "the group is not to be triggered now"
+    GROUP_REFUSED = "the group must not be triggered now"
     PROBING = "its warm-ups are not worth a rebalance yet"
     PAUSED = "acting is paused"
-    EXCLUDED = "the settings leave it out"
-    OUTSIDE_WINDOW = "nothing may be done at this time"
-    TRIED = "the same was tried lately"
-    TOO_LITTLE_GAIN = "it brings too little"
-    NO_PAYBACK = "it would not pay for itself in time"
+    EXCLUDED = "the settings exclude it"
+    OUTSIDE_WINDOW = "the time is outside the allowed windows"
+    TRIED = "the same trigger was sent recently"
+    TOO_LITTLE_GAIN = "the gain is below the least gain"
+    NO_PAYBACK = "the pay-back time is too long or unknown"
     OVER_BUDGET = "the budget is used up"
     NEEDS_APPROVAL = "it is not approved"
 
@@ -47,8 +47,8 @@ _LASTING = frozenset(
 class RefuseReason(StrEnum):
     """Why a proposal is over; the next cycle makes a new one if there is still something to propose."""
 
-    STALE_SNAPSHOT = "what the proposal rests on has changed since it was made"
-    EXPIRED = "the proposal's time is over"
+    STALE_SNAPSHOT = "the state that the proposal was made from has changed"
+    EXPIRED = "the proposal has expired"
 
 
 class Allow(NamedTuple):

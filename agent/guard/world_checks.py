@@ -22,7 +22,9 @@ def _under_min_isr(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
         minimum = ground.fresh.topics[state.id.topic].min_isr
         in_sync = len([broker for broker in state.isr if broker not in state.offline])
         # As the broker counts: a partition never needs more in-sync replicas than it has replicas.
-        if state.leader is None or (minimum is not None and in_sync < min(minimum, len(state.replicas))):
+        if state.leader is None:
+            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {state.id} has no leader")
+        if minimum is not None and in_sync < min(minimum, len(state.replicas)):
             sentence = f"held: {state.id} has {in_sync} in-sync replicas, and its min ISR is {minimum}"
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
     return None
@@ -32,7 +34,7 @@ def _unknown(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     for gap in ground.fresh.gaps:
         if _needs(proposal, gap, ground.fresh):
             what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
-            return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} could not be seen ({gap.cause.value})")
+            return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} unknown ({gap.cause.value})")
     for state in _partitions(proposal, ground.fresh):
         if ground.fresh.topics[state.id.topic].min_isr is None:
             sentence = f"held: the min ISR of {state.id.topic} is unknown"
@@ -47,7 +49,7 @@ def _stale(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
-    sentence = f"refused: what it rests on about {proposal.subject} has changed since it was proposed"
+    sentence = f"refused: the state of {proposal.subject} has changed since it was proposed"
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
 
@@ -86,7 +88,8 @@ def _group_not_stable(proposal: Proposal, ground: Ground) -> Hold | Refuse | Non
         return None
     if group.state == "Stable" and not group.hidden:
         return None
-    return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {group.state}, not Stable")
+    state = "hidden from rackwise" if group.hidden else f"{group.state}, not Stable"
+    return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {state}")
 
 
 def _rack_not_steady(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
@@ -110,7 +113,7 @@ def _cooling_down(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     left_ms = ground.limits.trigger_cooldown_ms - (ground.fresh.monotonic_ms - acted_ms)
     if left_ms <= 0:
         return None
-    sentence = f"held: the last act on {proposal.subject} is too recent, {left_ms / 1000:.0f} s are left"
+    sentence = f"held: the cooldown of {proposal.subject} ends in {left_ms / 1000:.0f} s"
     return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.fresh.taken_ms + left_ms)
 
 

@@ -63,9 +63,9 @@ def _tried(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         ):
             continue
         ago_min = (ground.now_ms - entry.intended_ms) / 60_000
-        sentence = f"held: the same was done {ago_min:.0f} min ago: {judged.verdict.value} ({judged.sentence})"
+        sentence = f"held: the same trigger was sent {ago_min:.0f} min ago: {judged.verdict.value} ({judged.sentence})"
         return Hold(proposal.id, HoldReason.TRIED, sentence, entry.intended_ms + window_ms)
-    return Fine(f"the same was not tried within {window_ms / 3_600_000:.0f} h")
+    return Fine(f"the same trigger was not sent within {window_ms / 3_600_000:.0f} h")
 
 
 def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
@@ -79,21 +79,21 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if home is not None and unit == "bytes_per_s":
         least = limits.min_gain_share * home[1] * factor
         told.append(
-            f"it makes {home[0]:,.0f} of {home[1]:,.0f} bytes/s local, and {least:,.0f} are the least gain{lately}"
+            f"it makes {home[0]:,.0f} of {home[1]:,.0f} bytes/s local; the least gain is {least:,.0f} bytes/s{lately}"
         )
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     elif home is not None:
         least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
-        told.append(f"it makes {home[0]:g} of {home[1]:g} partitions local, and {least:.1f} are the least gain{lately}")
+        told.append(f"it makes {home[0]:g} of {home[1]:g} partitions local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     if limits.min_gain_bytes_per_s > 0:
         saved, least = saved_bytes_per_s(proposal.predicted), limits.min_gain_bytes_per_s * factor
         if saved is None:
-            sentence = f"held: how many bytes it saves is unknown, and {least:,.0f} bytes/s are the least gain{lately}"
+            sentence = f"held: the bytes/s that it saves are unknown; the least gain is {least:,.0f} bytes/s{lately}"
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
-        told.append(f"it saves {saved:,.0f} bytes/s, and {least:,.0f} are the least gain{lately}")
+        told.append(f"it saves {saved:,.0f} bytes/s; the least gain is {least:,.0f} bytes/s{lately}")
         if saved < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     return Fine("; ".join(told) or "no least gain is set")
@@ -107,14 +107,17 @@ def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if cost == 0:
         return Fine("it copies nothing, so there is nothing to pay back")
     if cost is None or saved is None:
-        what = "what it saves a day" if cost is not None else "how many bytes it copies, or their price,"
+        what = "its saving per day" if cost is not None else "the number of bytes it copies, or their price,"
         sentence = f"held: {what} is unknown, so its pay-back time is unknown (execute.payback_days)"
         return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
     if saved <= 0:
         sentence = f"held: copying costs up to {cost:.2f} USD, and it saves {saved:.2f} USD a day"
         return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
     days = cost / saved
-    sentence = f"copying costs up to {cost:.2f} USD, saved at {saved:.2f} USD a day: {days:.1f} days of {most_days:g}"
+    sentence = (
+        f"copying costs up to {cost:.2f} USD and saves {saved:.2f} USD a day: "
+        f"paid back in {days:.1f} days, at most {most_days:g} are allowed"
+    )
     return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else Fine(sentence)
 
 
@@ -124,7 +127,7 @@ def _cooled_down(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         return None
     cooldown_ms, last_ms = ground.limits.execute.move_cooldown_ms, ground.records.moved.get(proposal.subject.name)
     if last_ms is None:
-        return Fine(f"the journal has no plan of topic {proposal.subject.name}")
+        return Fine(f"the journal has no ended plan of topic {proposal.subject.name}")
     left_ms = cooldown_ms - (ground.now_ms - last_ms)
     ago = f"the last plan of topic {proposal.subject.name} ended {(ground.now_ms - last_ms) / 60_000:.0f} min ago"
     if left_ms <= 0:
@@ -145,7 +148,7 @@ def _margin(proposal: Proposal, ground: Ground) -> tuple[float, str]:
     hours = (ground.now_ms - last_ms) / 3_600_000
     return (
         1 + execute.hysteresis_share,
-        f" ({execute.hysteresis_share:.0%} more, as it was acted upon {hours:.1f} h ago)",
+        f" ({execute.hysteresis_share:.0%} more than set, because its last change or trigger was {hours:.1f} h ago)",
     )
 
 

@@ -111,9 +111,9 @@ def voided(approval: Approval, now_ms: int, why: str) -> Approval:
 def why_void(approval: Approval, standing: Proposal | None, now_ms: int) -> str | None:
     """Why it no longer holds, given what stands under its id; None when it does."""
     if now_ms >= approval.expires_ms:
-        return f"it expired {(now_ms - approval.expires_ms) / 1000:.0f} s ago, and nothing was begun"
+        return f"it expired {(now_ms - approval.expires_ms) / 1000:.0f} s ago, and the plan had not begun"
     if standing is None:
-        return "what was approved is no longer proposed"
+        return "the approved plan is no longer proposed"
     if plan_hash(standing) != approval.plan_hash:
         return "the plan is not the one that was approved"
     return None

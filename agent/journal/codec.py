@@ -94,7 +94,7 @@ def key_of(data: bytes) -> str:
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise UnreadableEntryError(f"{data[:80]!r} is no key: {error}") from error
+        raise UnreadableEntryError(f"{data[:80]!r} is not a key: {error}") from error
 
 
 def entry_of(key: str, data: bytes) -> Entry:
@@ -102,23 +102,25 @@ def entry_of(key: str, data: bytes) -> Entry:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise UnreadableEntryError(f"{key!r} is no JSON: {error}") from error
+        raise UnreadableEntryError(f"{key!r} is not JSON: {error}") from error
     return entry_of_json(key, found)
 
 
 def entry_of_json(key: str, found: Any) -> Entry:
     """The entry of JSON that was read already. Raises UnreadableEntryError, NewerEntryError."""
     if not isinstance(found, dict):
-        raise UnreadableEntryError(f"{key!r} is no object")
+        raise UnreadableEntryError(f"{key!r} is not an object")
     version = found.get("v")
     if isinstance(version, int) and version > VERSION:
         raise NewerEntryError(f"{key!r} was written in layout {version}, and this rackwise knows up to {VERSION}")
     try:
         record = from_json(Record, found)
     except UnreadableError as error:
-        raise UnreadableEntryError(f"{key!r} is no entry: {error}") from error
+        raise UnreadableEntryError(f"{key!r} is not an entry: {error}") from error
     if record.v != VERSION or min(record.epoch, record.seq) < 0:
-        raise UnreadableEntryError(f"{key!r} is no entry: version {record.v}, epoch {record.epoch}, seq {record.seq}")
+        raise UnreadableEntryError(
+            f"{key!r} is not an entry: version {record.v}, epoch {record.epoch}, seq {record.seq}"
+        )
     return Entry(key, record.kind, record.value, record.at_ms, record.epoch, record.seq)
 
 
@@ -138,10 +140,10 @@ def _checked(write: Write, entry: Entry) -> bytes:
     try:
         data = to_bytes(entry)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"What is to be written under {write.key} is no JSON", why=str(error)) from error
+        raise BadInput(f"The journal record under {write.key} is not JSON", why=str(error)) from error
     if len(data) + 2 * len(key_bytes(write.key)) > MAX_VALUE_BYTES:  # the key stands in a header too
         raise BadInput(
-            f"What is to be written in the journal under {write.key} is too big",
+            f"The journal record under {write.key} is too big",
             why=f"{len(data)} bytes, and a record may have {MAX_VALUE_BYTES}",
             todo="Ask for fewer moves at a time (--max-moves).",
         )

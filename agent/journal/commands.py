@@ -144,7 +144,7 @@ def command_from_json(data: object) -> Command:
         raise UnreadableError("no command: an object is expected")
     command = from_json(Command, data)
     if not command.id or len(command.id) > 64 or not command.id.isascii() or not command.id.isprintable():
-        raise UnreadableError("no command: its id is no short text")
+        raise UnreadableError("no command: its id is not a short text")
     for number in (command.throttle_bytes_per_s, command.max_moves, command.attempt):
         if number is not None and number < 1:
             raise UnreadableError("no command: a rate, a number of moves and an attempt are at least 1")

@@ -29,7 +29,7 @@ KEPT = 1_000
 KEPT_TIMES = 100
 """Earlier triggers of the same proposal that stay counted in its entry."""
 _HARMLESS = ("NOT_SENT", "REFUSED")
-"""Effects, as they are written, after which nothing was asked of anybody."""
+"""Effects, as they are written, after which no request was sent of anybody."""
 T = TypeVar("T")
 
 
@@ -48,21 +48,21 @@ class Effect(StrEnum):
     REBALANCING = "the group began to rebalance"
     NOTHING = "the group stayed stable"
     REFUSED = "the coordinator refused"
-    NOT_SENT = "nothing was asked"
-    UNKNOWN = "what became of it could not be seen"
+    NOT_SENT = "no request was sent"
+    UNKNOWN = "its effect could not be observed"
 
 
 class TriggerVerdict(StrEnum):
     """How a trigger turned out."""
 
     AS_PREDICTED = "as predicted"
-    PARTLY = "some of what was predicted came"
-    OTHERWISE = "something else came"
+    PARTLY = "some of the predicted moves happened"
+    OTHERWISE = "other moves than predicted happened"
     NO_EFFECT = "nothing moved"
     NO_REBALANCE = "no new generation was seen"
     OVERTAKEN = "members joined or left since, so its effect is unknown"
-    CANNOT_TELL = "it could not be seen in time"
-    NOT_DONE = "it was not done"
+    CANNOT_TELL = "its effect could not be observed in time"
+    NOT_DONE = "no rebalance was requested"
 
 
 class ItemMove(NamedTuple):

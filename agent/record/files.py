@@ -101,7 +101,7 @@ def read_events(path: Path) -> Iterator[Event]:
         ) from error
     except UnreadableError as error:
         raise BadInput(
-            f"{path} is no telemetry file", why=str(error), todo="Give a file that record.file wrote."
+            f"{path} is not a telemetry file", why=str(error), todo="Give a file that record.file wrote."
         ) from error
 
 

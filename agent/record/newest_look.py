@@ -48,7 +48,7 @@ def newest_look(
     ``config`` is confluent-kafka's. Joins no group, commits nothing, creates nothing.
     """
     if not kinds <= ONE_PER_LOOK:
-        raise ValueError(f"kinds of which a look has many: {sorted(kinds - ONE_PER_LOOK)}")
+        raise ValueError(f"a look has more than one event of these kinds: {sorted(kinds - ONE_PER_LOOK)}")
     try:
         with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
             return _newest(reader, topic, cluster, kinds)

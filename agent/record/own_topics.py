@@ -20,7 +20,7 @@ from agent.observation import Observation, Part, RawBroker
 from agent.record.placement import place_replicas
 
 RETRY_MS = 30_000
-_NOT_YET = "it is not there yet"
+_NOT_YET = "it does not exist yet"
 _NO_RIGHT = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 
 

@@ -19,9 +19,9 @@ from agent.record.publisher import Record
 from agent.record.reader import Read
 from agent.typed_json import UnreadableError, from_json, to_json
 
-_REPLACED = "void: another proposal took its place"
-_GONE = "void: what it rested on has changed, so it is no longer proposed"
-_EXPIRED = "void: it expired before anybody used it, and it is no longer proposed"
+_REPLACED = "void: another proposal replaced it"
+_GONE = "void: the state that it was made from has changed, so it is no longer proposed"
+_EXPIRED = "void: it expired unused, and it is no longer proposed"
 
 
 class Published(NamedTuple):
@@ -105,7 +105,7 @@ def _life(value: bytes) -> Life:
     try:
         return from_json(Life, json.loads(value))
     except ValueError as error:
-        raise UnreadableError(f"a record tells no step in a proposal's life: {error}") from error
+        raise UnreadableError(f"a record is not an event of a proposal: {error}") from error
 
 
 def _ages(published: Published, now_ms: int) -> bool:

@@ -71,7 +71,9 @@ class Publisher:
             while not self._queued(record):
                 left = until - time.monotonic()
                 if left <= 0:
-                    self._count(record.topic, dropped=1, problem="the queue is full, as the brokers take nothing")
+                    self._count(
+                        record.topic, dropped=1, problem="the queue is full, because the brokers accept no records"
+                    )
                     break
                 self._producer.poll(min(_WAIT_S, left))
         self._producer.poll(0)

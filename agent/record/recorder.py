@@ -90,10 +90,10 @@ class Recorder:
     def restore(self, observation: Observation, now: Instant) -> Restored:
         """What an earlier process knew, from the telemetry topic; nothing is read where there is none yet."""
         if self._plan.telemetry is None:
-            return Restored(Memory(), "nothing is remembered: no telemetry topic is written", found=False)
+            return Restored(Memory(), "no memory was restored: no telemetry topic is written", found=False)
         name = self._plan.telemetry.name
         if not any(topic.name == name for topic in observation.topics):
-            return Restored(Memory(), f"nothing is remembered: there is no topic {name}", found=False)
+            return Restored(Memory(), f"no memory was restored: there is no topic {name}", found=False)
         prefix, cluster = self._plan.prefix, observation.cluster_id
         return restore(self._config, name, cluster, now, prefix=prefix, timeout_ms=RESTORE_MS)
 
@@ -166,7 +166,7 @@ class Recorder:
             except (KafkaException, UnreadableError, BadProposalDocument) as error:
                 # Written all the same: at worst a record is written twice, and a void one stays until it expires.
                 self._standing = {}
-                problems = (f"{topic.name}: what stood there before could not be read ({error})",)
+                problems = (f"{topic.name}: its earlier records could not be read ({error})",)
         change = update(
             self._standing,
             cycle.proposals,

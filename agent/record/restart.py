@@ -40,16 +40,16 @@ def restore(
             found, whole = _last_memory(reader, cluster)
     except KafkaException as error:
         return Restored(
-            Memory(), f"nothing is remembered: {topic} could not be read ({error.args[0].str()})", found=False
+            Memory(), f"no memory was restored: {topic} could not be read ({error.args[0].str()})", found=False
         )
     except (UnreadableError, UnreadableMemoryError) as error:
-        return Restored(Memory(), f"nothing is remembered: {error}", found=False)
+        return Restored(Memory(), f"no memory was restored: {error}", found=False)
     if found is None:
         why = f"{topic} holds no memory" if whole else f"no memory was found in the last records of {topic} in time"
-        return Restored(Memory(), f"nothing is remembered: {why}", found=False)
+        return Restored(Memory(), f"no memory was restored: {why}", found=False)
     age_s = max(0, now.wall_ms - found.taken_ms) // 1_000
     memory = after_restart(found, now.wall_ms, now.monotonic_ms)
-    return Restored(memory, f"remembered what was known after look {found.cycle}, {age_s} s ago", found=True)
+    return Restored(memory, f"restored the memory of look {found.cycle}, {age_s} s ago", found=True)
 
 
 def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool]:

@@ -270,9 +270,9 @@ def _loads(line: str | bytes) -> Event | None:
         data = json.loads(line)
         version = data["v"]
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"a line is no telemetry event: {reason(error)}") from error
+        raise UnreadableError(f"a line is not a telemetry event: {reason(error)}") from error
     except (TypeError, KeyError) as error:
-        raise UnreadableError("a line is no telemetry event: it has no version (v)") from error
+        raise UnreadableError("a line is not a telemetry event: it has no version (v)") from error
     if not isinstance(version, int) or version > VERSION:
         raise UnreadableError(f"an event of version {version} needs a newer rackwise; this one reads up to {VERSION}")
     try:
@@ -280,4 +280,4 @@ def _loads(line: str | bytes) -> Event | None:
             return None
         return Event(**{name: data[name] for name in Event._fields} | {"kind": Kind(data["kind"])})
     except (TypeError, KeyError) as error:
-        raise UnreadableError(f"a line is no telemetry event: it needs {', '.join(Event._fields)}") from error
+        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(Event._fields)}") from error

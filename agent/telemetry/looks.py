@@ -236,5 +236,5 @@ def _limits(data: Mapping[Kind, list[Any]]) -> Limits:
 def _only(data: Mapping[Kind, list[Any]], kind: Kind) -> Any:
     found = data.get(kind, [])
     if len(found) != 1:
-        raise IncompleteLookError(f"the look has {len(found)} events of kind {kind}, where one is written")
+        raise IncompleteLookError(f"the look has {len(found)} events of kind {kind}, where exactly one is expected")
     return found[0]

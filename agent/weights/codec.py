@@ -90,10 +90,10 @@ def weights_of(key: str, value: bytes) -> Weights:
     try:
         data = json.loads(value, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise UnreadableWeightsError(f"{key[:80]!r} is no JSON: {error}") from error
+        raise UnreadableWeightsError(f"{key[:80]!r} is not JSON: {error}") from error
     version = data.get("v") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise UnreadableWeightsError(f"{key[:80]!r} has no version, so it is no record of weights")
+        raise UnreadableWeightsError(f"{key[:80]!r} has no version, so it is not a record of weights")
     if version > VERSION:
         raise UnreadableWeightsError(
             f"{key[:80]!r} has version {version} and needs a newer rackwise; this one reads up to {VERSION}"
@@ -107,7 +107,7 @@ def weights_of(key: str, value: bytes) -> Weights:
             case kind:
                 raise UnreadableWeightsError(f"{key[:80]!r} is of kind {str(kind)[:20]!r}, which is not known")
     except (UnreadableError, ValueError, OverflowError) as error:
-        raise UnreadableWeightsError(f"{key[:80]!r} is no record of weights: {error}") from error
+        raise UnreadableWeightsError(f"{key[:80]!r} is not a record of weights: {error}") from error
 
 
 def _to_bytes(weights: Weights) -> bytes:
@@ -161,24 +161,24 @@ def _checked(key: str, record: TopicRecord | GroupRecord) -> tuple[str, int]:
         raise ValueError(f"version {record.v}, kind {record.kind[:20]!r}, subject {record.subject[:80]!r}")
     head, tail = f"{record.cluster}/{kind}", f"/{name}"
     if not (key.startswith(head) and key.endswith(tail)):
-        raise ValueError(f"it says that it is about {record.subject[:80]!r} of cluster {record.cluster[:40]!r}")
+        raise ValueError(f"it is about {record.subject[:80]!r} of cluster {record.cluster[:40]!r}")
     between = key[len(head) : len(key) - len(tail)]
     if between and not (between[0] == "." and between[1:].isascii() and between[1:].isdecimal() and len(between) < 8):
-        raise ValueError(f"{between[:20]!r} is no number of a part")
+        raise ValueError(f"{between[:20]!r} is not the number of a part")
     if not 0 <= record.from_ms <= record.to_ms <= _LATEST_MS or not 0 <= record.computed_ms <= _LATEST_MS:
-        raise ValueError(f"from {record.from_ms} to {record.to_ms} is no stretch of time")
+        raise ValueError(f"from {record.from_ms} to {record.to_ms} is not a period of time")
     return name, int(between[1:]) if between else 0
 
 
 def _check_partition(number: int) -> None:
     if not 0 <= number <= _MOST_PARTITION:
-        raise ValueError(f"{number} is no partition")
+        raise ValueError(f"{number} is not a partition")
 
 
 def _check_rate(rate: float | None) -> None:
     if rate is not None and not 0 <= rate <= _MOST_PER_S:
-        raise ValueError(f"{rate} is no rate")
+        raise ValueError(f"{rate} is not a rate")
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

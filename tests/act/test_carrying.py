@@ -38,10 +38,10 @@ def test_a_move_whose_partition_is_as_expected_is_sent() -> None:
 @pytest.mark.parametrize(
     ("now", "kind", "sentence"),
     [
-        (topic("t", (2, 1)), Kind.REFUSED, "t-0 has replicas 2,1, not 1,2 as when it was decided"),
-        (topic("t", (1, 3)), Kind.REFUSED, "t-0 has replicas 1,3, not 1,2 as when it was decided"),
-        (topic("t", (1, 2), topic_id="new"), Kind.REFUSED, "topic t was deleted and made anew"),
-        (unknown("t"), Kind.GONE, "topic t is not there any more"),
+        (topic("t", (2, 1)), Kind.REFUSED, "t-0 has replicas 2,1, not 1,2 as when the move was decided"),
+        (topic("t", (1, 3)), Kind.REFUSED, "t-0 has replicas 1,3, not 1,2 as when the move was decided"),
+        (topic("t", (1, 2), topic_id="new"), Kind.REFUSED, "topic t was deleted and created again"),
+        (unknown("t"), Kind.GONE, "topic t no longer exists"),
         (topic("t", (1, 2))._replace(error="TOPIC_AUTHORIZATION_FAILED"), Kind.RETRY, "topic t could not be seen"),
         (topic("t", (1, 2))._replace(partitions=()), Kind.RETRY, "t-0 could not be seen"),
     ],

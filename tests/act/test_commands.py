@@ -80,7 +80,7 @@ def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: P
     (spool / "0-strange.json").write_bytes(b"no command")
     (spool / "half.new").write_bytes(b'{"id": "ha')
     assert [one.id for one in inbox.read({})] == ["early", "late", "last"]
-    assert "set aside as 0-strange.bad" in (inbox.problem() or "")
+    assert "was renamed to 0-strange.bad" in (inbox.problem() or "")
     first, second, _ = inbox.read({})
     assert first.value == {"id": "early", "verb": "pause"}
     view = answered({}, first)
@@ -106,12 +106,12 @@ def test_a_directory_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> N
     spool.chmod(0o777)
     inbox = SpoolInbox(spool)
     assert inbox.read({}) == ()
-    assert "everybody may write" in (inbox.problem() or "")
+    assert "any user may write" in (inbox.problem() or "")
 
 
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("a file is in the way")
-    with pytest.raises(ConfigError, match="could not be laid down"):
+    with pytest.raises(ConfigError, match="The command could not be written to"):
         spool_command(tmp_path / "spool", {"id": "a"}, at_ms=1)
 
 

@@ -252,7 +252,7 @@ def written(path: Path) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        pytest.param(b'"n":1', b'"n":7', "damaged in line 3: its checksum does not fit", id="a byte has turned"),
+        pytest.param(b'"n":1', b'"n":7', "damaged in line 3: its checksum does not match", id="a byte has turned"),
         pytest.param(b"plan/1", b"\xff\xff\xff\xff\xff\xff", "damaged in line 3", id="no text any more"),
     ],
 )
@@ -277,7 +277,7 @@ def test_a_damaged_line_before_others_is_never_passed_over(written: Path, old: b
 def test_a_file_that_is_no_journal_is_not_an_empty_one_and_is_left_as_it_is(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     for read in (lambda: read_file(path), lambda: FileJournal.open(path, leader("one"))):
-        with pytest.raises(BadInput, match="is no journal of rackwise"):
+        with pytest.raises(BadInput, match="is not a journal of rackwise"):
             read()
     assert path.read_bytes() == content
 
@@ -315,7 +315,7 @@ def test_a_disk_without_room_refuses_and_says_so(path: Path) -> None:
     journal.append(said("plan/b", n=1))
     assert set(read_file(path).view) == {LEADER, "plan/b"}
     journal.close()
-    with pytest.raises(JournalUnavailable, match="does not lead any more"):
+    with pytest.raises(JournalUnavailable, match="no longer leads"):
         journal.append(said("plan/c", n=1))
 
 

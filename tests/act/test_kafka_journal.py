@@ -211,7 +211,7 @@ def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers
             journal.append(said("plan/a", n=number))
         delete_topics(servers, *(f"{prefix}.{name}" for name in ("journal", "leader", "commands")))
         make_topics(servers, prefix)
-        with pytest.raises(BadInput, match="has forgotten"):
+        with pytest.raises(BadInput, match="has lost records"):
             _patiently(lambda: journal.append(said("plan/b", n=1)))
         assert told(servers, prefix).view == {}
     with pytest.raises(BadInput, match="it ends with epoch 0, and epoch 1 has been"):
@@ -258,7 +258,7 @@ def _set_policy(admin: AdminClient, topic: str, policy: str) -> None:
     [
         pytest.param(("delete", 1), "its cleanup.policy is delete", id="one that brokers delete from"),
         pytest.param(("compact", 2), "it has 2 partitions", id="one without an order"),
-        pytest.param(None, "no agent in mode execute has made it yet", id="none"),
+        pytest.param(None, "no agent in mode execute has created it yet", id="none"),
     ],
 )
 def test_a_topic_that_is_no_journal_is_not_written(servers: str, topic: tuple[str, int] | None, why: str) -> None:

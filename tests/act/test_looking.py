@@ -37,7 +37,7 @@ def test_moves_are_read_before_topics_and_topics_from_two_brokers() -> None:
     ids=["other replicas", "another order", "another topic of that name", "a topic that it does not know"],
 )
 def test_where_two_brokers_tell_different_things_nothing_is_seen(second: Any) -> None:
-    with pytest.raises(LookFailedError, match="brokers 1 and 2 do not tell the same about topic t yet"):
+    with pytest.raises(LookFailedError, match="brokers 1 and 2 do not agree about topic t yet"):
         seen(StubHand({1: (topic("t", (1, 2)),), 2: (second,)}))
 
 
@@ -63,7 +63,7 @@ def test_of_two_brokers_up_one_witness_is_too_few() -> None:
         def describe_topics(self, deadline_ms: int, *, names: Any, avoid: int | None = None) -> Any:
             return super().describe_topics(deadline_ms, names=names)
 
-    with pytest.raises(LookFailedError, match="only one broker told about the topics"):
+    with pytest.raises(LookFailedError, match="only one broker described the topics"):
         seen(Twice({1: (topic("t", (1, 2)),)}))
 
 

@@ -252,7 +252,7 @@ def test_a_journal_that_is_not_understood_ends_it_before_anything_is_asked() -> 
     journal.append(Write("plan/p-0", "open", {"proposal_id": "p-0", "targets": "of another kind"}))
     with moving(hand, journal) as mover:
         wait_for(lambda: not mover._thread.is_alive(), "it ended", 20)
-        with pytest.raises(BadInput, match="What the journal says of moves cannot be read"):
+        with pytest.raises(BadInput, match="The moves in the journal cannot be read"):
             mover.check()
     assert hand.calls == []
 

@@ -348,13 +348,17 @@ def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:
     ("standing", "begun", "now_ms", "says"),
     [
         pytest.param(STANDING, False, NOW_MS + MINUTE, None, id="it holds"),
-        pytest.param((), False, NOW_MS + MINUTE, "void: what was approved is no longer proposed", id="nothing stands"),
+        pytest.param((), False, NOW_MS + MINUTE, "void: the approved plan is no longer proposed", id="nothing stands"),
         pytest.param(
             (MOVE._replace(snapshot_hash="changed"),), False, NOW_MS + MINUTE,
             "void: the plan is not the one that was approved", id="the world changed",
         ),
         pytest.param(
-            STANDING, False, NOW_MS + 62 * MINUTE, "void: it expired 120 s ago, and nothing was begun", id="it expired"
+            STANDING,
+            False,
+            NOW_MS + 62 * MINUTE,
+            "void: it expired 120 s ago, and the plan had not begun",
+            id="it expired",
         ),
         pytest.param((), True, NOW_MS + 62 * MINUTE, None, id="what was begun goes on whatever is proposed"),
     ],

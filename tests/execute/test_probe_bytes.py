@@ -132,8 +132,8 @@ GARBAGE = encode_subscription(Subscription(3, ("orders",), b"\xff" * 9, (), 7, "
         pytest.param(a_group("stream", TOO_NEW), "too new", id="Streams metadata of a version that is not known"),
         pytest.param(a_group("stream", GARBAGE), "cannot be read", id="Streams metadata that is none"),
         pytest.param(a_group("stream", NO_TOPICS), "no topic", id="a Streams member without topics"),
-        pytest.param(a_group("mine", GOOD), "none of Kafka's", id="an assignor that is not known"),
-        pytest.param(a_group("", GOOD), "none of Kafka's", id="a group that shows no assignor"),
+        pytest.param(a_group("mine", GOOD), "is not one of Kafka's", id="an assignor that is not known"),
+        pytest.param(a_group("", GOOD), "is not one of Kafka's", id="a group that shows no assignor"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_cloned_faithfully_makes_no_probe(group: RawGroup, says: str) -> None:

@@ -98,8 +98,8 @@ def test_what_a_newer_writer_adds_within_a_version_is_kept_or_left_aside() -> No
     [
         pytest.param(Write("", "k", {}), "under the key ''", id="no key"),
         pytest.param(Write("x" * 70_000, "k", {}), "under the key 'xxx", id="a key without end"),
-        pytest.param(Write("x", "k", {"n": float("nan")}), "no JSON", id="no number"),
-        pytest.param(Write("x", "k", {"n": object()}), "no JSON", id="no JSON at all"),
+        pytest.param(Write("x", "k", {"n": float("nan")}), "is not JSON", id="no number"),
+        pytest.param(Write("x", "k", {"n": object()}), "is not JSON", id="no JSON at all"),
         pytest.param(Write("x", "k", {"n": "y" * MAX_VALUE_BYTES}), "too big", id="more than a broker takes"),
     ],
 )

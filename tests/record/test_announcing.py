@@ -77,5 +77,5 @@ def test_where_every_broker_is_fenced_no_topic_is_asked_for_until_one_serves() -
     answers = Answers().broker(1, "a", fenced=True)
     topics = OwnTopics({"bootstrap.servers": "127.0.0.1:1"}, (TELEMETRY,), 100)
     topics.ensure(answers.at())
-    assert topics.problems() == ("rackwise.telemetry: it is not there yet",)
+    assert topics.problems() == ("rackwise.telemetry: it does not exist yet",)
     assert not topics.is_ready("rackwise.telemetry")

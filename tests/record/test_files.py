@@ -65,8 +65,8 @@ def test_a_line_that_a_crash_cut_in_two_is_left_out(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         pytest.param(None, "cannot be read: No such file or directory", id="missing"),
-        pytest.param("hello\n", "is no telemetry file", id="something else"),
-        pytest.param("{}\n", "is no telemetry file", id="other JSON"),
+        pytest.param("hello\n", "is not a telemetry file", id="something else"),
+        pytest.param("{}\n", "is not a telemetry file", id="other JSON"),
     ],
 )
 def test_a_file_that_holds_no_telemetry_is_bad_input(tmp_path: Path, content: str | None, sentence: str) -> None:

@@ -114,5 +114,5 @@ def test_a_topic_that_holds_something_else_is_a_reason_and_no_error(ask: Any) ->
 
 
 def test_kinds_of_which_a_look_has_many_are_refused(ask: Any) -> None:
-    with pytest.raises(ValueError, match="of which a look has many"):
+    with pytest.raises(ValueError, match="more than one event of these kinds"):
         ask(Topic([]), Kind.TOPIC)

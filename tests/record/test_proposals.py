@@ -105,9 +105,9 @@ def test_what_is_written(
 @pytest.mark.parametrize(
     ("proposals", "now_ms", "sentence"),
     [
-        pytest.param([a_proposal(number=2)], NOW, "another proposal took its place", id="replaced"),
-        pytest.param([], NOW, "what it rested on has changed", id="no longer proposed"),
-        pytest.param([], NOW + TTL + 1, "it expired before anybody used it", id="expired"),
+        pytest.param([a_proposal(number=2)], NOW, "another proposal replaced it", id="replaced"),
+        pytest.param([], NOW, "the state that it was made from has changed", id="no longer proposed"),
+        pytest.param([], NOW + TTL + 1, "it expired unused", id="expired"),
     ],
 )
 def test_a_void_record_says_why(proposals: list[Proposal], now_ms: int, sentence: str) -> None:

@@ -19,7 +19,7 @@ def test_what_does_not_fit_into_the_queue_is_dropped_and_counted_within_the_dead
     publisher.write(records(1_000), 300)
     assert time.monotonic() - began < 3
     assert publisher.counts() == Counts(0, 0, 990)
-    assert "t: the queue is full, as the brokers take nothing" in publisher.problems()
+    assert "t: the queue is full, because the brokers accept no records" in publisher.problems()
     assert publisher.close(100) == 10
 
 

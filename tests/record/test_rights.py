@@ -50,8 +50,8 @@ def test_each_right_that_is_missing_is_told_until_it_is_there(
             return recording, first.before.cycle
 
     assert recorded()[0].problems == (
-        "rackwise.telemetry: it is not there yet",
-        "rackwise.proposals: it is not there yet",
+        "rackwise.telemetry: it does not exist yet",
+        "rackwise.proposals: it does not exist yet",
     )
 
     allow(ResourceType.BROKER, "kafka-cluster", *LOOK)

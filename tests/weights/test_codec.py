@@ -82,8 +82,8 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        pytest.param("C1/topic/orders", b"\xff\x00", "is no JSON", id="no text"),
-        pytest.param("C1/topic/orders", b"[" * 100_000, "is no JSON", id="nested without end"),
+        pytest.param("C1/topic/orders", b"\xff\x00", "is not JSON", id="no text"),
+        pytest.param("C1/topic/orders", b"[" * 100_000, "is not JSON", id="nested without end"),
         pytest.param("C1/topic/orders", b"[]", "has no version", id="a list"),
         pytest.param("C1/topic/orders", b'{"v":true}', "has no version", id="a version that is no number"),
         pytest.param("C1/topic/orders", _with(ORDERS, v=2), "needs a newer rackwise", id="a newer version"),
@@ -92,15 +92,15 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
         pytest.param("C1/topic/orders", _with(ORDERS, kind=[]), "is not known", id="a kind that is a list"),
         pytest.param("C1/topic/orders", _with(ORDERS, subject="topic/"), "subject", id="no name"),
         pytest.param("C1/topic/" + "t" * 250, _with(ORDERS, subject="topic/" + "t" * 250), "subject", id="a long name"),
-        pytest.param("C2/topic/orders", _with(ORDERS), "it says that it is about", id="another cluster's key"),
-        pytest.param("C1/topic/billing", _with(ORDERS), "it says that it is about", id="another topic's key"),
-        pytest.param("C1/topic.x/orders", _with(ORDERS), "is no number of a part", id="a part that is no number"),
-        pytest.param("C1/topic/orders", _with(ORDERS, from_ms=9, to_ms=8), "no stretch of time", id="time backwards"),
-        pytest.param("C1/topic/orders", _with(ORDERS, to_ms=2**60), "no stretch of time", id="an impossible time"),
+        pytest.param("C2/topic/orders", _with(ORDERS), "it is about", id="another cluster's key"),
+        pytest.param("C1/topic/billing", _with(ORDERS), "it is about", id="another topic's key"),
+        pytest.param("C1/topic.x/orders", _with(ORDERS), "is not the number of a part", id="a part that is no number"),
+        pytest.param("C1/topic/orders", _with(ORDERS, from_ms=9, to_ms=8), "not a period of time", id="time backwards"),
+        pytest.param("C1/topic/orders", _with(ORDERS, to_ms=2**60), "is not a period of time", id="an impossible time"),
         pytest.param(
             "C1/topic/orders",
             _with(ORDERS, partitions=[_ROW | {"bytes_per_s": -1.0}]),
-            "is no rate",
+            "is not a rate",
             id="a rate below 0",
         ),
         pytest.param(
@@ -112,7 +112,7 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
         pytest.param(
             "C1/topic/orders",
             _with(ORDERS).replace(b"1000.5", b"1e999"),
-            "inf is no rate",
+            "inf is not a rate",
             id="a rate that is infinite once read",
         ),
         pytest.param(
@@ -121,7 +121,7 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
         pytest.param(
             "C1/topic/orders",
             _with(ORDERS, partitions=[_ROW | {"partition": -1}]),
-            "no partition",
+            "is not a partition",
             id="a partition below 0",
         ),
         pytest.param(
