@@ -152,14 +152,16 @@ def defect(error: BaseException) -> RackwiseError:
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename is not None else ""
         return GaveUp(
-            f"The system did not let rackwise go on{where}",
+            f"The operating system refused an operation{where}",
             why=reason(error),
-            todo="Mend that and try again; --debug shows where it happened.",
+            todo="Correct the cause and try again; --debug shows the traceback.",
         )
     if isinstance(error, MemoryError):
-        return GaveUp("There is not enough memory", todo="Give it more memory, or a smaller part of the cluster.")
+        return GaveUp(
+            "There is not enough memory", todo="Give rackwise more memory, or fewer topics and groups to observe."
+        )
     return GaveUp(
-        "A fault in rackwise itself",
+        "Internal error of rackwise",
         why=f"{type(error).__name__}: {reason(error)}"[:_MOST],
         todo="Run it again with --debug for the traceback, and report it.",
     )

@@ -79,7 +79,7 @@ def refusal(
             return NotAllowed(
                 f"This user may not use {subject}",
                 why=one.str(),
-                todo="Give it Describe and Read (docs/operations.md lists all rights), or use another user.",
+                todo="Grant it Describe and Read (docs/operations.md lists all rights), or use another user.",
             )
         if one.code() in _LOGIN_REFUSED:
             return AuthenticationFailed(

@@ -145,7 +145,9 @@ def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
         raise refusal(failed, f"topic {topic}", servers=str(kafka.root["bootstrap.servers"])) from failed
     except (UnreadableError, BadProposalDocument) as error:
         raise BadInput(
-            f"A record of {topic} is no proposal", why=reason(error), todo="Look what else may write this topic."
+            f"A record of {topic} is not a proposal",
+            why=reason(error),
+            todo="Check which other users may write to this topic.",
         ) from error
 
 

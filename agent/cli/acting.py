@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from agent.propose.proposal import Proposal
     from config.load import Loaded
 
-proposals_app = typer.Typer(help="What rackwise would do, and what people say to it.", invoke_without_command=True)
+proposals_app = typer.Typer(
+    help="Proposals of the agent: list, approve, apply, cancel, history.", invoke_without_command=True
+)
 HISTORY = ("at", "what", "about", "who", "state", "sentence")
-Id = Annotated[str, typer.Argument(metavar="PROPOSAL", help="The proposal, as p-0123456789ab; see: rackwise proposals")]
+Id = Annotated[
+    str, typer.Argument(metavar="PROPOSAL", help="Id such as p-0123456789ab, as rackwise proposals lists it.")
+]
 Throttle = Annotated[
     str | None,
     typer.Option(
-        "--throttle", metavar="BYTES/s", help="Replication rate per broker, such as 50MB/s; else as the settings say."
+        "--throttle", metavar="BYTES/s", help="Replication rate per broker, such as 50MB/s; default: the setting."
     ),
 ]
 MaxMoves = Annotated[
     int | None,
-    typer.Option("--max-moves", min=1, metavar="N", help="At most N partitions at a time; else as the settings say."),
+    typer.Option("--max-moves", min=1, metavar="N", help="Move at most N partitions at a time; default: the setting."),
 ]
 
 
@@ -40,13 +44,15 @@ def proposals(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """What has been published to the proposals topic and still stands; below it, what can be said to it."""
+    """Open proposals of the proposals topic; its commands approve, follow and cancel them."""
     if context.invoked_subcommand is None:
         _list(options.settings(config, properties, assign, bootstrap), output, every=every)
     elif any((config, properties, assign, bootstrap, output, every)):
         verb = context.invoked_subcommand
         raise BadInput(
-            f"Options of {verb} stand before it", why="there they would be left aside", todo=f"Put them after {verb}."
+            f"Options of {verb} are given before {verb}",
+            why="they would have no effect there",
+            todo=f"Put them after {verb}.",
         )
 
 
@@ -59,7 +65,7 @@ def list_proposals(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """What has been published and still stands; the same as ``proposals`` alone."""
+    """Published proposals that are still open; the same as ``proposals`` alone."""
     _list(options.settings(config, properties, assign, bootstrap), output, every=every)
 
 
@@ -96,7 +102,7 @@ def apply(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Approve it and show its progress until it ends. Ctrl-C only stops showing; ``cancel`` cancels."""
+    """Approve the proposal and follow it until it ends. Ctrl-C ends only the following; ``cancel`` stops the plan."""
     from agent.cli import following
 
     loaded = options.settings(config, properties, assign, bootstrap)
@@ -116,7 +122,7 @@ def cancel(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Begin nothing more of it, and take back what moves; what was only approved is approved no longer."""
+    """Start no further batch of the plan, and revert its moving partitions; an approval not begun is withdrawn."""
     asking.confirm(f"Cancel {proposal}?", yes=yes)
     tell("cancel", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
 
@@ -130,19 +136,21 @@ def history(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """What was approved, begun, ended and answered, in every attempt that the journal still has; the latest last."""
+    """Approvals, commands with their answers, plans and triggered rebalances in the journal; the latest last."""
     from agent.cli.records import history_cells, history_rows
 
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = history_rows(asking.journal(asking.plan_of(loaded)))
     form = chosen(output)
     shown = [history_cells(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
-    emit(shown, HISTORY, form, empty="the journal tells of nothing yet", every=every)
+    emit(
+        shown, HISTORY, form, empty="the journal has no approval, command, plan or triggered rebalance yet", every=every
+    )
 
 
 def pause(
     proposal: Annotated[
-        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
     ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
@@ -152,13 +160,13 @@ def pause(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Begin nothing new until ``resume``, over restarts too; what moves goes on, and so does observing."""
+    """Start no new batch and no rebalance until ``resume``, also after a restart; open batches and observing go on."""
     tell("pause", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
 
 
 def resume(
     proposal: Annotated[
-        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; everything without it.")
+        str | None, typer.Argument(metavar="PROPOSAL", help="Only this plan; without it, all plans and rebalances.")
     ] = None,
     reason: asking.Reason = "",
     wait: asking.Wait = 30,
@@ -168,7 +176,7 @@ def resume(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Go on after ``pause``."""
+    """End a ``pause``: new batches and rebalances may start again."""
     tell("resume", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
 
 
@@ -199,7 +207,7 @@ def _rate(text: str | None) -> int | None:
     try:
         return parse_size(text)
     except ValueError as error:
-        raise BadInput(f"--throttle {text} is no rate", why=str(error), todo="Write it as 50MB/s.") from error
+        raise BadInput(f"--throttle {text} is not a rate", why=str(error), todo="Write it as 50MB/s.") from error
 
 
 def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> str | None:
@@ -211,7 +219,7 @@ def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Outp
     say(f"{proposal.id}: {proposal.sentence}")
     where = asking.plan_of(loaded)
     attempt = _attempt(asking.journal(where), proposal_id)
-    asking.confirm(f"{given.verb.capitalize()} it?", yes=given.yes)
+    asking.confirm(f"{given.verb.capitalize()} {proposal_id}?", yes=given.yes)
     wish = asking.command(Verb(given.verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
     wish = wish._replace(throttle_bytes_per_s=given.throttle, max_moves=given.max_moves, attempt=attempt)
     answer = asking.ask(where, wish, given.wait)
@@ -247,8 +255,8 @@ def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
             return one
     raise BadInput(
         f"There is no proposal {proposal_id}",
-        why="it is not published, or what it rested on has changed since",
-        todo="See what stands with: rackwise proposals",
+        why="it was not published, or it is void since the cluster changed",
+        todo="List the open proposals: rackwise proposals",
     )
 
 

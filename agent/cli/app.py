@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from agent.cli import (
     acting,
@@ -24,14 +25,30 @@ from agent.cli.output import emit_line
 from agent.cluster.commands import cluster_app
 from pipeline.cli import spark_app
 
+ORDER = (
+    "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
+    "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
+)  # fmt: skip
+"""The commands as the help lists them: those of a new user first, those that act after them."""
+
+
+class _InOrder(TyperGroup):
+    """Commands and groups of commands in one order; the library has all groups last."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names in the order of the help."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
     name="rackwise",
-    help="Keeps Kafka's work in the right rack. By default a dry run: it looks, finds, proposes, and changes nothing.",
+    cls=_InOrder,
+    help="Keeps reads, replicas and tasks of Kafka in the right rack. Dry run by default: proposes, moves nothing.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     epilog="Exit codes: 0 done, 1 failure, 2 usage or settings, 3 changes proposed (plan --detailed-exitcode), "
-    "4 guard refused, 5 cluster unreachable or answer partial, 6 fenced, 7 memory ceiling. "
+    "4 guard refused, 5 cluster unreachable or answer partial, 6 another agent took over, 7 memory ceiling. "
     "Settings: rackwise config show --origin. Tracebacks: --debug.",
 )
 app.command()(running.run)
@@ -82,7 +99,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     _version_asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Keeps Kafka's work in the right rack."""

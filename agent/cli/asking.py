@@ -25,8 +25,8 @@ POLL_S = 0.5
 OLD_MS = 900_000
 """A leader says every five minutes that it leads; one that was not heard of for three times as long may be gone."""
 
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for everybody who reads the journal.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, kept in the journal.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Wait = Annotated[
     float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for the agent's answer.", min=1)
 ]
@@ -67,19 +67,19 @@ def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
     led = _leader(plan)
     _send(plan, wish, led)
     until = time.monotonic() + wait_s
-    silence = f"{led.agent} on {led.host} led last, and no agent seems to lead now"
+    silence = f"{led.agent} on {led.host}, the last leading agent, did not answer"
     while time.monotonic() < until:
         try:
             found = answer_to(journal(plan), wish.id)
         except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
-            found, silence = None, f"the journal, in which the answer will stand, cannot be read: {error.why}"
+            found, silence = None, f"the journal, where the answer is written, cannot be read: {error.why}"
         if found is not None:
             return _told(found.answer)
         time.sleep(POLL_S)
     raise GaveUp(
-        f"Nobody answered within {wait_s:.0f} s",
-        why=f"{silence}; the command waits for whoever leads",
-        todo="Look whether an agent runs in mode execute; then see: rackwise proposals history",
+        f"No agent answered within {wait_s:.0f} s",
+        why=f"{silence}; the command was sent, and the leading agent may still carry it out",
+        todo="Check that an agent runs in mode execute; a late answer is listed by: rackwise proposals history",
     )
 
 
@@ -88,7 +88,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise BadInput("Nobody can be asked whether this is meant", why="this is no terminal", todo="Give --yes.")
+        raise BadInput("Confirmation is needed", why="standard input is not a terminal", todo="Give --yes.")
     if not typer.confirm(question, err=True):
         say("nothing was done")
         raise typer.Exit(1)
@@ -116,13 +116,13 @@ def _leader(plan: LeadershipPlan) -> _Led:
     found = leader_in(view)
     if found is None:
         raise GaveUp(
-            "No agent leads, and none ever did",
-            why="commands are obeyed by an agent in mode execute, and the journal knows of none",
+            "No agent leads, and none has led yet",
+            why="an agent in mode execute carries out commands, and the journal names none",
             todo="Start one with: rackwise run --set mode=execute",
         )
     idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
     if idle_ms > OLD_MS:
-        say(f"note: {found.agent} on {found.host} led last and was not heard of for {idle_ms / 60_000:.0f} min")
+        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {idle_ms / 60_000:.0f} min ago")
     return _Led(found.agent, found.host, found.cluster)
 
 
@@ -147,5 +147,7 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
 
 def _told(answer: Answer) -> Answer:
     if not answer.done:
-        raise GuardRefused(answer.sentence.removeprefix("refused: "), todo="Why, with numbers: rackwise explain ID")
+        raise GuardRefused(
+            answer.sentence.removeprefix("refused: "), todo="See every check with its numbers: rackwise explain ID"
+        )
     return answer

@@ -35,7 +35,7 @@ class Balance(StrEnum):
 
 Result = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="File for the result as JSON; standard output without."),
+    typer.Option("--output", "-o", metavar="FILE", help="File for the result as JSON; default: standard output."),
 ]
 
 
@@ -48,7 +48,7 @@ def assign(
         bool, typer.Option("--check", help="Compare with the outputs in the file; exit code 1 when one differs.")
     ] = False,
 ) -> None:
-    """What Kafka's own assignors and replica placers give for the cases of a file."""
+    """Run Kafka's own assignors and replica placers on the cases of a file."""
     from assignors.cases.check import first_difference
     from assignors.cases.registry import read_cases, run_case
     from assignors.problem import BadProblem
@@ -96,9 +96,9 @@ def optimize(
     ] = 10,
     non_overlap_cost: Annotated[int, typer.Option(metavar="N", help="Cost of a task that moves.")] = 1,
     output: Result = None,
-    timings: Annotated[bool, typer.Option("--timings", help="Tell on stderr where the CPU time went.")] = False,
+    timings: Annotated[bool, typer.Option("--timings", help="Print the CPU time of each step on stderr.")] = False,
 ) -> None:
-    """The assignment of Streams tasks that costs least, with its proof."""
+    """The cheapest assignment of Kafka Streams tasks, with the proof that none costs less."""
     from assignors.optimal.columns import column_model, optimal_columns, read_columns
     from assignors.problem import BadProblem
 

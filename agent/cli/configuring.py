@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent.documents.configuring import CheckedSettings, LocatorRow
     from config.load import Loaded
 
-config_app = typer.Typer(help="Settings: check, show, schema.", no_args_is_help=True)
+config_app = typer.Typer(help="Settings: check, show, schema, docs, example.", no_args_is_help=True)
 
 
 @config_app.command()
@@ -24,7 +24,7 @@ def check(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Read all settings and say whether they can be used (exit code 2: no). Rack locators are asked, no broker is."""
+    """Check all settings; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
     loaded = options.settings(config, properties, assign, bootstrap)
     locators = _ask_locators(loaded)
     say(f"the settings can be used: mode {loaded.settings.mode}")
@@ -69,7 +69,7 @@ def show(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
-    origin: bool = typer.Option(False, "--origin", help="Also tell where each value was set."),
+    origin: bool = typer.Option(False, "--origin", help="Also show where each value was set."),
 ) -> None:
     """Every setting in force; secrets are shown as stars."""
     from config.load import effective
@@ -103,7 +103,7 @@ def docs() -> None:
 
 @config_app.command()
 def example() -> None:
-    """A settings file with every setting, its sentence and its default."""
+    """Print a settings file with every setting, its description and its default."""
     from config.document import example_yaml
 
     emit_document(example_yaml())

@@ -54,13 +54,11 @@ def explain(
     replay: options.Replay = None,
     as_configured_here: Annotated[
         bool,
-        typer.Option(
-            "--as-configured-here", help="Judge with the settings given here instead of those of the running agent."
-        ),
+        typer.Option("--as-configured-here", help="Judge with the settings given here, not the running agent's."),
     ] = False,
     every: options.All = False,
 ) -> None:
-    """Why this is proposed, and why that is not: every rule with its numbers, as the running agent judges."""
+    """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
     from agent.plan.explain import explain as explained
 
     if replay is not None:
@@ -124,7 +122,7 @@ class _Asked:
     """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
 
     def __init__(self, loaded: Loaded) -> None:
-        self._found: RunningAgent | str = "it was not read in time"
+        self._found: RunningAgent | str = "reading it took too long"
         self._loaded = loaded
         self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
         self._thread.start()
@@ -194,7 +192,7 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 def _whose(agent: RunningAgent, now_ms: int) -> str:
     who = f"agent {agent.agent} on host {agent.host}" if agent.agent else "the running agent"
     age_s = max(0, now_ms - agent.taken_ms) / 1_000
-    more = "; agents with different settings write telemetry here" if agent.settings_changed else ""
+    more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
     return f"judged with the settings of {who}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
 
 
@@ -216,7 +214,9 @@ def _check(subject: str, judged: _Judged) -> str | None:
     near = meant(subject, known)
     asked = f"Did you mean {near}? " if near else ""
     if (gap := _unlisted(subject, judged.seen.snapshot)) is not None:
-        return f"{subject} was not seen, and not all {gap.part.value} were ({gap.cause.value}). {asked}".rstrip()
+        return (
+            f"{subject} was not found, but not all {gap.part.value} could be read ({gap.cause.value}). {asked}".rstrip()
+        )
     raise BadInput(f"{subject} is unknown", why=why, todo=f"{asked}A subject is {FORMS}.")
 
 

@@ -111,7 +111,7 @@ def state_of(view: View, name: str) -> State:
         return _trigger_state(trigger)
     if approval is not None and approval.state is not ApprovalState.APPROVED:
         return State(1, approval.sentence)
-    return State(None, f"approved, not begun; what holds it: rackwise explain {attempt(name).of}")
+    return State(None, f"approved, not begun; its checks: rackwise explain {attempt(name).of}")
 
 
 def _plan_state(plan: Plan, view: View) -> State:
@@ -161,7 +161,7 @@ def _pace(watcher: Watcher, state: State) -> str:
     try:
         observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
     except Retryable as error:
-        return f" (the brokers do not tell how far: {error.what})"
+        return f" (progress unknown: {error.what})"
     copies = watcher.copies(observation, state.plan)
     if not copies:
         return ""
@@ -170,7 +170,8 @@ def _pace(watcher: Watcher, state: State) -> str:
     lefts = [one.seconds_left for one in copies]
     left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
     there, wanted = sum(one.bytes or 0 for one in whole), sum(one.of_bytes or 0 for one in whole)
-    return f"; {there:,} of {wanted:,} bytes at {rate:,.0f} bytes/s, {'? s' if left is None else f'{left:.0f} s'} left"
+    ends = "time left unknown" if left is None else f"{left:.0f} s left"
+    return f"; {there:,} of {wanted:,} bytes at {rate:,.0f} bytes/s, {ends}"
 
 
 def _narrowed(whole: Scope, topics: tuple[str, ...], parts: frozenset[Part]) -> Scope:

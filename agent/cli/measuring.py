@@ -40,7 +40,7 @@ def parsed(duration: str | None, option: str = "--for", least_ms: int = LEAST_FO
     try:
         for_ms = parse_duration(duration)
     except ValueError as error:
-        raise BadInput(f"{option} {duration} is no duration", why=str(error), todo=todo) from error
+        raise BadInput(f"{option} {duration} is not a duration", why=str(error), todo=todo) from error
     if not least_ms <= for_ms <= MOST_FOR_MS:
         raise BadInput(f"{option} {duration} is out of range", why=f"it is from {least} to 1h", todo=todo)
     return for_ms
@@ -109,7 +109,7 @@ class AgentsLook:
             return Memory(), Rates(why_not=f"{topic} did not answer within {AGENT_MS} ms")
         event = found.events.get(Kind.MEMORY)
         if event is None or event.cluster != observation.cluster_id:
-            return Memory(), Rates(why_not=found.why_not or f"{topic} tells of another cluster")
+            return Memory(), Rates(why_not=found.why_not or f"{topic} is of another cluster")
         try:
             memory = memory_from_json(str(event.data["text"]))
         except UnreadableMemoryError as error:

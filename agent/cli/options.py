@@ -21,26 +21,29 @@ Properties = Annotated[
     list[Path] | None,
     typer.Option("--properties", metavar="FILE", help="Properties file of a Kafka client to import; repeatable."),
 ]
-Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; repeatable.")]
+Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set one setting; repeatable.")]
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Brokers to begin with.")
+    str | None,
+    typer.Option(
+        "--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Brokers to connect to first, as in Kafka's tools."
+    ),
 ]
 Replay = Annotated[
     Path | None,
-    typer.Option(
-        "--replay", metavar="FILE", help="Read the last look of a telemetry file instead of asking a cluster."
-    ),
+    typer.Option("--replay", metavar="FILE", help="Use the last look of a telemetry file instead of a live cluster."),
 ]
 All = Annotated[
-    bool, typer.Option("--all", help="Show everything: long tables and lists are cut, and counted, without it.")
+    bool, typer.Option("--all", help="Show all rows; without it long tables are cut, with the number of rows left out.")
 ]
 For = Annotated[
     str | None,
-    typer.Option("--for", metavar="DURATION", help="Look twice, this far apart (10s), to measure bytes/s and $/day."),
+    typer.Option(
+        "--for", metavar="DURATION", help="Look twice, this far apart (such as 10s), to measure bytes/s and $/day."
+    ),
 ]
 Output = Annotated[
     Format | None,
-    typer.Option("--output", "-o", help="Form of the answer; a table on a terminal, JSON elsewhere."),
+    typer.Option("--output", "-o", help="Output format; default: table on a terminal, JSON elsewhere."),
 ]
 
 

@@ -66,21 +66,21 @@ def wanted(
     if new_topic is not None and add_partitions is not None:
         raise BadInput(
             "--new-topic and --add-partitions contradict each other",
-            why="a topic is new or it is there",
+            why="a topic is either new or exists already",
             todo="Leave one of them out.",
         )
     if new_topic is not None:
         if partitions is None or replication_factor is None:
             raise BadInput(
-                f"new topic {new_topic} is not told in full",
-                why="how many partitions and replicas it shall have is not said",
+                f"--new-topic {new_topic} is incomplete",
+                why="its number of partitions or replicas is missing",
                 todo="Add --partitions N --replication-factor R.",
             )
         return Wanted(new_topic, partitions, replication_factor)
     if partitions is not None or replication_factor is not None:
         raise BadInput(
             "--partitions and --replication-factor need --new-topic",
-            why="they say what a new topic shall have",
+            why="they describe a new topic",
             todo="Add --new-topic NAME, or use --add-partitions TOPIC=N.",
         )
     return None if add_partitions is None else Wanted(*named_number(add_partitions, "--add-partitions"), None)
@@ -108,7 +108,7 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
 
     if choice.rollback_json is not None:
         raise BadInput(
-            "new partitions have no rollback", why="nothing that exists moves", todo="Leave --rollback-json out."
+            "new partitions have no rollback", why="no existing replica moves", todo="Leave --rollback-json out."
         )
     if source.replay is not None:
         seen = session.replayed(source.replay)
@@ -123,7 +123,11 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
     if choice.reassignment_json is not None:
         written = next(one for one in both if one.by == choice.placement.value)
         if written.refused is not None:
-            raise BadInput("there is no placement by Kafka to write", why=written.refused, todo="Use the optimum.")
+            raise BadInput(
+                "there is no placement by Kafka to write",
+                why=written.refused,
+                todo="Write the optimum: --placement optimum",
+            )
         write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
     rows = [placement_to_json(one) for one in both]
     emit(rows, ("placement", "sentence", "spread", "command"), output, every=every)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.seen import Seen
 
 CHANGES_PROPOSED = 3
-_COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
+_COLUMNS = ("id", "kind", "subject", "$/day saved", "sentence")
 
 
 def plan(
@@ -33,45 +33,44 @@ def plan(
     ] = False,
     reassignment_json: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write all moves there, as kafka-reassign-partitions reads them."),
+        typer.Option(metavar="FILE", help="Write all moves to FILE, as kafka-reassign-partitions reads them."),
     ] = None,
     rollback_json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there what brings the present placement back.")
+        Path | None, typer.Option(metavar="FILE", help="Write the present placement of the moved partitions to FILE.")
     ] = None,
     keep_leaders: Annotated[
         bool, typer.Option("--keep-leaders", help="Change no preferred leader, as plan.keep_leaders: true does.")
     ] = False,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Every group instead: now, by its own assignor, and at the optimum.")
+        bool, typer.Option("--groups", help="Show every group instead: now, by its own assignor, and at the optimum.")
     ] = False,
     new_topic: Annotated[
         str | None,
         typer.Option(
-            "--new-topic", metavar="TOPIC", help="Place a new topic instead: by Kafka's own placer and at best."
+            "--new-topic", metavar="TOPIC", help="Place a new topic instead: by Kafka's own placer and at the optimum."
         ),
     ] = None,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", help="Partitions of the new topic.")
+        int | None, typer.Option("--partitions", metavar="N", help="Number of partitions of the new topic.")
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", metavar="N", help="Replicas of each of its partitions.")
+        int | None,
+        typer.Option("--replication-factor", metavar="N", help="Number of replicas of each of its partitions."),
     ] = None,
     add_partitions: Annotated[
         str | None,
-        typer.Option("--add-partitions", metavar="TOPIC=N", help="Place what the topic lacks to have N partitions."),
+        typer.Option("--add-partitions", metavar="TOPIC=N", help="Place the partitions that bring the topic to N."),
     ] = None,
     placement: Annotated[
-        placing.Placement, typer.Option("--placement", help="Which of the two --reassignment-json writes.")
+        placing.Placement, typer.Option("--placement", help="Placement that --reassignment-json writes.")
     ] = placing.Placement.OPTIMUM,
     placer: Annotated[
         placing.PlacerName, typer.Option("--placer", help="striped: KRaft; kip-36: ZooKeeper, up to Kafka 3.9.")
     ] = placing.PlacerName.STRIPED,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Of the draws that stand in for the controller's own.")
-    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the random draws of Kafka's placer.")] = 0,
     every: options.All = False,
 ) -> None:
-    """What rackwise would propose now, or where new partitions would go. Nothing is published."""
+    """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
     from agent.propose import reassignment_json as written
     from agent.seen import keeping_leaders
 
@@ -129,10 +128,10 @@ def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every:
     form = chosen(output)
     if form in {Format.TABLE, Format.CSV}:
         rows = [
-            {**row, "subject": str(proposal.subject), "saves $/day": _saves(proposal)}
+            {**row, "subject": str(proposal.subject), "$/day saved": _saves(proposal)}
             for row, proposal in zip(rows, found, strict=True)
         ]
-    emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="nothing worth doing", every=every)
+    emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="no proposals", every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence
         say(figures)

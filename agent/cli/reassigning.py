@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
     Placements = dict[TopicPartition, tuple[int, ...]]
 
-reassign_app = typer.Typer(help="Plans that are carried out: how far they are, and back.", no_args_is_help=True)
+reassign_app = typer.Typer(help="Reassignments: status, verify, cancel, rollback.", no_args_is_help=True)
 PLANS = ("plan", "state", "partitions", "done", "moving", "rate_bytes_per_s", "approved_by", "sentence")
 COPIES = ("partition", "to_broker", "bytes", "of_bytes", "percent", "bytes_per_s", "seconds_left")
 MOVES = ("partition", "adding", "removing", "replicas", "by")
 GAPS_SHOWN = 20
 PARTITIONS = ("partition", "state", "replicas", "planned", "sentence")
-Plan_ = Annotated[str | None, typer.Argument(metavar="PLAN", help="One plan; all of them without it.")]
-Id = Annotated[str, typer.Argument(metavar="PLAN", help="The plan: the id of its proposal.")]
+Plan_ = Annotated[str | None, typer.Argument(metavar="PLAN", help="Id of one plan; default: all plans.")]
+Id = Annotated[str, typer.Argument(metavar="PLAN", help="Id of the plan: that of its proposal.")]
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        "--reassignment-json", metavar="FILE", help="Write the planned replicas there, as Kafka's own tool reads them."
+        "--reassignment-json", metavar="FILE", help="Write the planned replicas to FILE, for Kafka's own tool."
     ),
 ]
 BackFile = Annotated[
     Path | None,
     typer.Option(
-        "--rollback-json", metavar="FILE", help="Write the former replicas there, as Kafka's own tool reads them."
+        "--rollback-json", metavar="FILE", help="Write the replicas from before the plan to FILE, for Kafka's own tool."
     ),
 ]
 
@@ -54,7 +54,7 @@ def status(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """Plans by the journal, and every reassignment that the brokers report, also those of other tools."""
+    """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.following import Watcher
     from agent.cli.records import (
         copy_cells,
@@ -119,7 +119,7 @@ def verify(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """Whether every partition has its planned replicas and no throttle of ours is left; exit code 1 when not."""
+    """Check that all planned replicas are in place and no throttle of rackwise is left; exit code 1 when not."""
     from agent.cli.following import Watcher
 
     loaded = options.settings(config, properties, assign, bootstrap)
@@ -127,7 +127,7 @@ def verify(
     with Watcher(loaded).open() as watcher:
         observation = watcher.look(tuple(sorted({one.topic for one in planned})))
     rows = _partition_rows(planned, observation)
-    emit(rows, PARTITIONS, output, empty="nothing is planned there", every=every)
+    emit(rows, PARTITIONS, output, empty="the plan or file names no partition", every=every)
     for key in left:
         say(f"still throttled by rackwise: {key}")
     raise typer.Exit(0 if not left and all(row["state"] == "done" for row in rows) else 1)
@@ -145,7 +145,7 @@ def cancel(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Begin nothing more of it, and take back what moves; what has arrived stays."""
+    """Start no further batch of the plan, and revert its moving partitions; partitions that have moved stay."""
     asking.confirm(f"Cancel {plan}?", yes=yes)
     acting.tell("cancel", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
 
@@ -162,8 +162,8 @@ def rollback(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Bring back what was there before it, also what has arrived; moves data where it did."""
-    asking.confirm(f"Bring back what was there before {plan}?", yes=yes)
+    """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
+    asking.confirm(f"Restore the replicas from before {plan}?", yes=yes)
     acting.tell("rollback", options.settings(config, properties, assign, bootstrap), plan, reason, wait, output)
 
 
@@ -196,7 +196,10 @@ def _told(loaded: Loaded, *, needed: bool) -> _Told:
     except RackwiseError as error:
         if needed or isinstance(error, BadInput):  # a file that is no journal is a mistake in the settings
             raise
-        say(f"the journal cannot be read, so it is unknown what rackwise moves: {error.what}: {error.why}")
+        say(
+            f"the journal cannot be read, so it is unknown which reassignments are of rackwise: "
+            f"{error.what}: {error.why}"
+        )
         return _Told({}, "not readable", known=False)
     return _Told(view, str(plan.file or plan.journal_topic))
 
@@ -221,7 +224,7 @@ def _unseen(observation: Observation) -> set[str]:
 
 def _none_moves(observation: Observation) -> str:
     if "reassignments" in _unseen(observation):
-        return "it is unknown what moves: the brokers did not report reassignments"
+        return "reassignments are unknown: the brokers did not report them"
     return "the brokers report no reassignment"
 
 
@@ -252,7 +255,9 @@ def _plan(view: View, name: str) -> Plan:
     found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
     if found is None:
         raise BadInput(
-            f"The journal has no plan {name}", why="it has not begun, or long ago", todo="rackwise reassign status"
+            f"The journal has no plan {name}",
+            why="it has not begun, or it has expired from the journal",
+            todo="List the plans: rackwise reassign status",
         )
     return found
 
@@ -263,7 +268,9 @@ def _write_files(plan: Plan | None, forth: Path | None, back: Path | None) -> No
     from agent.propose.reassignment_json import placements_json
 
     if (forth is not None or back is not None) and plan is None:
-        raise BadInput("A file is written of one plan", why="none is named", todo="rackwise reassign status PLAN ...")
+        raise BadInput(
+            "A reassignment file holds one plan", why="no plan is named", todo="Name it: rackwise reassign status PLAN"
+        )
     for path, side in ((forth, "after"), (back, "before")):
         if path is not None and plan is not None:
             placements = {target.id: getattr(target, side) for target in plan.targets}
@@ -282,7 +289,7 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
             return read_reassignment_json(Path(what).read_text()), []
         except (OSError, UnicodeDecodeError, BadReassignmentFile) as error:
             raise BadInput(
-                f"{what} is no file of kafka-reassign-partitions",
+                f"{what} is not a file of kafka-reassign-partitions",
                 why=reason(error),
                 todo="Name a plan, or a JSON file of that tool.",
             ) from error
@@ -310,7 +317,7 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[Verif
         if "reassignments" in unseen or (found is None and unseen):
             state, sentence = "unknown", "the brokers did not report it"
         elif found is None:
-            state, sentence = "gone", "there is no such partition"
+            state, sentence = "gone", "the partition does not exist"
         elif move is not None:
             state, sentence = "moving", f"adds {list(move.adding)}, removes {list(move.removing)}"
         elif replicas == list(wanted):

@@ -26,12 +26,13 @@ def run(
     assign: options.Assign = None,
     bootstrap: options.Bootstrap = None,
     mode: Annotated[
-        ModeName | None, typer.Option("--mode", help="How far it may go; propose is a dry run and the default.")
+        ModeName | None,
+        typer.Option("--mode", help="observe only reads; propose (default) is a dry run; execute also acts."),
     ] = None,
     dry_run: Annotated[bool | None, typer.Option("--dry-run", help="The same as --mode propose.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="One cycle with a planning, then leave.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one cycle with planning, then exit.")] = False,
 ) -> None:
-    """Look, find and propose on a schedule, and serve health and metrics, until a signal comes."""
+    """Run the agent: observe, propose and serve health and metrics until SIGTERM or Ctrl-C."""
     from agent.start import run_agent
 
     flags: dict[str, object] = {}
@@ -56,7 +57,7 @@ def demo(
         typer.Option("--report", metavar="FOLDER", help="With --spark: folder for the report that the demo ends with."),
     ] = Path("rackwise-report"),
 ) -> None:
-    """A live three-rack cluster with real groups, and the agent beside it in dry run."""
+    """Start a local three-rack cluster with real consumer groups, and the agent in dry run."""
     from agent.demo.show import show
 
     long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))

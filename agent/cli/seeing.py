@@ -31,7 +31,7 @@ def status(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """The cluster in a few lines: what is there, what crosses racks and what it costs a day, and every finding."""
+    """Summary of the cluster: size, traffic across racks, its cost a day, and every finding."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views
 
@@ -61,7 +61,7 @@ def racks(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """Racks with what is in them, what crosses their borders and costs a day, and what losing each of them costs."""
+    """Racks: brokers, replicas, members, traffic across racks, its cost a day, and the effect of losing each rack."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views
 
@@ -69,7 +69,7 @@ def racks(
     if chosen(output) is Format.TABLE:
         emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
         tables.basis(look)
-        emit_text("$/day is the price of what comes in from other racks.")
+        emit_text("$/day: the price of traffic from other racks into this rack.")
         emit_line()
         tables.losses(rows)
         leave(look)
@@ -83,7 +83,7 @@ def racks(
 
 def groups(
     group: Annotated[
-        str | None, typer.Argument(metavar="GROUP", help="One group to show with its members; all groups without.")
+        str | None, typer.Argument(metavar="GROUP", help="Group to show with its members; default: all groups.")
     ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
@@ -94,21 +94,18 @@ def groups(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """Groups, the dearest first: how local they read, what crosses racks and costs a day, and how far behind they are.
+    """Consumer groups, costliest first: share of local reads, traffic across racks, its cost a day, and lag.
 
-    With the name of a group: its members, its tasks, and what it reads of each topic.
+    With GROUP: its members, its tasks, and its reads by topic.
     """
-    from agent.errors import BadInput
-
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_groups
     from agent.money import costs_of
+    from agent.plan.subjects import unknown_group
 
     costs = costs_of(look.snapshot)
     if group is not None and group not in look.snapshot.groups:
-        raise BadInput(
-            f"there is no group {group!r}", why="no broker lists it", todo="See all of them with: rackwise groups --all"
-        )
+        raise unknown_group(group, look.snapshot)
     if group is not None:
         document = views_groups.group(group, costs, look)
         if chosen(output) is Format.TABLE:
@@ -132,7 +129,7 @@ def groups(
 
 def topics(
     topic: Annotated[
-        str | None, typer.Argument(metavar="TOPIC", help="One topic to show with its partitions; all without.")
+        str | None, typer.Argument(metavar="TOPIC", help="Topic to show with its partitions; default: all topics.")
     ] = None,
     config: options.Config = None,
     properties: options.Properties = None,
@@ -143,22 +140,19 @@ def topics(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """Topics, the dearest first: what is written, what crosses racks and costs a day, and which groups read.
+    """Topics, costliest first: bytes written, traffic across racks, its cost a day, and the groups that read them.
 
-    With the name of a topic: its leaders, its readers by rack, and its partitions. Where
-    producers stand is not visible, so what they send across racks is in no figure.
+    With TOPIC: its leaders, its readers by rack, and its partitions. Racks of producers
+    are not visible, so produce traffic across racks is in no figure.
     """
-    from agent.errors import BadInput
-
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_money
     from agent.money import costs_of
+    from agent.plan.subjects import unknown_topic
 
     costs = costs_of(look.snapshot)
     if topic is not None and topic not in look.snapshot.topics:
-        raise BadInput(
-            f"there is no topic {topic!r}", why="no broker names it", todo="See all of them with: rackwise topics"
-        )
+        raise unknown_topic(topic, look.snapshot)
     if topic is not None:
         document = views_money.topic_details(topic, costs, look)
         if chosen(output) is Format.TABLE:
@@ -171,7 +165,9 @@ def topics(
         emit(tables.topics(rows), tables.TOPICS, output, empty="no topics", every=every)
         tables.basis(look)
         if costs.untold:
-            emit_text(f"not in the table: what these groups read, as it is not visible now: {', '.join(costs.untold)}")
+            emit_text(
+                f"not in the table: reads of groups whose assignments are not visible now: {', '.join(costs.untold)}"
+            )
     else:
         emit(rows, tuple(name for name in rows[0] if name != "readers") if rows else (), output)
     leave(look)
@@ -187,7 +183,7 @@ def doctor(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """What keeps this cluster from being rack-local, what that costs a day, the line to change, and the risks."""
+    """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables
     from agent.doctor import diagnose, risks

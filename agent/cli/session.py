@@ -48,8 +48,8 @@ def look_or_replay(
         if for_ms is not None:
             raise BadInput(
                 "--for and --replay contradict each other",
-                why="a file is not looked at twice",
-                todo="Leave one of them out: the file has its own rates.",
+                why="a telemetry file has its own rates",
+                todo="Leave one of them out.",
             )
         return replayed(replay)
     loaded = options.settings(config, properties, assign, bootstrap)
@@ -105,13 +105,13 @@ def _whole_looks(path: Path) -> list[Recorded]:
     from agent.record.files import read_events
     from agent.replay import recorded_looks
 
-    todo = "Name a file that `record.file` wrote."
+    todo = "Name a file that an agent wrote by its setting record.file."
     try:
         looks = list(recorded_looks(read_events(path)))
     except OSError as error:
         raise BadInput(f"{path} cannot be read", why=reason(error), todo=todo) from error
     if not looks:
-        raise BadInput(f"{path} holds no whole look", why="no look's events are complete", todo=todo)
+        raise BadInput(f"{path} holds no complete look", why="events are missing from every look in it", todo=todo)
     return looks
 
 

@@ -31,55 +31,61 @@ def simulate(
     replay: Annotated[
         Path | None,
         typer.Option(
-            "--replay", metavar="FILE", help="Begin with a telemetry file instead of a cluster; its last look."
+            "--replay", metavar="FILE", help="Start from the last look of a telemetry file, not a live cluster."
         ),
     ] = None,
     add_member: Annotated[
         Names,
         typer.Option(
-            "--add-member", metavar="GROUP=RACK", help="One more consumer or instance; GROUP alone: without a rack."
+            "--add-member", metavar="GROUP=RACK", help="Add a consumer or an instance; GROUP alone: without a rack."
         ),
     ] = None,
     remove_member: Annotated[
         Names,
         typer.Option(
-            "--remove-member", metavar="GROUP=MEMBER", help="A member less, by member, client, instance or process id."
+            "--remove-member",
+            metavar="GROUP=MEMBER",
+            help="Remove a member, by member, client, instance or process id.",
         ),
     ] = None,
     add_rack: Annotated[
-        Names, typer.Option("--add-rack", metavar="RACK=ID,ID", help="A rack with new brokers.")
+        Names, typer.Option("--add-rack", metavar="RACK=ID,ID", help="Add a rack with new brokers.")
     ] = None,
     remove_rack: Annotated[
-        Names, typer.Option("--remove-rack", metavar="RACK", help="All its brokers and readers are gone.")
+        Names, typer.Option("--remove-rack", metavar="RACK", help="Remove a rack with all its brokers and readers.")
     ] = None,
-    add_broker: Annotated[Names, typer.Option("--add-broker", metavar="ID=RACK", help="A new broker.")] = None,
+    add_broker: Annotated[
+        Names, typer.Option("--add-broker", metavar="ID=RACK", help="Add a broker, in that rack.")
+    ] = None,
     remove_broker: Annotated[
         list[int] | None,
-        typer.Option("--remove-broker", metavar="ID", help="The broker is absent, with its replicas on it."),
+        typer.Option("--remove-broker", metavar="ID", help="Take a broker offline, with its replicas."),
     ] = None,
     add_replica: Annotated[
-        Names, typer.Option("--add-replica", metavar="TOPIC-PARTITION=ID", help="One more replica, on that broker.")
+        Names, typer.Option("--add-replica", metavar="TOPIC-PARTITION=ID", help="Add a replica on that broker.")
     ] = None,
     remove_replica: Annotated[
-        Names, typer.Option("--remove-replica", metavar="TOPIC-PARTITION=ID", help="One replica less, on that broker.")
+        Names, typer.Option("--remove-replica", metavar="TOPIC-PARTITION=ID", help="Remove the replica on that broker.")
     ] = None,
     replication_factor: Annotated[
-        Names, typer.Option("--replication-factor", metavar="TOPIC=N", help="N replicas of each partition.")
+        Names, typer.Option("--replication-factor", metavar="TOPIC=N", help="Give each partition N replicas.")
     ] = None,
     strategy: Annotated[
         Names,
         typer.Option(
-            "--strategy", metavar="GROUP=NAME", help="Another assignor, or rack.aware.assignment.strategy of Streams."
+            "--strategy",
+            metavar="GROUP=NAME",
+            help="Change the assignor, or rack.aware.assignment.strategy of Streams.",
         ),
     ] = None,
     standbys: Annotated[
-        Names, typer.Option("--standbys", metavar="GROUP=N", help="num.standby.replicas of Streams.")
+        Names, typer.Option("--standbys", metavar="GROUP=N", help="Change num.standby.replicas of Streams.")
     ] = None,
     every: options.All = False,
 ) -> None:
-    """What would be, if: three columns for every group concerned, findings, proposals, and what losing a rack costs.
+    """Simulate changes: every affected group in three columns, findings, proposals, and the effect of losing a rack.
 
-    Every option of a change may be given several times, and all go together. Nothing is changed or published.
+    Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
     from agent.plan.changes import RemoveBroker, RemoveRack
     from agent.propose.basis import figures_rest_on
@@ -116,10 +122,10 @@ def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
     found = document["findings"]
     groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
     rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
-    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is concerned", every=every)
+    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is affected", every=every)
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
-        ("then proposed", document["proposals"], ("kind", "subject", "sentence")),
+        ("proposals after the changes", document["proposals"], ("kind", "subject", "sentence")),
         ("losing a rack", document["racks"], ("rack", "now", "then")),
     )
     for title, more, names in tables:

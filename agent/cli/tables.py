@@ -218,7 +218,7 @@ def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
 def fault_words(row: CheckDocument) -> str | None:
     """What a fault costs, for a person; None where that is unknown or nothing."""
     if row["at_most_usd_per_day"]:
-        return f"costs up to {usd_words(row['at_most_usd_per_day'])}/day: where these members stand is not known"
+        return f"costs up to {usd_words(row['at_most_usd_per_day'])}/day: the racks of these members are unknown"
     if not row["cross_rack_bytes_per_s"]:
         return None
     money = "" if row["usd_per_day"] is None else f", {usd_words(row['usd_per_day'])}/day"

@@ -50,9 +50,9 @@ def top(
     output: options.Output = None,
     replay: options.Replay = None,
     every: Annotated[str, typer.Option("--every", metavar="DURATION", help="Time between two looks.")] = "5s",
-    count: Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after so many looks.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N looks.")] = None,
 ) -> None:
-    """Live: what crosses racks and costs a day, by group and by topic, the dearest first. q or Ctrl-C ends it."""
+    """Live: traffic across racks and its cost a day, by group and by topic, costliest first. q or Ctrl-C ends it."""
     on_terminal = sys.stdout.isatty() if output is None else output is Format.TABLE
     every_ms = measuring.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
     last: Seen | None = None
@@ -150,7 +150,7 @@ def _page(look: Seen, every: str) -> list[str]:
     most_groups = max(room // 2, room - len(topics))
     taken = datetime.fromtimestamp(look.snapshot.taken_ms / 1000).astimezone().strftime("%H:%M:%S")
     with redirect_stdout(_Page()) as page:
-        total = tables.across_racks(look) or "?"
+        total = tables.across_racks(look) or "unknown"
         emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
         emit_text(f"across racks: {total}")
         if look.snapshot.gaps:

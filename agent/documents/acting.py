@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class CommandAnswer(TypedDict):
-    """The answer of the agent that leads to a command."""
+    """The answer of the leading agent to a command."""
 
     command: str
     """The id of the command; proposals history shows it too."""
@@ -31,7 +31,7 @@ class HistoryRow(TypedDict):
 
 
 class LeaderRow(TypedDict):
-    """The agent that leads."""
+    """The leading agent."""
 
     agent: str
     """Its client.id."""

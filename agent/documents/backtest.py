@@ -12,9 +12,9 @@ class BacktestScores(TypedDict):
     groups: int
     """Groups of all looks: group snapshots."""
     seconds: float
-    """Time that looks stand for."""
+    """Time that looks cover."""
     unseen_s: float
-    """Time for which no look stands."""
+    """Time that no look covers."""
     read_partition_s: float
     """Partitions read across racks, times seconds."""
     unknown_partition_s: float

@@ -47,12 +47,12 @@ DOCUMENTS: tuple[Document, ...] = (
         "status", status.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
     ),
     Document("racks", racks.RackDocument, ("racks",), "Racks, one row each."),
-    Document("groups", groups.GroupDocument, ("groups",), "Groups, the dearest first."),
+    Document("groups", groups.GroupDocument, ("groups",), "Groups, costliest first."),
     Document(
         "group", groups.GroupDetailsDocument, ("groups GROUP",), "One group with its members, tasks and topics.",
         rows=False,
     ),
-    Document("topics", topics.TopicDocument, ("topics",), "Topics, the dearest first."),
+    Document("topics", topics.TopicDocument, ("topics",), "Topics, costliest first."),
     Document(
         "topic", topics.TopicDetailsDocument, ("topics TOPIC",), "One topic, its readers and partitions.", rows=False
     ),
@@ -66,7 +66,7 @@ DOCUMENTS: tuple[Document, ...] = (
     ),
     Document("explain", planning.ExplainedRow, ("explain",), "Rules with their answers, one row each."),
     Document("proposals-history", acting.HistoryRow, ("proposals history",), "The journal, the latest entry last."),
-    Document("answer", acting.CommandAnswer, _ANSWERED, "The answer of the agent that leads.", rows=False),
+    Document("answer", acting.CommandAnswer, _ANSWERED, "The answer of the leading agent.", rows=False),
     Document(
         "reassign-status", acting.ReassignStatus, ("reassign status",),
         "Plans, throttles, and the copies that brokers are making.", rows=False,

@@ -9,7 +9,7 @@ class CheckDocument(TypedDict):
     """One question with its answer."""
 
     state: Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]
-    """``nothing``: there is nothing to check; ``once``: a fault if it lasts, which one look cannot tell."""
+    """``nothing``: there is nothing to check; ``once``: a fault if it lasts, which one look cannot show."""
     check: str
     """What is asked."""
     sentence: str

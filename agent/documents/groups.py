@@ -122,4 +122,4 @@ class GroupDetailsDocument(GroupDocument):
     task_list: list[TaskCopyDocument]
     """Copies of stateful tasks; empty for other groups than Kafka Streams."""
     topic_list: list[GroupTopicDocument]
-    """The dearest first."""
+    """Costliest first."""

@@ -12,7 +12,7 @@ class RatesDocument(TypedDict):
 
     source: RatesSource
     """``command``: two looks of this command; ``agent``: the running agent's telemetry; ``file``: the replayed file's
-    agent; ``weights``: the pipeline; ``unknown``: one look, and nothing else that tells."""
+    agent; ``weights``: the pipeline; ``unknown``: one look, and no other source."""
     measured_over_s: float | None
     """Seconds over which they were measured; null where that is not known."""
     agent_look: str | None

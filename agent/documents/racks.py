@@ -40,12 +40,12 @@ class LossDocument(TypedDict):
     under_min_isr: list[str]
     """Partitions that would be under their min ISR."""
     untold: list[str]
-    """Partitions of which that cannot be told."""
+    """Partitions for which that is unknown."""
     tasks_without_caught_up_standby: list[LostTaskDocument]
     untold_tasks: list[LostTaskDocument]
-    """Tasks of which it cannot be told whether another rack has a standby that has caught up."""
+    """Tasks for which it is unknown whether another rack has a standby that has caught up."""
     untold_groups: list[str]
-    """Applications whose tasks cannot be told."""
+    """Applications whose tasks are unknown."""
     survivors: list[SurvivorDocument]
 
 

@@ -93,7 +93,7 @@ class SimulatedRack(TypedDict):
 
 
 class Simulation(TypedDict):
-    """What would be, if."""
+    """The outcome of simulated changes."""
 
     changes: list[str]
     """The changes, one sentence each, in the order in which they are applied."""

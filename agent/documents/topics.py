@@ -55,7 +55,7 @@ class TopicDocument(TypedDict):
     rates: RatesSource
     """Where bytes per second come from."""
     readers: list[TopicReaderDocument]
-    """The dearest first."""
+    """Costliest first."""
 
 
 class PartitionReaderDocument(TypedDict):
@@ -98,4 +98,4 @@ class TopDocument(TypedDict):
     groups: list[GroupDocument]
     """The dearest first; groups without members are left out."""
     topics: list[TopicDocument]
-    """The dearest first."""
+    """Costliest first."""

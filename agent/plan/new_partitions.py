@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from agent.errors import BadInput
 from agent.model.snapshot import RackState, Snapshot
 from agent.model.target import target_replicas
+from agent.plan.subjects import unknown_topic
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, add_partitions, create_topic
 from assignors.kafka.striped_placer import UsableBroker, place_striped
@@ -93,7 +94,7 @@ def place_added(snapshot: Snapshot, topic: str, partitions: int, kafka: Kafka) -
     """Kafka's placement of the partitions that a topic lacks to have ``partitions``, and the best. Raises BadInput."""
     state = snapshot.topics.get(topic)
     if state is None:
-        raise BadInput(f"there is no topic {topic!r}", why="no broker lists it", todo="Check the name.")
+        raise unknown_topic(topic, snapshot)
     if not state.partitions:
         raise BadInput(f"topic {topic} has no partitions yet", why="it is still being created", todo="Try again.")
     now = len(state.partitions)

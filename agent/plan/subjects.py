@@ -6,11 +6,40 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from agent.errors import BadInput
 from agent.model.snapshot import Snapshot, TopicState
+from agent.observation import Part
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
 _CLOSE = 0.5
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``Did you mean NAME? `` with the nearest name there is, to begin a remedy with; empty where none is near."""
+    near = get_close_matches(name, tuple(known), n=1, cutoff=_CLOSE)
+    return f"Did you mean {near[0]}? " if near else ""
+
+
+def unknown_topic(name: str, snapshot: Snapshot, todo: str = "List all topics: rackwise topics") -> BadInput:
+    """What is raised for a topic that is not in the look."""
+    return _unknown("topic", name, snapshot.topics, snapshot, todo)
+
+
+def unknown_group(name: str, snapshot: Snapshot) -> BadInput:
+    """What is raised for a group that is not in the look."""
+    return _unknown("group", name, snapshot.groups, snapshot, "List all groups: rackwise groups --all")
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], snapshot: Snapshot, todo: str) -> BadInput:
+    """Where not all names of the kind were read, the sentence reports no more than that this one was not found."""
+    part = {"topic": Part.TOPICS, "group": Part.GROUPS}[kind]
+    gap = next((gap for gap in snapshot.gaps if gap.part is part), None)
+    todo = f"{did_you_mean(name, known)}{todo}"
+    if gap is None:
+        return BadInput(f"there is no {kind} {name!r}", why="no broker lists it", todo=todo)
+    why = f"not all {part.value} could be read ({gap.cause.value})"
+    return BadInput(f"{kind} {name!r} was not found", why=why, todo=todo)
 
 
 def subjects(snapshot: Snapshot, proposals: Iterable[str]) -> tuple[str, ...]:

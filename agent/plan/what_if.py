@@ -30,6 +30,7 @@ from agent.plan.changes import (
     SetStrategy,
     check_changes,
 )
+from agent.plan.subjects import unknown_topic
 from agent.plan.what_if_groups import (
     reader_group,
     with_group,
@@ -130,7 +131,7 @@ def _remove_replica(world: World, change: RemoveReplica) -> World:
 def _set_replication_factor(world: World, change: SetReplicationFactor) -> World:
     topic = world.snapshot.topics.get(change.topic)
     if topic is None:
-        raise BadInput(f"there is no topic {change.topic!r}", why="no broker lists it", todo="Check the name.")
+        raise unknown_topic(change.topic, world.snapshot)
     lists = resized(world.snapshot, topic, change.replication_factor)
     return world._replace(snapshot=with_replicas(world.snapshot, lists))
 
@@ -163,9 +164,15 @@ _APPLY: Mapping[type[Change], Callable[[World, Any], World]] = {
 
 def _partition(snapshot: Snapshot, partition: TopicPartition) -> PartitionState:
     topic = snapshot.topics.get(partition.topic)
-    state = next((row for row in topic.partitions if row.id == partition), None) if topic is not None else None
+    if topic is None:
+        raise unknown_topic(partition.topic, snapshot, todo="Write the partition as TOPIC-NUMBER.")
+    state = next((row for row in topic.partitions if row.id == partition), None)
     if state is None:
-        raise BadInput(f"there is no partition {partition}", why="no broker lists it", todo="Write it TOPIC-NUMBER.")
+        raise BadInput(
+            f"there is no partition {partition}",
+            why=f"topic {topic.name} has {len(topic.partitions)} partitions",
+            todo="Name one of them, as TOPIC-NUMBER.",
+        )
     return state
 
 

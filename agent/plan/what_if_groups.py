@@ -14,6 +14,7 @@ from agent.errors import BadInput
 from agent.limits import Limits
 from agent.model.racks import known_rack
 from agent.model.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, StreamsGroup, StreamsProcess
+from agent.plan.subjects import did_you_mean, unknown_group
 from agent.plan.what_if_replicas import SIMULATED_HOST
 from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
 from agent.predict.broker_groups import STANDBYS_OF_GROUP
@@ -28,9 +29,7 @@ def reader_group(snapshot: Snapshot, name: str) -> ReaderGroup:
     """The group of that name, if something can be asked about it. Raises ``BadInput``."""
     group = snapshot.groups.get(name)
     if group is None:
-        raise BadInput(
-            f"there is no group {name!r}", why="no broker lists it", todo="See all of them with: rackwise groups"
-        )
+        raise unknown_group(name, snapshot)
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         raise BadInput(
             f"group {name} cannot be simulated",
@@ -193,7 +192,7 @@ def _check_one(group: str, name: str, found: list[str], every: list[str]) -> Non
     raise BadInput(
         f"{what} {name!r} in group {group}",
         why=f"its members are {shown}" if not found else f"it names {shown}",
-        todo="Name one by its id: rackwise groups " + group,
+        todo=(did_you_mean(name, every) if not found else "") + "Name one by its id: rackwise groups " + group,
     )
 
 

@@ -82,7 +82,7 @@ class KnownHost:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] == "http" and not self._knows(Headers(scope=scope).getlist("host")):
-            why = "this host name is not known here; add it to http.allowed_hosts"
+            why = "the Host header names an unknown host; add it to http.allowed_hosts"
             await JSONResponse({"error": why}, status_code=421, headers=_HEADERS)(scope, receive, send)
             return
         await self._app(scope, receive, send)

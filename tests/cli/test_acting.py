@@ -119,7 +119,7 @@ def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, v
 def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path) -> None:
     done = here("proposals", "-b", NOBODY, "history")
     assert done.exit_code == 2
-    assert "Options of history stand before it" in done.stderr
+    assert "Options of history are given before history" in done.stderr
 
 
 # --- explaining -------------------------------------------------------------------------------------------------
@@ -188,10 +188,10 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
     [
         pytest.param(("proposals", "approve", "p-nothing", "--yes"), 2, "no proposal p-nothing", id="no such one"),
         pytest.param(
-            ("proposals", "approve", MOVE.id), 2, "Nobody can be asked", id="no --yes, no terminal"
+            ("proposals", "approve", MOVE.id), 2, "Confirmation is needed", id="no --yes, no terminal"
         ),
         pytest.param(
-            ("proposals", "approve", MOVE.id, "--yes", "--throttle", "fast"), 2, "fast is no rate", id="no rate"
+            ("proposals", "approve", MOVE.id, "--yes", "--throttle", "fast"), 2, "fast is not a rate", id="no rate"
         ),
         pytest.param(
             ("proposals", "approve", MOVE.id, "--yes", "--throttle", "1kB"), 4, "is not between execute.throttle_floor",
@@ -235,7 +235,7 @@ def test_where_nobody_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
     path.write_text("")
     done = here("pause", *options(path))
     assert done.exit_code == 1
-    assert done.stderr.startswith("rackwise: No agent leads, and none ever did")
+    assert done.stderr.startswith("rackwise: No agent leads, and none has led yet")
     assert not path.with_name("journal.commands").exists()
 
 
@@ -254,9 +254,9 @@ def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_rea
     monkeypatch.setattr(asking, "journal", once)
     done = here("pause", "--wait", "1", *options(path))
     assert done.exit_code == 1
-    assert "Nobody answered within 1 s" in done.stderr
-    assert "the journal, in which the answer will stand, cannot be read: no answer in time" in done.stderr
-    assert "the command waits for whoever leads" in done.stderr
+    assert "No agent answered within 1 s" in done.stderr
+    assert "the journal, where the answer is written, cannot be read: no answer in time" in done.stderr
+    assert "the command was sent, and the leading agent may still carry it out" in done.stderr
     assert len(list(path.with_name("journal.commands").iterdir())) == 1
 
 
@@ -264,8 +264,8 @@ def test_where_nobody_answers_the_command_waits_and_says_so(here: Run, path: Pat
     start().close()
     done = here("pause", "--wait", "1", *options(path))
     assert done.exit_code == 1
-    assert "Nobody answered within 1 s" in done.stderr
-    assert "rw-1 on here led last" in done.stderr
+    assert "No agent answered within 1 s" in done.stderr
+    assert "rw-1 on here, the last leading agent, did not answer" in done.stderr
     start()
     for _ in range(200):
         if pause_in(read_file(path).view) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli.app import app, command_line
+from agent.cli.app import ORDER, app, command_line
 
 COMMANDS = [one.callback.__name__ for one in app.registered_commands if one.callback is not None]
 GROUPS = [one.name for one in app.registered_groups if one.name is not None]
@@ -25,3 +25,11 @@ def test_a_command_says_alone_what_it_says_beside_all_others(asked: str) -> None
 def test_what_is_no_command_is_answered_by_all_of_them(asked: str) -> None:
     assert command_line(asked) is app
     assert {*COMMANDS, *GROUPS} >= {"run", "status", "plan", "proposals", "cluster", "spark", "demo"}
+
+
+def test_the_help_lists_every_command_and_those_of_a_new_user_first() -> None:
+    assert sorted(ORDER) == sorted([*COMMANDS, *GROUPS])
+    listed = CliRunner().invoke(app, ["--help"], prog_name="rackwise").output.partition("Commands:\n")[2]
+    heads = [line.split()[0] for line in listed.partition("\n\n")[0].splitlines()]
+    assert heads == list(ORDER)
+    assert heads[:3] == ["status", "doctor", "groups"]

@@ -172,10 +172,34 @@ class TestTopics:
         assert done.exit_code == 2
         assert "there is no topic 'nosuch'" in done.stderr
 
+    @pytest.mark.parametrize(
+        ("asked", "sentence", "remedy"),
+        [
+            (
+                ("topics", "ordres"),
+                "there is no topic 'ordres'",
+                "Did you mean orders? List all topics: rackwise topics",
+            ),
+            (("topics", "xyz"), "there is no topic 'xyz'", "  List all topics: rackwise topics"),
+            (("groups", "shp"), "there is no group 'shp'", "Did you mean shop? List all groups: rackwise groups --all"),
+            (("groups", "xyz"), "there is no group 'xyz'", "  List all groups: rackwise groups --all"),
+            (("simulate", "--add-member", "shp=a"), "there is no group 'shp'", "Did you mean shop? List all groups"),
+            (("simulate", "--replication-factor", "order=2"), "there is no topic 'order'", "Did you mean orders? List"),
+            (("simulate", "--add-replica", "order-0=1"), "there is no topic 'order'", "Did you mean orders? Write"),
+        ],
+    )
+    def test_a_name_that_there_is_not_brings_the_nearest_one(
+        self, file: str, here: Run, asked: tuple[str, ...], sentence: str, remedy: str
+    ) -> None:
+        done = here(*asked, "--replay", file)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"rackwise: {sentence}\n  why: no broker lists it\n" in done.stderr
+        assert remedy in done.stderr
+
     def test_a_group_whose_reads_are_not_visible_is_named(self, two_looks: Callable[..., str], here: Run) -> None:
         file = two_looks(a_world().group("moving", reader("m", "a", ""), state="PreparingRebalance"))
         table = here("topics", "--replay", file, "-o", "table").stdout
-        assert "as it is not visible now: moving" in table
+        assert "reads of groups whose assignments are not visible now: moving\n" in table
 
 
 def test_a_rack_pays_for_what_comes_in(file: str, here: Run) -> None:
@@ -212,7 +236,7 @@ def test_doctor_says_what_a_fault_costs_and_fits_the_terminal(
 def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], here: Run) -> None:
     file = two_looks(a_world().without_group("near"))
     head, *lines = here("plan", "--replay", file, "-o", "csv").stdout.splitlines()
-    assert head == "id,kind,subject,saves $/day,sentence"
+    assert head == "id,kind,subject,$/day saved,sentence"
     saved = {line.split(",")[2]: line.split(",")[3] for line in lines}
     assert saved["topic/orders"] == "6.91"  # four partitions are led where they are not read
     assert "money: at $0.02/GB" in here("plan", "--replay", file, "-o", "table").stdout

@@ -79,7 +79,7 @@ BAD = [
         (*NEW, "--add-partitions", "orders=4"), "--new-topic and --add-partitions contradict each other",
         id="new and not new",
     ),
-    pytest.param(("--new-topic", "n", "--partitions", "3"), "new topic n is not told in full", id="no factor"),
+    pytest.param(("--new-topic", "n", "--partitions", "3"), "--new-topic n is incomplete", id="no factor"),
     pytest.param(("--partitions", "3"), "--partitions and --replication-factor need --new-topic", id="no topic"),
     pytest.param(("--add-partitions", "orders"), "--add-partitions orders cannot be read", id="no number"),
     pytest.param(("--add-partitions", "orders=many"), "--add-partitions orders=many cannot be read", id="a word"),
@@ -118,4 +118,10 @@ def test_a_file_that_holds_no_look_is_bad_input(tmp_path: Path, here: Run) -> No
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     done = here("plan", "--replay", str(empty), *NEW)
-    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, f"rackwise: {empty} holds no whole look")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (2, f"rackwise: {empty} holds no complete look")
+
+
+def test_the_nearest_topic_is_named_where_there_is_no_such_topic(file: str, here: Run) -> None:
+    done = here("plan", "--replay", file, "--add-partitions", "order=4")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "  do:  Did you mean orders? List all topics: rackwise topics\n" in done.stderr

@@ -78,7 +78,10 @@ def test_where_the_journal_cannot_be_read_nothing_is_said_to_be_another_tools(
     refuse(monkeypatch, JournalUnavailable("The journal could not be read", why="no answer in time"))
     told = here("reassign", "status", "-o", "json", *KAFKA)
     assert told.exit_code == 5
-    assert "it is unknown what rackwise moves: The journal could not be read: no answer in time" in told.stderr
+    assert (
+        "it is unknown which reassignments are of rackwise: The journal could not be read: no answer in time"
+        in told.stderr
+    )
     assert [(row["by"], row["ours"]) for row in told.json["reassignments"]] == [(None, None)] * 2
     assert [row["ours"] for row in told.json["copies"]] == [None]
 
@@ -98,7 +101,7 @@ def test_reassignments_that_were_not_reported_are_not_said_to_be_none(
     given(path, *plan(PlanState.DONE))
     told = here("reassign", "status", "-o", "table", *options(path))
     assert told.exit_code == 5
-    assert "it is unknown what moves: the brokers did not report reassignments" in told.stderr
+    assert "reassignments are unknown: the brokers did not report them" in told.stderr
     assert "not seen: reassignments" in told.stderr
 
 

@@ -170,8 +170,8 @@ def shell(script: str) -> Done:
             Done(
                 1,
                 "",
-                "rackwise: The system did not let rackwise go on\n  why: No space left on device\n"
-                "  do:  Mend that and try again; --debug shows where it happened.\n",
+                "rackwise: The operating system refused an operation\n  why: No space left on device\n"
+                "  do:  Correct the cause and try again; --debug shows the traceback.\n",
             ),
             id="no room for the answer",
         ),

@@ -119,7 +119,7 @@ def test_reassign_status_answers_without_a_journal_that_it_cannot_read_and_says_
         done = run(*PARTIAL, "-o", "json", "--bootstrap-servers", f"127.0.0.1:{broker.port}")
     assert_clean(done)
     assert (done.exit_code, done.json["journal"], done.json["plans"]) == (5, "not readable", [])
-    assert "the journal cannot be read, so it is unknown what rackwise moves" in done.stderr
+    assert "the journal cannot be read, so it is unknown which reassignments are of rackwise" in done.stderr
 
 
 @pytest.mark.parametrize("made", BAD, ids=lambda made: made.__name__)
@@ -287,7 +287,7 @@ def test_a_fault_of_its_own_is_one_sentence_and_its_traceback_is_for_those_who_a
     done = run("status", "--bootstrap-servers", "127.0.0.1:9")
     assert_told(done, 1)
     assert done.stderr.splitlines() == [
-        "rackwise: A fault in rackwise itself",
+        "rackwise: Internal error of rackwise",
         "  why: ZeroDivisionError: division by zero",
         "  do:  Run it again with --debug for the traceback, and report it.",
     ]

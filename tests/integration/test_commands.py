@@ -81,7 +81,7 @@ def test_a_group_that_nobody_lists_is_bad_input(at: tuple[str, ...]) -> None:
     assert done.stderr.splitlines() == [
         "rackwise: there is no group 'nobody'",
         "  why: no broker lists it",
-        "  do:  See all of them with: rackwise groups --all",
+        "  do:  List all groups: rackwise groups --all",
     ]
 
 
