@@ -150,6 +150,6 @@ def test_a_file_of_faults_that_cannot_be_read_is_told_from_one_that_is_not_there
 
 @pytest.mark.integration
 def test_down_ends_it_and_removes_its_data(running: Any, state: Path) -> None:
-    assert "cluster default is gone" in run("down").stderr
+    assert "cluster default is removed" in run("down").stderr
     assert list((state / "clusters").iterdir()) == []
     assert json.loads(run("status").stdout) == []

@@ -82,7 +82,7 @@ def test_a_cluster_whose_owner_lives_is_never_cleared_and_ends_with_ctrl_c(paren
     assert found is not None
     assert (found.held, found.state) == (True, ClusterState.RUNNING)
     assert "is cleared" not in rackwise_cluster("status", "--clear").stderr
-    assert "is gone" not in rackwise_cluster("down", "--all").stderr
+    assert "is removed" not in rackwise_cluster("down", "--all").stderr
     assert [one for one in brokers if not one.alive] == []
 
     parent.end(signal.SIGINT)

@@ -73,7 +73,7 @@ def test_no_tls_where_brokers_want_it_ends_every_command_with_2(
 ) -> None:
     done = asked(command, secured.bootstrap_servers, {})
     assert_told(done, 2)
-    assert "wants TLS" in done.stderr
+    assert "requires TLS" in done.stderr
 
 
 @pytest.mark.parametrize("command", ASKING, ids=row_id)
