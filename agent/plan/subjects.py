@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from agent.errors import BadInput
 from agent.model.snapshot import Snapshot, TopicState
-from agent.observation import Part
+from agent.observation import GapCause, Part
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
@@ -34,7 +34,8 @@ def unknown_group(name: str, snapshot: Snapshot) -> BadInput:
 def _unknown(kind: str, name: str, known: Iterable[str], snapshot: Snapshot, todo: str) -> BadInput:
     """Where not all names of the kind were read, the sentence reports no more than that this one was not found."""
     part = {"topic": Part.TOPICS, "group": Part.GROUPS}[kind]
-    gap = next((gap for gap in snapshot.gaps if gap.part is part), None)
+    missed = (gap for gap in snapshot.gaps if gap.part is part and gap.cause is not GapCause.VANISHED)
+    gap = next(missed, None)
     todo = f"{did_you_mean(name, known)}{todo}"
     if gap is None:
         return BadInput(f"there is no {kind} {name!r}", why="no broker lists it", todo=todo)

@@ -14,6 +14,7 @@ import pytest
 
 from agent.limits import Limits
 from agent.money.looks import first_memory, second_look
+from agent.observation import Part
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from tests.builders import Answers, an_observation, reader
@@ -195,6 +196,16 @@ class TestTopics:
         assert (done.exit_code, done.stdout) == (2, "")
         assert f"rackwise: {sentence}\n  why: no broker lists it\n" in done.stderr
         assert remedy in done.stderr
+
+    @pytest.mark.parametrize(("command", "part"), [("topics", Part.TOPICS), ("groups", Part.GROUPS)])
+    def test_a_name_that_may_not_have_been_read_is_not_said_to_be_absent(
+        self, record: Record, here: Run, command: str, part: Part
+    ) -> None:
+        file = str(record(a_world().gap(part)))
+        done = here(command, "xyz", "--replay", file)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert f"'xyz' was not found\n  why: not all {command} could be read (no answer in time)\n" in done.stderr
+        assert "there is no" not in done.stderr
 
     def test_a_group_whose_reads_are_not_visible_is_named(self, two_looks: Callable[..., str], here: Run) -> None:
         file = two_looks(a_world().group("moving", reader("m", "a", ""), state="PreparingRebalance"))
