@@ -63,7 +63,7 @@ class NotAssessed(StrEnum):
     UNDECODABLE = "member bytes could not be read"
     TOPICS_UNKNOWN = "a subscribed topic could not be described"
     TOPOLOGY_UNKNOWN = "the application's topology is unknown"
-    CONTRADICTORY = "the group's own metadata contradicts itself"
+    CONTRADICTORY = "the group's data contradicts itself, such as a partition or task with two owners"
     OTHER_KIND = "the group assigns no partitions to readers"
     EXCLUDED = "excluded by the settings"
 

@@ -42,6 +42,9 @@ class Rates(NamedTuple):
 
 
 UNKNOWN_RATES = Rates()
+_NO_TOPICS = "no topic was seen"
+_NO_END_OFFSETS = "end offsets did not answer"
+_NO_SIZES = "log dirs did not answer, so the size of a record is not known"
 
 
 def judged(rates: Rates, snapshot: Snapshot) -> Rates:
@@ -57,9 +60,11 @@ def judged(rates: Rates, snapshot: Snapshot) -> Rates:
 def _why_not(rates: Rates, snapshot: Snapshot) -> str | None:
     if rates.measured is RatesFrom.UNKNOWN:
         return None
+    if not snapshot.topics:
+        return _NO_TOPICS
     if not snapshot.end_offsets:
-        return "end offsets did not answer"
-    return "log dirs did not answer, so the size of a record is not known" if not snapshot.size_bytes else None
+        return _NO_END_OFFSETS
+    return _NO_SIZES if not snapshot.size_bytes else None
 
 
 def sentence(rates: Rates, snapshot: Snapshot) -> str:
@@ -78,7 +83,8 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
             return "rates: weights of the pipeline"
         case RatesFrom.UNKNOWN:
             why = rates.why_not or "this is one look"
-            return f"rates: unknown, as {why}; --for 10s measures them"
+            remedy = "" if why in (_NO_TOPICS, _NO_END_OFFSETS, _NO_SIZES) else "; --for 10s measures them"
+            return f"rates: unknown, as {why}{remedy}"
 
 
 def price_sentence(limits: Limits) -> str:

@@ -13,7 +13,7 @@ def test_twelve_throttles_are_seen_once(here: Run, record: Record) -> None:
         answers.topic(f"t{number:02}", (1, 2, 3), leader_replication_throttled_replicas="0:1")
     path = str(record(answers))
     (row,) = [
-        one for one in here("doctor", "--replay", path, "-o", "json").json if one["check"].startswith("nothing was")
+        one for one in here("doctor", "--replay", path, "-o", "json").json if one["check"].startswith("no throttles")
     ]
     assert row["state"] == "once"
     assert row["sentence"].startswith(
