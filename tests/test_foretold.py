@@ -55,7 +55,7 @@ def test_an_assignment_that_was_not_predicted_is_said_and_stays_said_until_the_n
     before, after, still = looks(app(*ASTRAY, generation=4), app(*ASTRAY, generation=5), app(*ASTRAY, generation=5))
     assert before == []
     (finding,) = after
-    assert "0 reads across racks were predicted in the end, and it got another assignment with 3" in finding.sentence
+    assert "0 reads across racks; after the rebalance the group has another assignment, with 3" in finding.sentence
     assert "the configured or assumed settings are probably not those that it runs with" in finding.sentence
     assert dict(finding.evidence)["known from"] == "set by the user"
     assert [one.sentence for one in still] == [finding.sentence]
