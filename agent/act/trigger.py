@@ -152,7 +152,7 @@ class Trigger:
                 line.close()
         except CallFailed as failure:
             what = (
-                "the group no longer exists"
+                "the coordinator has no classic group of this id"
                 if failure.cause is GapCause.VANISHED
                 else "the group could not be described"
             )

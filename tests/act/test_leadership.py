@@ -236,7 +236,7 @@ def test_a_leader_whose_client_ends_by_itself_goes_on_with_another_under_the_nex
         first = journal_of(one)
         first.append(said("plan/1", n=1))
         first._producer = _EndedClient(first._producer)  # type: ignore[attr-defined]
-        with pytest.raises(JournalUnavailable, match="cannot go on"):
+        with pytest.raises(JournalUnavailable, match="cannot continue"):
             first.append(said("plan/2", n=2))
         assert not one.may_act(), "nothing is done without a journal"
         wait_for(lambda: one.journal() not in {None, first}, "it leads again, under a new epoch")

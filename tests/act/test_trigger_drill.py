@@ -307,7 +307,7 @@ def test_a_group_whose_members_leave_meanwhile_is_not_asked(
     delete_groups(brokers.admin(cluster), name)
     outcome = carry_out(hand, MemoryJournal(), snapshot, name)
     assert not outcome.done
-    assert "gone" in outcome.sentence
+    assert "no classic group of this id" in outcome.sentence
 
 
 def test_a_group_that_begins_to_rebalance_meanwhile_is_not_asked(

@@ -185,8 +185,10 @@ def shows(snapshot: Snapshot, group: str) -> bool:
     [
         pytest.param("billing", "gives up all its partitions", id="an eager group"),
         pytest.param(STATIC, "static", id="a static member"),
-        pytest.param("search", "gone", id="a KIP-848 group, which no classic coordinator describes"),
-        pytest.param("nobody", "gone", id="a group that is not there"),
+        pytest.param(
+            "search", "no classic group of this id", id="a KIP-848 group, which no classic coordinator describes"
+        ),
+        pytest.param("nobody", "no classic group of this id", id="a group that is not there"),
     ],
 )
 def test_the_hand_refuses_by_itself_what_it_sees_right_before(look: Eye, hand: WireHand, group: str, says: str) -> None:

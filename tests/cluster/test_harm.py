@@ -82,7 +82,7 @@ def test_a_stopped_broker_cannot_be_frozen(embedded_cluster: EmbeddedCluster) ->
     try:
         assert not broker.alive
         broker.stop()
-        with pytest.raises(ClusterError, match="Broker 3 cannot be sent SIGSTOP: it does not run"):
+        with pytest.raises(ClusterError, match="Broker 3 cannot be sent SIGSTOP: it is not running"):
             broker.freeze()
     finally:
         broker.start()

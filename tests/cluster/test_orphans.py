@@ -81,7 +81,7 @@ def test_a_cluster_whose_owner_lives_is_never_cleared_and_ends_with_ctrl_c(paren
     found = find_cluster("orphaned")
     assert found is not None
     assert (found.held, found.state) == (True, ClusterState.RUNNING)
-    assert "is cleared" not in rackwise_cluster("status", "--clear").stderr
+    assert "is removed" not in rackwise_cluster("status", "--clear").stderr
     assert "is removed" not in rackwise_cluster("down", "--all").stderr
     assert [one for one in brokers if not one.alive] == []
 
@@ -104,7 +104,7 @@ def test_what_outlives_even_the_watchdog_is_found_and_cleared_when_asked(parent:
     assert [one for one in brokers if not one.alive] == []
 
     cleared = rackwise_cluster("status", "--clear")
-    assert "cluster orphaned is cleared" in cleared.stderr
+    assert "cluster orphaned is removed" in cleared.stderr
     assert wait_gone(brokers, 20) == ()
     assert find_clusters() == ()
 

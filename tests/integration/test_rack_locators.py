@@ -177,7 +177,7 @@ def test_without_an_answer_from_the_first_look_on_racks_are_unknown_and_it_is_sa
     assert racks(cycle) == {**EVERYBODY, "1": "z", "2": None}, "of broker 1 the command knows"
     assert cycle.snapshot.brokers[1].rack.state is RackState.UNKNOWN
     (gap,) = [gap for gap in cycle.snapshot.gaps if gap.part is Part.RACK_LOCATORS]
-    assert gap.detail.endswith("it has never answered, so what only it knows is unknown")
+    assert gap.detail.endswith("it has never answered, so racks that only it knows are unknown")
     assert SECRET not in repr(cycle.snapshot)
 
 

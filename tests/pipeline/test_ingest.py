@@ -107,7 +107,7 @@ def _check_refusals(topics: Topics, tables: Tables, root: Path) -> None:
     with_mark(cluster="another")
     refused(WrongCluster, "belongs to")
     with_mark(topic_id="AAAAAAAAAAAAAAAAAAAAAA")
-    refused(BadInput, "is another one than before: it was deleted and created again")
+    refused(BadInput, "is not the one that was read before: it was deleted and created again")
     mark.unlink()
     refused(BadInput, "is the checkpoint of another query: it has no rackwise.json")
     with_mark()

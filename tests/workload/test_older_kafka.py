@@ -37,7 +37,7 @@ def test_what_it_cannot_do_is_named(older: tuple[EmbeddedCluster, Workload]) -> 
     _cluster, workload = older
     assert workload.facts.client_version == VERSION
     assert [sentence.split(":")[0] for sentence in workload.left_out] == [
-        "Topic payments is well placed",
+        "Topic payments has no replicas that share a rack",
         "Group search is left out",
         "Application shop-next is left out",
     ]
