@@ -27,14 +27,14 @@ TIMES = 12
 
 def main() -> int:
     talk = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731 talk goes to one place
-    print(json.dumps(measured("rackwise --help", ["--help"], 0.3)), flush=True)
+    print(json.dumps(measured("rackwise --help", ["--help"], 0.25)), flush=True)
     with (
         EmbeddedCluster.start(ClusterSpec(racks=DEMO_RACKS), on_progress=talk) as cluster,
         Workload.start(cluster.bootstrap_servers, plan=demo_plan, on_progress=talk) as work,
     ):
         work.wait_settled()
         asked = ["status", "--bootstrap-servers", cluster.bootstrap_servers]
-        print(json.dumps(measured("rackwise status, the demo's cluster", asked, 1.5)), flush=True)
+        print(json.dumps(measured("rackwise status, the demo's cluster", asked, 1.0)), flush=True)
     return 0
 
 
