@@ -83,6 +83,7 @@ def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
         observation = take()
         from agent.money.looks import first_memory, next_look
 
+        began = first_began(began, observation.monotonic_ms, every_ms)
         yield measuring.with_base_of(agent, observation, loaded)
         memory = first_memory(observation, limits)
         while True:
@@ -96,6 +97,16 @@ def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
                 continue
             look, memory = next_look(observation, memory, limits)
             yield look
+
+
+def first_began(began: float, taken_ms: int, every_ms: int) -> float:
+    """When the first look counts as begun, in seconds of the monotonic clock, so that the second one has rates.
+
+    Rates need a base that is old enough (``SHORTEST_BASE_MS``); a millisecond less, and there are none.
+    """
+    from agent.model.rates import SHORTEST_BASE_MS
+
+    return began if every_ms < SHORTEST_BASE_MS else max(began, (taken_ms + SHORTEST_BASE_MS - every_ms) / 1000)
 
 
 def _recorded(replay: Path) -> Looks:
@@ -162,6 +173,8 @@ def _page(look: Seen, every: str) -> list[str]:
             emit_line()
             if rows:
                 emit(rows[:most], columns, Format.TABLE)
+            if len(rows) > most:
+                emit_text(f"{len(rows) - most} more: rackwise {columns[0]}s")
     return page.getvalue().split("\n")[: height - 1]
 
 

@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.top import _page, first_began
 from agent.limits import Limits
+from agent.memory import Memory
 from agent.money.looks import first_memory, next_look
+from agent.seen import see
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from tests.builders import an_observation, reader
@@ -82,6 +85,24 @@ def test_on_a_terminal_only_our_own_codes_steer_it_and_the_cursor_comes_back(fil
     pages = ESCAPES.sub(b"", told.split(b"\x1b[H")[-1]).decode().splitlines()
     assert max(map(len, pages)) <= 80
     assert any("across racks: " in line for line in pages)
+
+
+def test_what_has_no_room_on_a_page_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "14")
+    monkeypatch.setenv("COLUMNS", "80")
+    answers = an_observation(a=(1,), b=(2,)).topic("orders", (1, 2), (2, 1))
+    for number in range(9):
+        answers.group(f"g{number}", reader("m", "b", "orders-0"))
+    page = _page(see(answers.at(), Memory(), Limits()), "5s")
+    shown = [line for line in page if re.match(r"g\d ", line)]
+    assert len(page) <= 13
+    assert f"{9 - len(shown)} more: rackwise groups" in page
+
+
+def test_the_second_look_has_a_base_that_is_old_enough() -> None:
+    assert first_began(100.0, 100_004, 5_000) + 5 == pytest.approx(105.004)
+    assert first_began(100.0, 99_990, 5_000) == 100.0
+    assert first_began(100.0, 100_004, 2_000) == 100.0, "looks this close share the first base"
 
 
 def test_a_page_is_never_higher_than_the_terminal(file: Path) -> None:
