@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STALE_MS = 300_000
 """An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
 _READ_MS = 3_000
+_WAIT_S = 6.0
+"""How long the answer waits for the agent's telemetry: the time of a read, and that of loading what reads."""
 COLUMNS = ("about", "rule", "answer", "sentence")
 
 
@@ -128,7 +130,7 @@ class _Asked:
         self._thread.start()
 
     def answer(self) -> RunningAgent | str:
-        self._thread.join(2 * _READ_MS / 1_000)
+        self._thread.join(_WAIT_S)
         return self._found
 
     def _read(self) -> None:
