@@ -39,7 +39,7 @@ class Sight(NamedTuple):
     nothing: str = ""
     """Why there is nothing to check; empty where there is something."""
     once: str = ""
-    """What stands now, where only time can tell whether it is wrong; empty where nothing does."""
+    """The present state that is a fault only if it lasts; empty where there is none."""
     who: tuple[str, ...] = ()
     """What ``unseen`` or ``once`` is about."""
 

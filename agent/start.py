@@ -125,7 +125,7 @@ def record_plan(settings: Settings) -> RecordPlan:
 
 
 def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
-    """What stands in the proposals topic, read with a plain consumer.
+    """The open proposals of the proposals topic, read with a plain consumer.
 
     Raises what `knock` and `refusal` say, PartialAnswer when it was not read to its end, BadInput for foreign records.
     """

@@ -1,9 +1,9 @@
 r"""Makes text that others chose harmless to show: the one border in front of every terminal, file, page and log.
 
-Client ids, member ids, group ids, racks, hosts, protocol names and settings come from whoever may reach a broker. Shown
-as they are, they steer a terminal, reorder or hide what stands beside them, forge lines, or become formulas. Here every
-character that is not plainly seen is written as its escape (``\x1b``, ``\u202e``), and what is too long is cut, with
-the number of characters that are left out.
+Client ids, member ids, group ids, racks, hosts, protocol names and settings come from any client that reaches a
+broker. Shown as they are, they steer a terminal, reorder or hide the text beside them, forge lines, or become
+formulas. Here every character that is not plainly seen is written as its escape (``\x1b``, ``\u202e``), and what is
+too long is cut, with the number of characters that are left out.
 
 Pure, and the lowest layer: it imports nothing of the project.
 """

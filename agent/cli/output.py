@@ -36,7 +36,7 @@ class Format(StrEnum):
 
 
 class Mark(Enum):
-    """What stands in a table where there is no value. In JSON and YAML all of them are null.
+    """The mark of a table cell without a value. In JSON and YAML all of them are null.
 
     None is unknown, and a field that a row does not have is not applicable; else ``emit(..., absent=...)`` says what
     None means in a column, or the row itself holds a mark.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from agent.cli import acting, asking, options
+from agent.cli import acting, asking, options, session
 from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, say
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _exit_code(observation: Observation, told: _Told) -> int:
     unseen = _unseen(observation)
     for gap in observation.gaps[:GAPS_SHOWN] if unseen else ():
         if gap.part.value in unseen:
-            say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+            say(session.gap_line(gap))
     return PARTIAL_EXIT if unseen or not told.known else 0
 
 

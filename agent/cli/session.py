@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.memory import Memory
-    from agent.observation import Observation
+    from agent.observation import Gap, Observation
     from agent.seen import Seen
     from agent.telemetry.looks import Recorded
     from config.load import Loaded
@@ -123,12 +123,17 @@ def _lived_through(look: Recorded) -> Seen:
     return seen._replace(rates=judged(Rates(RatesFrom.FILE), seen.snapshot))
 
 
+def gap_line(gap: Gap) -> str:
+    """A part of the cluster that was not seen, and why, as one line for stderr."""
+    return f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})"
+
+
 def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
     from agent.seen import PARTIAL_EXIT, is_partial
 
     for gap in seen.snapshot.gaps[:GAPS_SHOWN]:
-        say(f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})")
+        say(gap_line(gap))
     if len(seen.snapshot.gaps) > GAPS_SHOWN:
         say(f"not seen: {len(seen.snapshot.gaps) - GAPS_SHOWN:,} more: rackwise status -o json")
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

@@ -121,7 +121,7 @@ def racks(look: Seen) -> list[RackDocument]:
             "members": members[name],
             "active_tasks": active[name],
             "standby_tasks": standby[name],
-            # What crosses the border of a rack that is not known is in nobody's figure.
+            # What crosses the border of a rack that is not known is in no rack's figure.
             "cross_rack_in_bytes_per_s": None if name == UNKNOWN else borders[name].into.bytes_per_s,
             "cross_rack_out_bytes_per_s": None if name == UNKNOWN else borders[name].out.bytes_per_s,
             "usd_per_day": None if name == UNKNOWN else borders[name].into.usd_per_day(look.limits),

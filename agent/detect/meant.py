@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _LONGEST = 64
-"""Names beyond this are no rack that somebody meant; members may send anything."""
+"""Names beyond this are not compared with the racks of brokers; a member may send anything."""
 _SLIP = 4
 """One slip is forgiven per so many characters, two at most."""
 
