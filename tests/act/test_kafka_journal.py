@@ -214,7 +214,7 @@ def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers
         with pytest.raises(BadInput, match="has lost records"):
             _patiently(lambda: journal.append(said("plan/b", n=1)))
         assert told(servers, prefix).view == {}
-    with pytest.raises(BadInput, match="it ends with epoch 0, and epoch 1 has been"):
+    with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun"):
         KafkaJournal.open(plan(servers, prefix), least_epoch=1)
 
 
@@ -275,7 +275,7 @@ def test_a_topic_that_is_no_journal_is_not_written(servers: str, topic: tuple[st
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        pytest.param(b"\x00garbage", "hold no entries", id="garbage"),
+        pytest.param(b"\x00garbage", "hold no valid entries", id="garbage"),
         pytest.param(b'{"v": 2, "shape": "of tomorrow"}', "a newer rackwise wrote it", id="a newer rackwise's entry"),
     ],
 )
