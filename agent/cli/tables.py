@@ -10,7 +10,9 @@ from agent.doctor import CheckState
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
 from agent.money.rates import price_sentence, sentence
-from agent.money.words import bytes_words, money_words, traffic_words, usd_words
+from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
+from agent.words import counted
+from config.foreign_text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from agent.doctor import Check
     from agent.documents.doctor import CheckDocument
     from agent.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
+    from agent.documents.money import PricedDocument
     from agent.documents.racks import RackDocument
-    from agent.documents.status import WorstGroup
+    from agent.documents.status import UnknownGroups, WorstGroup
     from agent.documents.topics import TopicDetailsDocument, TopicDocument
     from agent.seen import Seen
 
@@ -68,8 +71,7 @@ def worst(rows: Iterable[WorstGroup]) -> list[dict[str, Any]]:
     return [
         {
             "group": row["group"],
-            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "across racks"),
         }
         for row in rows
     ]
@@ -84,12 +86,28 @@ def groups(rows: Iterable[GroupDocument]) -> list[dict[str, Any]]:
             "members": row["members"],
             "local": share(row["local_share"], row["unknown_share"]),
             "best": share(row["best_local_share"]),
-            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "across racks"),
             "lag": _at_least(row["lag_records"], row["lag_unknown_partitions"]),
         }
         for row in rows
     ]
+
+
+def unknown_cost(unknown: UnknownGroups) -> str | None:
+    """How many groups have an unknown cost, and what they cost at most; None where there are none."""
+    if not unknown["groups"]:
+        return None
+    bounded = len(unknown["groups"]) - len(unknown["unbounded_groups"])
+    rate, money = unknown["at_most_cross_rack_bytes_per_s"], unknown["at_most_usd_per_day"]
+    most = bytes_words(rate) if money is None else f"{usd_words(money)}/day"
+    told = f"{counted(len(unknown['groups']), 'group')} with unknown cost"
+    if most is None:
+        return f"{told}, and no bound is known: {listed(unknown['groups'])}"
+    if not unknown["unbounded_groups"]:
+        return f"{told}, at most {most}: {listed(unknown['groups'])}"
+    return (
+        f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unknown['unbounded_groups'])}"
+    )
 
 
 def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:
@@ -109,8 +127,7 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
             "topic": row["topic"],
             "rack": row["rack"],
             "partitions": row["partitions"],
-            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "across racks"),
         }
         for row in document["topic_list"]
     ]
@@ -130,9 +147,7 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
             "copied across": bytes_words(row["replicate_bytes_per_s"], at_least=bool(row["replicate_unknown"])),
             "read across": bytes_words(row["read_bytes_per_s"], at_least=bool(row["read_unknown"])),
-            "$/day": usd_words(
-                row["usd_per_day"], at_least=bool(row["replicate_unknown"]) or bool(row["read_unknown"])
-            ),
+            "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
             "readers": list(dict.fromkeys(reader["group"] for reader in row["readers"])),
         }
         for row in rows
@@ -150,8 +165,7 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
             "group": row["group"],
             "rack": row["rack"],
             "partitions": row["partitions"],
-            "read across": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "read across"),
         }
         for row in document["readers"]
     ]
@@ -223,6 +237,14 @@ def fault_words(row: CheckDocument) -> str | None:
         return None
     money = "" if row["usd_per_day"] is None else f", {usd_words(row['usd_per_day'])}/day"
     return f"costs {bytes_words(row['cross_rack_bytes_per_s'])} across racks{money}"
+
+
+def _priced(row: PricedDocument, bytes_head: str) -> dict[str, Any]:
+    """What crosses racks and what it costs, between their bounds."""
+    return {
+        bytes_head: bytes_between(row["cross_rack_bytes_per_s"], row["at_most_cross_rack_bytes_per_s"]),
+        "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
+    }
 
 
 def _below(rows: list[Any], columns: tuple[str, ...], *, every: bool) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TypedDict
 
 from agent.documents.groups import GroupDocument
-from agent.documents.money import MoneyDocument, RatesSource
+from agent.documents.money import MoneyDocument, PricedDocument, RatesSource
 
 
-class TopicReaderDocument(TypedDict):
+class TopicReaderDocument(PricedDocument):
     """What the readers of one group in one rack read of the topic."""
 
     group: str
     rack: str | None
     """Null for readers whose rack is not known."""
     partitions: int
-    cross_rack_bytes_per_s: float | None
-    """At least, where ``unknown_reads`` is above 0; null: unknown."""
-    usd_per_day: float | None
     unknown_reads: int
 
 
@@ -28,8 +25,8 @@ class LedHere(TypedDict):
     partitions: int
 
 
-class TopicDocument(TypedDict):
-    """One topic: where it is led, what is written into it, who reads it from where, and what crosses racks."""
+class TopicDocument(PricedDocument):
+    """One topic: where it is led, what is written into it, who reads it from where; copies and reads across racks."""
 
     topic: str
     partitions: int
@@ -49,9 +46,6 @@ class TopicDocument(TypedDict):
     read_usd_per_day: float | None
     read_unknown: int
     """Reads of which it is not known how many bytes cross."""
-    cross_rack_bytes_per_s: float | None
-    """Copies and reads together."""
-    usd_per_day: float | None
     rates: RatesSource
     """Where bytes per second come from."""
     readers: list[TopicReaderDocument]

@@ -20,11 +20,11 @@ from agent.propose.flows import Racks, Reader, add, read_flows, replication_flow
 from agent.propose.proposal import PlacementChange, Predicted, ProposalReason
 from agent.propose.scene import Scene
 from agent.propose.words import counted, sized
+from agent.words import usd
 from assignors.problem import TopicPartition
 
 _SHOWN = 6
 _KEPT = 50
-_LEAST_USD = 0.01
 
 
 class Fetches(NamedTuple):
@@ -154,14 +154,8 @@ def _money(predicted: Predicted, limits: Limits) -> str:
         return ""
     price = "the prices set" if limits.prices else f"${limits.usd_per_gb:g}/GB"
     return (
-        f" ({_usd(before)} to {_usd(after)} a day at {price})"
-        if before != after
-        else f" ({_usd(after)} a day at {price})"
+        f" ({usd(before)} to {usd(after)} a day at {price})" if before != after else f" ({usd(after)} a day at {price})"
     )
-
-
-def _usd(dollars: float) -> str:
-    return f"${dollars:.4f}" if 0 < dollars < _LEAST_USD else f"${dollars:,.2f}"
 
 
 def _worse_leaders(changed: list[PlacementChange], moves: int, scene: Scene) -> list[str]:

@@ -25,11 +25,11 @@ HOUR_MS = 3_600_000
     ("text", "expected"),
     [
         pytest.param(words.money(18.4), "$18.40", id="dollars have cents"),
-        pytest.param(words.money(1234.5), "$1,234", id="many dollars have none"),
+        pytest.param(words.money(1234.5), "$1,234.50", id="many dollars have them too"),
         pytest.param(words.money(0.00312), "$0.0031", id="parts of a cent keep two digits"),
         pytest.param(words.money(-0.5, sign=True), "\N{MINUS SIGN}$0.50", id="a saving has its sign before the dollar"),
         pytest.param(words.money(2.0, sign=True), "+$2.00", id="a rise has a plus"),
-        pytest.param(words.money(0.0), "$0", id="nothing is nothing"),
+        pytest.param(words.money(0.0), "$0.00", id="nothing is nothing"),
         pytest.param(words.money(None), "unknown", id="an unknown price is no zero"),
         pytest.param(words.volume(1.9e9), "1.9 GB", id="gigabytes are decimal, as prices are"),
         pytest.param(words.per_second(-48_000.0, sign=True), "\N{MINUS SIGN}48.0 kB/s", id="fewer bytes a second"),
