@@ -72,6 +72,7 @@ def _outcome(outcome: Outcome | None) -> documents.SimulatedOutcome | None:
         "crossing": cost.crossing,
         "unknown": cost.unknown,
         "crossing_bytes_per_s": cost.crossing_bytes_per_s,
+        "usd_per_day": cost.usd_per_day,
         "moved": cost.moved,
         "standbys": None if standbys is None else standbys.copies,
         "standbys_sharing_a_rack": None if standbys is None else standbys.sharing_a_rack,

@@ -138,26 +138,23 @@ def _show_csv(document: Simulation) -> None:
     """The groups, every number in a field of its own."""
     from agent.cli.columns import COSTS, flat
 
-    costs = ("reads", *COSTS, "standbys", "standbys_sharing_a_rack")
+    costs = (*COSTS, "standbys", "standbys_sharing_a_rack")
     fields = tuple(f"{column}_{cost}" for column in _COLUMNS for cost in costs)
     rows = [flat(row, _COLUMNS, costs) for row in document["groups"]]
     emit(rows, ("group", "kind", *fields, "waiting", "note"), Format.CSV)
 
 
-def _cell(outcome: Mapping[str, Any] | None) -> str | None:
-    """A column in a few words; None where it is not known."""
-    if outcome is None:
-        return None
-    told = f"{outcome['crossing']} of {outcome['reads']} cross"
-    if outcome["unknown"]:
-        told += f", {outcome['unknown']} unknown"
-    if outcome["moved"]:
-        told += f", {outcome['moved']} move"
-    if outcome["crossing_bytes_per_s"] is not None:
-        told += f", {outcome['crossing_bytes_per_s']:,.0f} B/s"
-    if outcome["standbys"]:
-        told += f", {outcome['standbys_sharing_a_rack']} of {outcome['standbys']} standbys share a rack"
-    return told
+def _cell(outcome: Mapping[str, Any] | None) -> str:
+    """A column in a few words, as `plan --groups` has it, and its standbys."""
+    from agent.cli.columns import told_in_words
+    from agent.words import counted
+
+    told = told_in_words(outcome)
+    if outcome is None or not outcome["standbys"]:
+        return told
+    sharing = outcome["standbys_sharing_a_rack"]
+    shares = "shares" if sharing == 1 else "share"
+    return f"{told}, {sharing} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
 
 
 # --- reading the options ----------------------------------------------------------------------------------------

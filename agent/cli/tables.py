@@ -145,8 +145,8 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
             "topic": row["topic"],
             "leaders": {one["rack"]: one["partitions"] for one in row["leaders"]},
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
-            "copied across": bytes_words(row["replicate_bytes_per_s"], at_least=bool(row["replicate_unknown"])),
-            "read across": bytes_words(row["read_bytes_per_s"], at_least=bool(row["read_unknown"])),
+            "copied across": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
+            "read across": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
             "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
             "readers": list(dict.fromkeys(reader["group"] for reader in row["readers"])),
         }

@@ -39,11 +39,15 @@ class TopicDocument(PricedDocument):
     replicate_bytes_per_s: float | None
     """Bytes per second that followers copy from leaders in other racks; at least, where some are unknown."""
     replicate_usd_per_day: float | None
+    at_most_replicate_bytes_per_s: float | None
+    """Those bytes per second at most; null: no bound is known."""
     replicate_unknown: int
     """Copies of which it is not known how many bytes cross."""
     read_bytes_per_s: float | None
     """Bytes per second that groups read from other racks; at least, where some are unknown."""
     read_usd_per_day: float | None
+    at_most_read_bytes_per_s: float | None
+    """Those bytes per second at most; null: no bound is known."""
     read_unknown: int
     """Reads of which it is not known how many bytes cross."""
     rates: RatesSource
