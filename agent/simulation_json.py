@@ -8,6 +8,7 @@ from agent.detect.finding import Finding
 from agent.plan.loss import RackLoss
 from agent.plan.loss_words import loss_sentence
 from agent.plan.what_if_columns import Outcome, Simulated
+from agent.predict.notes import told_once
 from agent.propose.proposal import Proposal
 from agent.simulate import Simulation
 
@@ -41,7 +42,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
         "own_assignor": _outcome(group.own),
         "optimum": _outcome(group.optimum),
         "waiting": group.waiting,
-        "note": group.why_not or "; ".join(notes) or (prediction.certainty.value if prediction is not None else ""),
+        "note": group.why_not or "; ".join(told_once(notes)) or (prediction.certainty.value if prediction is not None else ""),
         "prediction": None
         if prediction is None or not answered
         else {

@@ -231,23 +231,25 @@ def _with_long_ids(
 
     ``readable``: also None where words would fold, or sentences be narrow.
     """
-    usual = [_usual(column, rows) for column in columns]
-    same = [column for column in usual if column.is_constant]
-    for shown in (usual, [column for column in usual if not column.is_constant]):
+    fewest = len(rows) - 1 - (len(rows) - 1) * 3 // 4
+    tried = [[_usual(column, rows, broken) for column in columns] for broken in range(min(1, fewest), fewest + 1)]
+    same = [column for column in columns if column.is_constant]
+    varying = [[column for column in usual if not column.is_constant] for usual in tried]
+    for shown in tried if readable else (*tried, *varying):
         widths = _fitting(shown, width, within_words=not readable) if shown else None
         if widths is not None and not (readable and _is_narrow(shown, widths)):
             heads = list(_lines(shown, [_head(column.name) for column in shown], widths))
             body = [list(_broken(shown, row, widths, width)) for row in rows]
-            return _Arranged(() if shown is usual else tuple(_same(same, rows, width)), heads, body)
+            return _Arranged(() if len(shown) == len(columns) else tuple(_same(same, rows, width)), heads, body)
     return None
 
 
-def _usual(column: _Column, rows: Sequence[Sequence[str]]) -> _Column:
-    """The column without the widest quarter of its ids."""
+def _usual(column: _Column, rows: Sequence[Sequence[str]], broken: int) -> _Column:
+    """The column without so many of its widest ids."""
     if not column.is_id:
         return column
     sizes = sorted(text_width(row[column.place]) for row in rows)
-    widest = sizes[(len(sizes) - 1) * 3 // 4]
+    widest = sizes[len(sizes) - 1 - broken]
     return column._replace(cells=widest, words=min(column.words, widest))
 
 

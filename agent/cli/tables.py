@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
+from agent.cli.views_money import UNKNOWN
 from agent.doctor import CheckState
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
-RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day")
+RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
+BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
 WORST = ("group", "across racks", "$/day")
 _MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
     CheckState.OK: "ok",
@@ -59,11 +61,12 @@ def across_racks(look: Seen) -> str | None:
 
 
 def share(local: float | None, unknown: float | None = None) -> str | None:
-    """A share as per cent; never all or nothing where it is not quite that."""
+    """A share as per cent, never all or nothing where it is not quite that; ``50 to 80 %`` where a part is unknown."""
     if local is None:
         return None
-    almost = "> 99 %" if _WHOLE <= local < 1 else "< 1 %" if 0 < local < _LEAST else f"{100 * local:.0f} %"
-    return f"{almost} ({100 * unknown:.0f} % unknown)" if unknown else almost
+    if unknown:
+        return f"{100 * local:.0f} to {100 * (local + unknown):.0f} %"
+    return "> 99 %" if _WHOLE <= local < 1 else "< 1 %" if 0 < local < _LEAST else f"{100 * local:.0f} %"
 
 
 def worst(rows: Iterable[WorstGroup]) -> list[dict[str, Any]]:
@@ -85,7 +88,7 @@ def groups(rows: Iterable[GroupDocument]) -> list[dict[str, Any]]:
             "kind": row["kind"],
             "members": row["members"],
             "local": share(row["local_share"], row["unknown_share"]),
-            "best": share(row["best_local_share"]),
+            "best": f"≥ {best}" if (best := share(row["best_local_share"])) and row["unknown_share"] else best,
             **_priced(row, "across racks"),
             "lag": _at_least(row["lag_records"], row["lag_unknown_partitions"]),
         }
@@ -186,16 +189,21 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
 
 
 def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
-    """Racks as cells."""
+    """Racks as cells: what is in them."""
+    return [{**row, "tasks": row["active_tasks"] + row["standby_tasks"]} for row in rows]
+
+
+def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
+    """Racks as cells: what crosses their borders; no row for what has no known rack, as it is in no rack's figure."""
     return [
         {
-            **row,
-            "tasks": row["active_tasks"] + row["standby_tasks"],
-            "in": bytes_words(row["cross_rack_in_bytes_per_s"], at_least=bool(row["unknown_parts"])),
-            "out": bytes_words(row["cross_rack_out_bytes_per_s"], at_least=bool(row["unknown_parts"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
+            "rack": row["rack"],
+            "from other racks": bytes_words(row["cross_rack_in_bytes_per_s"], at_least=bool(row["unknown_parts"])),
+            "to other racks": bytes_words(row["cross_rack_out_bytes_per_s"], at_least=bool(row["unknown_parts"])),
+            "$/day for what comes in": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
         }
         for row in rows
+        if row["rack"] != UNKNOWN
     ]
 
 

@@ -13,6 +13,7 @@ from agent.plan.found import Scene
 from agent.plan.plan import Plan
 from agent.plan.triggers import COOPERATIVE, own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
+from agent.predict.notes import told_once
 from agent.predict.prediction import Prediction
 from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
@@ -99,7 +100,7 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
     rows = [Explained(about, "column: now", best, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
-        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in prediction.notes]
+        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in told_once(prediction.notes)]
     sentence = f"{_cost(shown.optimum)}, {shown.optimum.moved} {what} moved"
     rows.append(Explained(about, "column: the optimum", Answer.YES, sentence))
     gained = shown.own is not None and shown.own.crossing < shown.now.crossing

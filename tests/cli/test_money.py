@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from agent.cli.planning import _saves
 from agent.limits import Limits
 from agent.money.looks import first_memory, second_look
 from agent.observation import Part
+from agent.propose.proposal import Predicted
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from tests.builders import Answers, an_observation, reader
@@ -123,12 +125,46 @@ class TestGroups:
         assert [(row["member"], row["rack"]) for row in shop["member_list"]] == [("m1", "a"), ("m2", "b")]
         assert here("groups", "shop", "--replay", file, "-o", "table").exit_code == 0
 
-    def test_what_is_unknown_in_part_says_at_least(self, two_looks: Callable[..., str], here: Run) -> None:
+    def test_what_is_unknown_in_part_has_its_bounds(self, two_looks: Callable[..., str], here: Run) -> None:
         answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
         file = two_looks(answers)
         row = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
         assert (row["usd_per_day"], row["unknown_reads"], row["reads"]) == (pytest.approx(A_DAY), 1, 2)
-        assert "≥ $1.73" in here("groups", "--replay", file, "-o", "table").stdout
+        assert row["at_most_usd_per_day"] == pytest.approx(2 * A_DAY)
+        assert "$1.73 to $3.46" in here("groups", "--replay", file, "-o", "table").stdout
+
+    def test_a_group_of_unknown_cost_shows_its_bound_and_is_ranked_by_it(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().without_group("near").group("shop", reader("m1", "b", "orders-0"))
+        file = two_looks(answers.group("lost", reader("n1", None, "orders-0 orders-1")).group("new", reader("x", None, "")))
+        lost, shop, *_ = rows(here, "groups", "--replay", file)
+        assert (lost["group"], lost["usd_per_day"], lost["at_most_usd_per_day"]) == (
+            "lost", None, pytest.approx(2 * A_DAY),
+        )  # fmt: skip
+        assert (shop["group"], shop["at_most_usd_per_day"]) == ("shop", pytest.approx(A_DAY))
+        assert "≤ $3.46" in here("groups", "--replay", file, "-o", "table").stdout
+        status = rows(here, "status", "--replay", file)
+        assert [row["group"] for row in status["worst_groups"]] == ["lost", "shop"]
+        assert status["unknown_groups"]["groups"] == ["lost"]
+        assert "1 group with unknown cost, at most $3.46/day: lost\n" in here(
+            "status", "--replay", file, "-o", "table"
+        ).stdout
+        doctor = here("doctor", "--replay", file, "-o", "table").stdout
+        assert "costs up to $3.46/day" in doctor, "the same bound"
+
+    def test_without_a_rate_there_is_no_bound_and_doctor_tells_none(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().group("lost", reader("n1", None, "orders-0 gone-0"))
+        file = two_looks(answers)
+        lost = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "lost")
+        assert (lost["usd_per_day"], lost["at_most_usd_per_day"]) == (None, None)
+        assert rows(here, "status", "--replay", file)["unknown_groups"]["unbounded_groups"] == ["lost"]
+        assert "1 group with unknown cost, and no bound is known: lost\n" in here(
+            "status", "--replay", file, "-o", "table"
+        ).stdout
+        assert "costs up to" not in here("doctor", "--replay", file, "-o", "table").stdout
 
     def test_after_one_look_money_is_unknown_and_never_zero(self, record: Record, here: Run) -> None:
         file = str(record(a_world()))
@@ -228,8 +264,18 @@ def test_status_sums_up_and_names_the_dearest_groups(file: str, here: Run) -> No
     assert found["money"]["replicate"]["usd_per_day"] == pytest.approx(4 * A_DAY)
     assert found["money"]["price"] == {"usd_per_gb": 0.02, "pairs_with_own_price": 0}
     assert found["worst_groups"] == [
-        {"group": "shop", "usd_per_day": pytest.approx(4 * A_DAY), "cross_rack_bytes_per_s": 4e6, "unknown_reads": 0}
+        {
+            "group": "shop",
+            "usd_per_day": pytest.approx(4 * A_DAY),
+            "at_most_usd_per_day": pytest.approx(4 * A_DAY),
+            "cross_rack_bytes_per_s": 4e6,
+            "at_most_cross_rack_bytes_per_s": 4e6,
+            "unknown_reads": 0,
+        }
     ]
+    assert found["unknown_groups"] == {
+        "groups": [], "unbounded_groups": [], "at_most_cross_rack_bytes_per_s": None, "at_most_usd_per_day": None,
+    }  # fmt: skip
     assert "8.0 MB/s, $13.82/day" in here("status", "--replay", file, "-o", "table").stdout
 
 
@@ -247,10 +293,37 @@ def test_doctor_says_what_a_fault_costs_and_fits_the_terminal(
 def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], here: Run) -> None:
     file = two_looks(a_world().without_group("near"))
     head, *lines = here("plan", "--replay", file, "-o", "csv").stdout.splitlines()
-    assert head == "id,kind,subject,$/day saved,sentence"
+    assert head == "id,kind,subject,usd_per_day_saved,sentence"
     saved = {line.split(",")[2]: line.split(",")[3] for line in lines}
-    assert saved["topic/orders"] == "6.91"  # four partitions are led where they are not read
+    assert float(saved["topic/orders"]) == pytest.approx(4 * A_DAY)  # four partitions are led where they are not read
     assert "money: at $0.02/GB" in here("plan", "--replay", file, "-o", "table").stdout
+
+
+def test_plan_prices_the_reads_of_every_group(two_looks: Callable[..., str], here: Run) -> None:
+    dear = Limits(prices={("a", "b"): 0.02, ("b", "a"): 0.2})
+    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world()))}["shop"]
+    assert (shop["now"]["reads"], shop["now"]["crossing_bytes_per_s"]) == (6, 4_000_000.0)
+    assert (shop["now"]["usd_per_day"], shop["optimum"]["usd_per_day"]) == (pytest.approx(4 * A_DAY),) * 2
+    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world(), dear))}["shop"]
+    assert shop["now"]["usd_per_day"] == pytest.approx(2 * A_DAY + 20 * A_DAY)
+    simulated = rows(here, "simulate", "--replay", two_looks(a_world(), dear), "--add-member", "shop=a")
+    (shop,) = simulated["groups"]
+    assert shop["now"]["usd_per_day"] == pytest.approx(2 * A_DAY + 20 * A_DAY)
+    assert shop["optimum"]["usd_per_day"] is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown", "number"),
+    [
+        pytest.param(1.0, 1.0321, "costs $0.03", "-0.0321", id="a saving that is a cost says so"),
+        pytest.param(0.000_3, 0.000_3 + 1e-12, "$0.00", "0.0", id="nothing has no sign"),
+        pytest.param(0.000_518_4, 0.0, "$0.00052", "0.0005184", id="little is not nothing"),
+        pytest.param(8.0, 1.0, "$7.00", "7.0", id="dollars"),
+    ],
+)
+def test_what_a_proposal_saves_a_day_reads_as_money(before: float, after: float, shown: str, number: str) -> None:
+    saves = _saves(Predicted(usd_per_day_before=before, usd_per_day_after=after))
+    assert (saves["saves $/day"], str(saves["usd_per_day_saved"])) == (shown, number)
 
 
 def test_two_looks_of_a_file_are_refused(file: str, here: Run) -> None:
