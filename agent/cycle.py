@@ -168,4 +168,3 @@ def _not_seen(gaps: Sequence[Gap]) -> str:
     named = ", ".join(part for part, _ in parts.most_common(_NAMED))
     more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
     return f"incomplete: {named}{more}"
-

@@ -35,6 +35,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
     answered = prediction is not None and prediction.settled is not None
     warmups = prediction.warmups if prediction is not None else None
     notes = list(prediction.notes) if prediction is not None else []
+    certainty = prediction.certainty.value if prediction is not None else ""
     return {
         "group": group.group_id,
         "kind": group.kind,
@@ -42,7 +43,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
         "own_assignor": _outcome(group.own),
         "optimum": _outcome(group.optimum),
         "waiting": group.waiting,
-        "note": group.why_not or "; ".join(told_once(notes)) or (prediction.certainty.value if prediction is not None else ""),
+        "note": group.why_not or "; ".join(told_once(notes)) or certainty,
         "prediction": None
         if prediction is None or not answered
         else {

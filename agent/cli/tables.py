@@ -56,7 +56,8 @@ def across_racks(look: Seen) -> str | None:
     rate, money = traffic_words(crossing), money_words(crossing, look.limits)
     if rate is None:
         return None
-    unknown = f" ({crossing.unknown} of {crossing.parts} reads and copies unknown)" if crossing.unknown else ""
+    parts = counted(crossing.parts, "read or copy", "reads and copies")
+    unknown = f" ({crossing.unknown} of {parts} unknown)" if crossing.unknown else ""
     return f"{rate}{'' if money is None else f', {money}/day'}{unknown}"
 
 
@@ -108,9 +109,7 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
         return f"{told}, and no bound is known: {listed(unknown['groups'])}"
     if not unknown["unbounded_groups"]:
         return f"{told}, at most {most}: {listed(unknown['groups'])}"
-    return (
-        f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unknown['unbounded_groups'])}"
-    )
+    return f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unknown['unbounded_groups'])}"
 
 
 def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:

@@ -82,9 +82,9 @@ def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
     kinds = Counter(proposal.kind.value for proposal in found.proposals)
     slots = {(proposal.kind, proposal.subject, proposal.reason) for proposal in found.proposals}
     found_shares = shares(last)
-    head = f"Read back from topic {topic} with a plain consumer: {found.records} records, "
+    head = f"Read back from topic {topic} with a plain consumer: {counted(found.records, 'record')}, "
     return (
-        head + f"{len(found.proposals)} proposals, {len(slots)} distinct by kind, subject and reason",
+        head + f"{counted(len(found.proposals), 'proposal')}, {len(slots)} distinct by kind, subject and reason",
         *(f"  {kind:<9} {kinds[kind]}" for kind in (kind.value for kind in ProposalKind)),
         "",
         "Reads across racks now -> after everything that is proposed now (best case)",

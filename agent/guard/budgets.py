@@ -13,6 +13,7 @@ from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import acted_at, triggers
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.words import counted
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
@@ -67,7 +68,7 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
         (DAY_MS, "day", execute.batch_budget_per_day),
     ):
         used, free_ms = _used(times, now_ms, span_ms, budget)
-        told.append(f"{used} of {budget} batches in the last {word} (execute.batches_per_{word})")
+        told.append(f"{used} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})")
         if used >= budget:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
     if execute.move_budget_bytes_per_day is not None:

@@ -86,7 +86,8 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     elif home is not None:
         least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
-        told.append(f"it makes {home[0]:g} of {counted(round(home[1]), 'partition')} local; the least gain is {least:.1f}{lately}")
+        of = counted(round(home[1]), "partition")
+        told.append(f"it makes {home[0]:g} of {of} local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     if limits.min_gain_bytes_per_s > 0:

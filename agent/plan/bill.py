@@ -16,7 +16,7 @@ _ELSEWHERE = "(no broker's)"
 """A rack without brokers has no name in the ground, but it is known, and known to be none of theirs."""
 
 
-def bill(
+def bill(  # noqa: PLR0917 (an assignment, what is known of it, and the world)
     reads: Reads,
     ground: Ground,
     crossing_bytes_per_s: float | None,

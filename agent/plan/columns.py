@@ -195,9 +195,10 @@ def _worth_in_bytes(
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
     total = total_reads(assessment)
+    reads = counted(round(total), "read")
     if gained < 0:
-        worse = "1 more read crosses" if gained == -1 else f"{-gained} more reads cross"
-        return f"Not worth a rebalance: with its own assignor {worse} than now."
+        verb = "crosses" if gained == -1 else "cross"
+        return f"Not worth a rebalance: with its own assignor {counted(-gained, 'more read')} {verb} than now."
     if assessment.gap <= 0:
         return _nothing_to_gain(assessment, "it is at its optimum")
     if prediction is None or prediction.settled is None:
@@ -206,13 +207,11 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        best = f"The optimum makes {assessment.gap} of {total:g} reads local"
+        best = f"The optimum makes {assessment.gap} of {reads} local"
         return f"{best}; the result of its own assignor is unknown: {why}."
     best = f"the optimum would make {assessment.gap}"
     if gained <= 0:
         return f"Not worth a rebalance: its own assignor would make no read local, {best} of {total:g}."
     if not worth(gained, total, limits):
-        return f"Not worth a rebalance: its own assignor would make {gained} of {total:g} reads local, {best}."
-    return (
-        f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {total:g} reads local, {best}."
-    )
+        return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
+    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."

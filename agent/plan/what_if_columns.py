@@ -18,7 +18,7 @@ from agent.detect.locality import Ground
 from agent.detect.tally import Reads, tally_reads
 from agent.detect.traffic import topic_rates, weigh
 from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Member, OtherGroup, Snapshot, StreamsGroup, StreamsProcess
+from agent.model.snapshot import ConsumerGroup, Member, OtherGroup, StreamsGroup, StreamsProcess
 from agent.plan.bill import bill
 from agent.plan.columns import Column, columns_of, moved_by
 from agent.plan.world import World

@@ -137,7 +137,8 @@ class TestGroups:
         self, two_looks: Callable[..., str], here: Run
     ) -> None:
         answers = a_world().without_group("near").group("shop", reader("m1", "b", "orders-0"))
-        file = two_looks(answers.group("lost", reader("n1", None, "orders-0 orders-1")).group("new", reader("x", None, "")))
+        answers.group("lost", reader("n1", None, "orders-0 orders-1")).group("new", reader("x", None, ""))
+        file = two_looks(answers)
         lost, shop, *_ = rows(here, "groups", "--replay", file)
         assert (lost["group"], lost["usd_per_day"], lost["at_most_usd_per_day"]) == (
             "lost", None, pytest.approx(2 * A_DAY),
@@ -147,9 +148,10 @@ class TestGroups:
         status = rows(here, "status", "--replay", file)
         assert [row["group"] for row in status["worst_groups"]] == ["lost", "shop"]
         assert status["unknown_groups"]["groups"] == ["lost"]
-        assert "1 group with unknown cost, at most $3.46/day: lost\n" in here(
-            "status", "--replay", file, "-o", "table"
-        ).stdout
+        assert (
+            "1 group with unknown cost, at most $3.46/day: lost\n"
+            in here("status", "--replay", file, "-o", "table").stdout
+        )
         doctor = here("doctor", "--replay", file, "-o", "table").stdout
         assert "costs up to $3.46/day" in doctor, "the same bound"
 
@@ -161,9 +163,10 @@ class TestGroups:
         lost = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "lost")
         assert (lost["usd_per_day"], lost["at_most_usd_per_day"]) == (None, None)
         assert rows(here, "status", "--replay", file)["unknown_groups"]["unbounded_groups"] == ["lost"]
-        assert "1 group with unknown cost, and no bound is known: lost\n" in here(
-            "status", "--replay", file, "-o", "table"
-        ).stdout
+        assert (
+            "1 group with unknown cost, and no bound is known: lost\n"
+            in here("status", "--replay", file, "-o", "table").stdout
+        )
         assert "costs up to" not in here("doctor", "--replay", file, "-o", "table").stdout
 
     def test_after_one_look_money_is_unknown_and_never_zero(self, record: Record, here: Run) -> None:

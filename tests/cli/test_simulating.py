@@ -227,9 +227,12 @@ def test_reads_in_words(reads: int, crossing: int, unknown: int, words: str) -> 
 
 
 def test_notes_that_differ_only_in_their_tasks_are_told_once(here: Run, file: str) -> None:
-    row = the(simulated(here, file, "--remove-member", "app=00000002-0000-0000-0000-000000000000", "--standbys", "app=1"),
-              "app")  # fmt: skip
+    gone = "app=00000002-0000-0000-0000-000000000000"
+    row = the(simulated(here, file, "--remove-member", gone, "--standbys", "app=1"), "app")
     assert row["note"].count("cannot be placed") == 1
     assert row["note"].endswith("(the same of 2 more tasks)")
     assert sum("cannot be placed" in note for note in row["prediction"]["notes"]) == 3
-    assert told_once(("task 0_1 waits", "else", "task 0_2 waits")) == ("task 0_1 waits (the same of 1 more task)", "else")
+    assert told_once(("task 0_1 waits", "else", "task 0_2 waits")) == (
+        "task 0_1 waits (the same of 1 more task)",
+        "else",
+    )

@@ -193,11 +193,14 @@ def test_a_sentence_without_room_has_the_lines_below_its_row() -> None:
 
 
 def test_a_long_list_below_its_row_has_its_name_and_an_empty_one_is_not_there() -> None:
-    rows = [["orders", "1.0 MB/s", "billing-service-prod, shop-frontend-prod, search-indexer-prod"], ["b", "0 B/s", "-"]]
-    laid = lay_out(("topic", "written", "readers"), rows, (False,) * 3, 54)
+    rows = [
+        ["orders", "1.0 MB/s", "billing-service-prod, shop-frontend-prod, search-indexer-prod"],
+        ["b", "0 B/s", "-"],
+    ]
+    laid = lay_out(("topic", "written", "readers"), rows, (False,) * 3, 52)
     assert laid.body == (
         "orders  1.0 MB/s",
-        "    readers: billing-service-prod, shop-frontend-prod,",
-        "    search-indexer-prod",
+        "    readers: billing-service-prod,",
+        "    shop-frontend-prod, search-indexer-prod",
         "b       0 B/s",
     )

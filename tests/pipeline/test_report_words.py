@@ -208,7 +208,7 @@ def test_every_reason_of_a_proposal_has_words():
 
 def test_a_period_without_looks_is_not_told_as_complete():
     assert "There is no look of this period." in notes(facts(looks=0))
-    assert "All 2 looks of the period are complete." in notes(facts(looks=2))
+    assert "2 looks of the period, all complete." in notes(facts(looks=2))
 
 
 def test_a_gap_of_hours_is_told_and_its_absence_too():
