@@ -29,15 +29,16 @@ _GAP = "  "
 _SENTENCE = 24
 """A column of several words is not made narrower while another way is left."""
 _READABLE = 36
-"""Nor is one of sentences: they go below their rows."""
+_LINES = 4
+"""Nor is one of sentences, nor has a sentence more lines in its column: they go below their rows."""
 _INDENT = 4
 _NOTHING = ("", "-")
 """Cells of which nothing is told below a row."""
 _FOLDED = 10
 """Nor is one that folds within words."""
 _UNIT = r"(?:%|[kMGTP]?B(?:/s)?|(?:bytes|records)(?:/s)?|[mµn]?s|min|h|days?)"
-_BLANK = re.compile(rf"(?<![≥≤<]) (?!%)(?!(?<=\d ){_UNIT}(?![\w/]))")
-"""Where a line may fold: a number keeps its unit, and the sign before it."""
+_BLANK = re.compile(rf"(?<![≥≤<]) (?!%)(?!(?<=\d )(?:\(|{_UNIT}(?![\w/])))")
+"""Where a line may fold: a number keeps its unit, the sign before it, and what is in brackets, as a broker its rack."""
 _FIGURE = re.compile(rf"(?:[≥≤<] ?)?\$?[\d.,]*\d(?: ?{_UNIT})?(?:/day)?,?")
 _PUNCTUATION = frozenset("-_./:,;=()&?")
 
@@ -179,7 +180,8 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
 def _is_narrow(columns: Sequence[_Column], widths: Sequence[int]) -> bool:
     """Whether a sentence has less room than it needs to be read."""
     rows = zip(columns, widths, strict=True)
-    return any(column.name in PROSE and size < min(column.cells, _READABLE) for column, size in rows)
+    told = [(column.cells, size) for column, size in rows if column.name in PROSE]
+    return any(size < min(cells, _READABLE) or cells > _LINES * size for cells, size in told)
 
 
 def _with_prose_below(

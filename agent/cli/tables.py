@@ -127,7 +127,7 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
     topics_read = [
         {
             "topic": row["topic"],
-            "rack": row["rack"],
+            "rack": row["rack"] or UNKNOWN,
             "partitions": row["partitions"],
             **_priced(row, "across racks"),
         }
@@ -135,7 +135,9 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
     ]
     _below(topics_read, ("topic", "rack", "partitions", "across racks", "$/day"), every=every)
     members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
-    _below(document["member_list"], members, every=every)
+    _below(
+        [{**row, "known_from": row["known_from"] or Mark.NONE} for row in document["member_list"]], members, every=every
+    )
     tasks = ("task", "role", "process", "rack", "lag", "rate per s", "eta s", "caught_up", "source")
     _below([_task(row) for row in document["task_list"]], tasks, every=every)
 
@@ -165,7 +167,7 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
     readers = [
         {
             "group": row["group"],
-            "rack": row["rack"],
+            "rack": row["rack"] or UNKNOWN,
             "partitions": row["partitions"],
             **_priced(row, "read across"),
         }

@@ -29,7 +29,7 @@ def saved_bytes_per_s(predicted: Predicted) -> float | None:
 def saved_usd_per_day(predicted: Predicted) -> float | None:
     """Money that it saves a day; None when unknown."""
     before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
-    return None if before is None or after is None else round(before - after, 8) + 0.0  # no negative zero
+    return None if before is None or after is None else round(before - after, 6) + 0.0  # no noise, and no negative zero
 
 
 def brought_home(predicted: Predicted, unit: str = "partitions") -> tuple[float, float] | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.plan.loss import RackLoss
+from agent.propose.words import sized
 from agent.words import counted
 
 SHOWN = 3
@@ -77,7 +78,7 @@ def _load(loss: RackLoss) -> str:
     then = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in then and any(then):
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
-        told.append(f"the busiest broker takes {least:,.0f} -> {most:,.0f} bytes/s")
+        told.append(f"the busiest broker takes {sized(least)}/s -> {sized(most)}/s")
     return "; " + ", ".join(told)
 
 

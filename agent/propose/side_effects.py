@@ -152,10 +152,9 @@ def _money(predicted: Predicted, limits: Limits) -> str:
     before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
     if before is None or after is None:
         return ""
+    now, then = usd(before), usd(after)
     price = "the prices set" if limits.prices else f"${limits.usd_per_gb:g}/GB"
-    return (
-        f" ({usd(before)} to {usd(after)} a day at {price})" if before != after else f" ({usd(after)} a day at {price})"
-    )
+    return f" ({now} to {then} a day at {price})" if now != then else f" ({then} a day at {price})"
 
 
 def _worse_leaders(changed: list[PlacementChange], moves: int, scene: Scene) -> list[str]:

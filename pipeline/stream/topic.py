@@ -205,8 +205,8 @@ class TopicStream:
             parsed.unpersist()
         self.records += good + bad
         told = f", {bad} of them to quarantine" if bad else ""
-        records = counted(good + bad, "record")
-        self._say(f"{self.plan.name}: batch {number}, {records}{told}, {self.records} since the start")
+        added = counted(good + bad, "record")
+        self._say(f"{self.plan.name}: batch {number}, {added}{told}, {self.records} since the start")
 
     def _holes(self, topic: Topic, span: Span, counts: Mapping[int, _Counted]) -> list[Hole]:
         """What is gone for certain between what was read before and the first record of this batch."""

@@ -320,7 +320,7 @@ def test_plan_prices_the_reads_of_every_group(two_looks: Callable[..., str], her
     [
         pytest.param(1.0, 1.0321, "costs $0.03", "-0.0321", id="a saving that is a cost says so"),
         pytest.param(0.000_3, 0.000_3 + 1e-12, "$0.00", "0.0", id="nothing has no sign"),
-        pytest.param(0.000_518_4, 0.0, "$0.00052", "0.0005184", id="little is not nothing"),
+        pytest.param(0.000_518_4, 0.0, "$0.00052", "0.000518", id="little is not nothing"),
         pytest.param(8.0, 1.0, "$7.00", "7.0", id="dollars"),
     ],
 )
