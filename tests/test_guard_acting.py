@@ -312,7 +312,7 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
     assert said["paused"] == (Answer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"
     assert said["batches"] == (Answer.YES, f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)")
-    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 moves, 1,000 of 1,000 bytes")
+    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 move, 1,000 of 1,000 bytes")
     assert {row.about for row in rows} == {proposal.id}
 
 

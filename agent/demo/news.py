@@ -82,10 +82,14 @@ class News:
         return [Line("warm-up", warmup_sentence(copy, snapshot)) for copy in copies]
 
 
+def _behind(records: str) -> str:
+    return f"{records} {'record' if records == '1' else 'records'} behind"
+
+
 def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
     """Task, place, lag, rate, time left and who says so."""
     parts = [f"{copy.group_id} {copy.task}{_where(copy, snapshot)}"]
-    parts.append("lag unknown" if copy.lag is None else f"lag {_range(copy.lag)} records")
+    parts.append("lag unknown" if copy.lag is None else _behind(_range(copy.lag)))
     if copy.rate_per_s is not None and not copy.caught_up:
         parts.append(_pace(copy.rate_per_s))
     if copy.caught_up:

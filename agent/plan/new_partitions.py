@@ -158,7 +158,7 @@ def _best(asked: _Asked, snapshot: Snapshot) -> NewPlacement:
         placed = optimal_new_partitions(brokers, asked.more, asked.replication_factor, _standing(asked, snapshot))
     except BadProblem as error:
         raise BadInput(
-            f"replication factor {asked.replication_factor} cannot be placed",
+            f"{counted(asked.replication_factor, 'replica')} of a partition cannot be placed",
             why=f"only {counted(_usable(brokers), 'broker')} can take replicas (alive, not fenced, not cordoned, "
             "rack known)",
             todo="Name a smaller replication factor, or bring brokers back.",

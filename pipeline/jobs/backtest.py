@@ -291,7 +291,7 @@ def _done(tables: Tables, ids: Any, worked_out: int, found: int) -> Done:
     left_out = {(row["cluster"], row["stretch_ms"], row["bucket"]): row["unusable"] for row in ordered}
     messages = tuple(problems)
     if total := sum(left_out.values()):
-        messages = (f"left out, as they could not be replayed: {counted(total, 'look')}", *messages)
+        messages = (f"{counted(total, 'look')} could not be replayed: left out", *messages)
     return Done(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
 
 

@@ -123,7 +123,7 @@ class Report(NamedTuple):
 def beyond(section: Section, most: int) -> tuple[str, ...]:
     """Where the rows are that a form of the report has no room for; nothing when it shows all of them."""
     more = len(section.grid.rows) - most
-    return (f"In {section.name}.csv: {counted(more, 'more row')}.",) if more > 0 else ()
+    return (f"{counted(more, 'more row')} in {section.name}.csv.",) if more > 0 else ()
 
 
 def grid_of(heads: Sequence[Head], rows: Sequence[Sequence[Cell]], drop: Callable[[Head], bool]) -> Grid:

@@ -6,6 +6,7 @@ $0.02 a gigabyte for each time that it crosses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from agent.observation import Part
 from agent.propose.proposal import Predicted
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
-from tests.builders import Answers, an_observation, reader
+from tests.builders import Answers, an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 from tests.snapshots import tp
 
@@ -341,3 +342,53 @@ def test_a_duration_that_rates_cannot_rest_on_is_refused(duration: str, here: Ru
     assert done.exit_code == 2
     assert f"--for {duration}" in done.stderr
     assert "from 5s to 1h" in done.stderr
+
+
+def a_wide_world() -> Answers:
+    """Racks, groups and topics with names as long as people give them, a group of unknown racks, an unfixable one."""
+    answers = an_observation(**{"eu-central-1a": (1, 4), "eu-central-1b": (2, 5), "eu-central-1c": (3, 6)})
+    answers.topic("orders", (1, 2, 3), (2, 3, 1), (3, 1, 2), (4, 5, 6), ends=[0] * 4)
+    answers.topic("payments-by-region", (1, 4), (2, 5), ends=[0] * 2)
+    answers.group(
+        "billing-service", reader("billing-1", "eu-central-1b", "orders-0 orders-2"),
+        reader("billing-2", "eu-central-1c", "orders-1 orders-3"),
+    )  # fmt: skip
+    answers.group("mailer", reader("mailer-1", None, "orders-0 payments-by-region-0"), assignor="roundrobin")
+    answers.kip848("search", consumer("m1", "eu-central-1a", "orders-1 orders-2"))
+    return sized(answers)
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+@pytest.mark.parametrize(
+    "command",
+    ["status", "racks", "groups", "groups mailer", "topics", "topics orders", "plan",
+     "simulate --add-member billing-service=eu-central-1a", "top --count 1"],
+)  # fmt: skip
+def test_a_table_reads_well_in_a_terminal_of_any_width(
+    two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch, command: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("LINES", "60")
+    done = here(*command.split(), "--replay", two_looks(a_wide_world()), "-o", "table")
+    assert done.exit_code == 0
+    page = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout).splitlines()
+    assert max(map(len, page)) <= width
+    cells = [re.split(r" {2,}", line.strip()) for line in page]
+    parted = [cell for row in cells for cell in row if re.fullmatch(r"[kMG]?B/s,?|%|/day|to|≥|≤", cell)]
+    assert parted == []
+    for name in ("billing-service", "mailer", "orders", "payments-by-region", "eu-central-1b"):
+        assert [line for line in page if line.strip().endswith(name[:-2])] == [], "an id is whole"
+    sentences = [row for row in cells if row[-1].startswith(("Set client.rack", "Move "))]
+    assert all(len(row) == 1 or width > 80 for row in sentences), "a sentence has the width of the terminal"
+
+
+def test_what_crosses_the_borders_of_racks_has_a_table_of_its_own(
+    two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = here("racks", "--replay", two_looks(a_wide_world()), "-o", "table").stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if "from other racks" in line)
+    assert re.split(r" {2,}", lines[at]) == ["rack", "from other racks", "to other racks", "$/day for what comes in"]
+    assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
+    assert lines[at + 4].startswith("rates: "), "what has no known rack is in no rack's figure"
+    assert any(line.startswith("(unknown)") for line in lines[:at])

@@ -38,7 +38,6 @@ FINE = frozenset(
         "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
-        "agent.demo.news: lag {} records",
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
         "agent.plan.explain_group: {} to {} records",
         "agent.predict.classic: it does not converge within {} rebalances",

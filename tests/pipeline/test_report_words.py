@@ -226,8 +226,8 @@ def test_a_report_sums_all_rows_and_shows_the_first_of_them():
     section = next(one for one in report.sections if one.name == "cost")
     assert section.lead == "1.5 TB crossed racks in this period and cost $750.00, which is $0.50 a day at this pace."
     assert "<td>01499</td>" not in to_html(report)
-    assert "500 more rows are in cost.csv." in to_html(report)
-    assert "1,460 more rows are in cost.csv." in to_markdown(report)
+    assert "500 more rows in cost.csv." in to_html(report)
+    assert "1,460 more rows in cost.csv." in to_markdown(report)
     assert to_csv(section.grid).count("\n") == 1_501
 
 
