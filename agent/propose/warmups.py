@@ -101,4 +101,4 @@ def _evidence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> Evidence:
 def _lag(copy: TaskCopy) -> str:
     lag = "unknown" if copy.lag is None else f"{copy.lag.low:.0f}..{copy.lag.high:.0f}"
     source = copy.lag_source.value if copy.lag_source is not None else "unknown source"
-    return f"{copy.task} on {copy.process_id}: lag in records {lag} ({source})"
+    return f"{copy.task} on {copy.process_id}: {lag} records behind ({source})"

@@ -40,6 +40,7 @@ FINE = frozenset(
         # a figure with its unit, or a range
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
         "agent.plan.explain_group: {} to {} records",
+        "agent.propose.warmups: {} on {}: {} records behind ({})",
         "agent.predict.classic: it does not converge within {} rebalances",
         "agent.windows: and no opening within {} days",
         (
