@@ -13,7 +13,8 @@ NOUNS = (
     "partitions", "groups", "tasks", "members", "replicas", "brokers", "topics", "reads", "copies", "records",
     "rebalances", "moves", "leaders", "standbys", "throttles", "proposals", "looks", "cycles", "parts", "readers",
     "findings", "batches", "warm-ups", "events", "offsets", "items", "processes", "instances", "threads", "clients",
-    "names", "reassignments", "times", "hours", "days", "minutes", "rows", "files", "settings",
+    "names", "reassignments", "times", "hours", "days", "minutes", "rows", "files", "settings", "patterns", "triggers",
+    "pairs",
 )  # fmt: skip
 # assignors/ is told apart: it knows nothing of the project, and what it says is of files that hold many of everything.
 NOT_READ = ("assignors.",)
