@@ -159,7 +159,8 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
             id="an excluded topic",
         ),
         pytest.param(
-            shared(), {"include_topics": ("x",)}, HoldReason.EXCLUDED, "matches no pattern of execute", id="no included topic"
+            shared(), {"include_topics": ("x",)}, HoldReason.EXCLUDED, "matches no pattern of execute",
+            id="no included topic",
         ),
         pytest.param(
             swapped(), {"exclude_groups": ("g",)}, HoldReason.EXCLUDED, "(execute.exclude_groups)",

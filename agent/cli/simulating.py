@@ -14,12 +14,13 @@ from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from agent.documents.simulating import Simulation
+    from agent.documents.simulating import SimulatedRack, Simulation
     from agent.plan.changes import Change
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
 _COLUMNS = ("now", "own_assignor", "optimum")
+_NO_RACK = "the rack does not exist"
 
 
 def simulate(
@@ -126,12 +127,17 @@ def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
         ("proposals after the changes", document["proposals"], ("kind", "subject", "sentence")),
-        ("losing a rack", document["racks"], ("rack", "now", "then")),
+        ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
     )
     for title, more, names in tables:
         if more:
             emit_line()
             emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
+
+
+def _loss_cells(row: SimulatedRack) -> dict[str, str]:
+    """A rack that is not there now, or no more then, can cost nothing; that is known."""
+    return {"rack": row["rack"], "now": row["now"] or _NO_RACK, "then": row["then"] or _NO_RACK}
 
 
 def _show_csv(document: Simulation) -> None:

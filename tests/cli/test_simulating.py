@@ -236,3 +236,11 @@ def test_notes_that_differ_only_in_their_tasks_are_told_once(here: Run, file: st
         "task 0_1 waits (the same of 1 more task)",
         "else",
     )
+
+
+def test_a_rack_that_is_gone_is_not_unknown(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    table = here("simulate", "--replay", file, "--remove-rack", "b", "-o", "table").stdout
+    racks = table[table.index("losing a rack") :]
+    assert re.search(r"^b {2,}.* {2,}the rack does not exist$", racks, re.MULTILINE)
+    assert "?" not in racks
