@@ -167,7 +167,7 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
             id="an excluded group",
         ),
         pytest.param(
-            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "patterns of execute.include_groups",
+            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "pattern of execute.include_groups",
             id="no included group",
         ),
         pytest.param(
