@@ -22,6 +22,7 @@ from agent.observation import Gap, Observation
 from agent.plan.plan import Plan
 from agent.propose.basis import figures_rest_on
 from agent.propose.proposal import Proposal
+from agent.words import counted
 
 _NAMED = 3
 
@@ -122,8 +123,8 @@ def sentence(cycle: Cycle) -> str:
 
 def _seen(size: World) -> str:
     return (
-        f"saw {_count(size.brokers, 'broker')} in {_count(size.racks, 'rack')}, "
-        f"{_count(size.topics, 'topic')} and {_count(size.groups, 'group')}"
+        f"saw {counted(size.brokers, 'broker')} in {counted(size.racks, 'rack')}, "
+        f"{counted(size.topics, 'topic')} and {counted(size.groups, 'group')}"
     )
 
 
@@ -134,7 +135,7 @@ def _found(cycle: Cycle) -> str:
     worst = Counter(finding.severity for finding in findings)
     critical = f", {worst[Severity.CRITICAL]} critical" if worst[Severity.CRITICAL] else ""
     news = f" ({len(cycle.changes.new)} new{critical})" if cycle.changes.new or critical else ""
-    return f"{_count(len(findings), 'finding')}{news}"
+    return f"{counted(len(findings), 'finding')}{news}"
 
 
 def _proposed(cycle: Cycle) -> str:
@@ -159,7 +160,7 @@ def _held(verdicts: Sequence[Verdict]) -> str:
     if not reasons:
         return "allowed, not executed in this cycle"
     (first, _), *others = reasons.most_common()
-    return first + (f" (and {_count(len(others), 'other reason')})" if others else "")
+    return first + (f" (and {counted(len(others), 'other reason')})" if others else "")
 
 
 def _not_seen(gaps: Sequence[Gap]) -> str:
@@ -167,7 +168,3 @@ def _not_seen(gaps: Sequence[Gap]) -> str:
     named = ", ".join(part for part, _ in parts.most_common(_NAMED))
     more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
     return f"incomplete: {named}{more}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

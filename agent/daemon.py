@@ -30,6 +30,7 @@ from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
 from agent.state import Failure, LoopWatch
 from agent.stopping import Stop, on_ending
+from agent.words import counted
 
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
@@ -141,10 +142,9 @@ class Agent:
         lost = self._recorder.close(deadline_ms)
         if lost:
             self._log.warning(
-                "records_lost", records=lost, sentence=f"{lost} records were not written before the deadline"
+                "records_lost", records=lost, sentence=f"not written before the deadline: {counted(lost, 'record')}"
             )
-        cycles = "1 cycle" if self._number == 1 else f"{self._number} cycles"
-        self._log.info("stopped", cycles=self._number, sentence=f"stopped after {cycles}")
+        self._log.info("stopped", cycles=self._number, sentence=f"stopped after {counted(self._number, 'cycle')}")
 
     def _cycle(self, *, planning: bool) -> tuple[Cycle, Recording]:
         self._number += 1

@@ -8,6 +8,7 @@ from agent.detect.finding import Finding
 from agent.plan.loss import RackLoss
 from agent.plan.loss_words import loss_sentence
 from agent.plan.what_if_columns import Outcome, Simulated
+from agent.predict.notes import told_once
 from agent.propose.proposal import Proposal
 from agent.simulate import Simulation
 
@@ -34,6 +35,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
     answered = prediction is not None and prediction.settled is not None
     warmups = prediction.warmups if prediction is not None else None
     notes = list(prediction.notes) if prediction is not None else []
+    certainty = prediction.certainty.value if prediction is not None else ""
     return {
         "group": group.group_id,
         "kind": group.kind,
@@ -41,7 +43,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
         "own_assignor": _outcome(group.own),
         "optimum": _outcome(group.optimum),
         "waiting": group.waiting,
-        "note": group.why_not or "; ".join(notes) or (prediction.certainty.value if prediction is not None else ""),
+        "note": group.why_not or "; ".join(told_once(notes)) or certainty,
         "prediction": None
         if prediction is None or not answered
         else {
@@ -72,6 +74,7 @@ def _outcome(outcome: Outcome | None) -> documents.SimulatedOutcome | None:
         "crossing": cost.crossing,
         "unknown": cost.unknown,
         "crossing_bytes_per_s": cost.crossing_bytes_per_s,
+        "usd_per_day": cost.usd_per_day,
         "moved": cost.moved,
         "standbys": None if standbys is None else standbys.copies,
         "standbys_sharing_a_rack": None if standbys is None else standbys.sharing_a_rack,

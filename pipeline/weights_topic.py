@@ -17,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
 from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, refusal
 from agent.reader_config import reader_config
+from agent.words import counted
 from config.kafka_client import KafkaClientConfig
 
 READ_S = 120.0
@@ -130,7 +131,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: 
     if left or failures:
         why = failures[0] if failures else "the brokers did not confirm them in time"
         raise ClusterUnreachable(
-            f"{len(failures) + left} of {number} records could not be written to {name}",
+            f"{len(failures) + left} of {counted(number, 'record')} could not be written to {name}",
             why=why,
             todo="Run the command again: it writes the missing records.",
         )

@@ -16,7 +16,7 @@ SHARES = (
 
 def test_the_cost_of_reads_across_racks_names_the_assumed_price() -> None:
     assert money_lines(SHARES, Limits(usd_per_gb=0.02)) == [
-        "$1.73/day -> $0.086/day for these reads at an assumed $0.02 per GB across racks (price.usd_per_gb)"
+        "$1.73/day -> $0.09/day for these reads at an assumed $0.02 per GB across racks (price.usd_per_gb)"
     ]
 
 

@@ -84,7 +84,7 @@ def test_nothing_is_allowed_without_a_journal_in_any_mode(built, mode, reason):
     ("fresh", "reason", "says"),
     [
         pytest.param(
-            shared(isr={0: (1,)}, min_isr=2), HoldReason.UNDER_MIN_ISR, "t-0 has 1 in-sync replicas",
+            shared(isr={0: (1,)}, min_isr=2), HoldReason.UNDER_MIN_ISR, "t-0 has 1 in-sync replica",
             id="the partition it would move is under its min ISR",
         ),
         pytest.param(

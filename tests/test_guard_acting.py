@@ -159,14 +159,15 @@ def test_an_explanation_says_wait_only_of_what_can_come(changes: dict[str, objec
             id="an excluded topic",
         ),
         pytest.param(
-            shared(), {"include_topics": ("x",)}, HoldReason.EXCLUDED, "none of the 1 patterns", id="no included topic"
+            shared(), {"include_topics": ("x",)}, HoldReason.EXCLUDED, "matches no pattern of execute",
+            id="no included topic",
         ),
         pytest.param(
             swapped(), {"exclude_groups": ("g",)}, HoldReason.EXCLUDED, "(execute.exclude_groups)",
             id="an excluded group",
         ),
         pytest.param(
-            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "patterns of execute.include_groups",
+            swapped(), {"include_groups": ("h",)}, HoldReason.EXCLUDED, "pattern of execute.include_groups",
             id="no included group",
         ),
         pytest.param(
@@ -208,7 +209,7 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
     [
         pytest.param(
             swapped(), [triggered("h", NOW_MS - 50 * MINUTE)], {"trigger_budget_per_hour": 1},
-            "1 of 1 triggers in the last hour", 10 * MINUTE, id="the hour's triggers are used up",
+            "1 of 1 trigger in the last hour", 10 * MINUTE, id="the hour's triggers are used up",
         ),
         pytest.param(
             swapped(), [triggered("h", NOW_MS - 23 * HOUR), triggered("i", NOW_MS - 2 * HOUR)],
@@ -216,7 +217,7 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
         ),
         pytest.param(
             swapped(), [triggered("g", NOW_MS - 40 * MINUTE, verdict=TriggerVerdict.AS_PREDICTED)],
-            {"trigger_budget_per_group_per_hour": 1}, "1 of 1 triggers of group g in the last hour", 20 * MINUTE,
+            {"trigger_budget_per_group_per_hour": 1}, "1 of 1 trigger of group g in the last hour", 20 * MINUTE,
             id="the group's triggers are used up",
         ),
         pytest.param(
@@ -272,7 +273,7 @@ def test_a_planning_allows_only_so_many_triggers() -> None:
     first, second = guard(again, snapshot, Memory(), limits_of(trigger_budget_per_cycle=1), NOBODY)
     assert isinstance(first, Allow)
     assert isinstance(second, Hold)
-    assert second.sentence == "held: 1 triggers were allowed in this cycle (trigger.budget_per_cycle)"
+    assert second.sentence == "held: allowed in this cycle: 1 trigger (trigger.budget_per_cycle)"
 
 
 # --- order and explanation --------------------------------------------------------------------------------------
@@ -312,7 +313,7 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
     assert said["paused"] == (Answer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"
     assert said["batches"] == (Answer.YES, f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)")
-    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 moves, 1,000 of 1,000 bytes")
+    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 move, 1,000 of 1,000 bytes")
     assert {row.about for row in rows} == {proposal.id}
 
 

@@ -98,7 +98,7 @@ def test_what_is_no_approval_of_this_plan_approves_nothing(given: Write, says: s
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        pytest.param(SMALL, "1 of 1 moves, 1,000 of 1,000 bytes", id="within bytes and moves"),
+        pytest.param(SMALL, "1 of 1 move, 1,000 of 1,000 bytes", id="within bytes and moves"),
         pytest.param(replace(SMALL, keep_leaders=True), "no preferred leader changes", id="the leader stays"),
         pytest.param(ApprovalRule(name="small", topics=("t*",)), "topic/t matches", id="its topic is named"),
         pytest.param(
@@ -123,7 +123,7 @@ def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(r
             SMALL, {"bytes_to_move": None}, "an unknown number of bytes to copy, and at most 1,000 are allowed",
             id="bytes are unknown",
         ),
-        pytest.param(SMALL, {"moves": 2}, "2 moves are more than 1", id="too many moves"),
+        pytest.param(SMALL, {"moves": 2}, "2 moves, and at most 1 are allowed", id="too many moves"),
         pytest.param(replace(SMALL, kinds=frozenset({"leaders"})), {}, "its kinds do not include reassign",
             id="another kind"),
         pytest.param(replace(SMALL, topics=("x*",)), {}, "its patterns do not match topic/t", id="another topic"),
@@ -134,7 +134,7 @@ def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(r
         ),
         pytest.param(
             replace(SMALL, min_gain_usd_per_day=1.0), {},
-            "an unknown number of USD a day saved, and at least 1 are required", id="what it saves is unknown",
+            "an unknown amount a day saved, and at least $1.00 is required", id="what it saves is unknown",
         ),
         pytest.param(
             replace(SMALL, min_gain_bytes_per_s=100.0),

@@ -47,11 +47,11 @@ def worth(view: View = NOBODY, limits: Limits | None = None, **predicted: float 
         pytest.param({"bytes_to_move": 10**9}, "its saving per day is unknown", id="what it saves is unknown"),
         pytest.param(
             {"bytes_to_move": 10**12, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5},
-            "costs up to 20.00 USD and saves 0.50 USD a day: paid back in 40.0 days, at most 30 are allowed",
+            "costs up to $20.00 and saves $0.50 a day: paid back in 40.0 days, at most 30 are allowed",
             id="it pays too late",
         ),
         pytest.param(
-            {"bytes_to_move": 10**9, "usd_per_day_before": 1.0, "usd_per_day_after": 1.0}, "it saves 0.00 USD a day",
+            {"bytes_to_move": 10**9, "usd_per_day_before": 1.0, "usd_per_day_after": 1.0}, "and it saves nothing",
             id="it never pays",
         ),
     ],

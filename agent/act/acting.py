@@ -48,6 +48,7 @@ from agent.probing import NO_ANCHORS, Ground, decisions, next_look_ms, past_trig
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.typed_json import UnreadableError
 from agent.wire.hand import WireHand
+from agent.words import counted
 
 _TICK_S = 0.5
 _NOT_LEADING = "not done: this agent no longer leads"
@@ -367,6 +368,5 @@ def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, 
         max_moves=allow.max_moves,
     )
     mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
-    count = len(plan.targets)
-    sentence = f"begun: {count} partition{'' if count == 1 else 's'}, approved by {allow.by}"
+    sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)

@@ -20,6 +20,7 @@ from agent.journal.entry import View, Write
 from agent.librdkafka import client_settings
 from agent.propose.cloud_events import headers, source
 from agent.reader_config import reader_config
+from agent.words import counted
 
 COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"
@@ -132,7 +133,7 @@ class TopicInbox:
             after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
             self._waiting.append((offset, Command(*found, after)))
         if passed_over:
-            self._problem = f"skipped {passed_over} records of {self._topic} that are not commands"
+            self._problem = f"skipped {counted(passed_over, 'record')} of {self._topic}: no command"
 
     def _forget(self) -> None:
         consumer, self._consumer = self._consumer, None

@@ -38,7 +38,7 @@ class KafkaJournalPlan:
 def check(plan: KafkaJournalPlan, bounds: Bounds, told: Told, least_epoch: int) -> None:
     """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
     if bounds.first > 0:
-        raise forgot(plan.topic, f"its first {bounds.first} offsets are gone")
+        raise forgot(plan.topic, f"its offsets below {bounds.first} are gone")
     if told.newer:
         raise BadInput(
             f"The journal {plan.topic} is only read, not written, and nothing is done",

@@ -12,6 +12,7 @@ import typer
 from agent.cli.files import read_json, write_json
 from agent.cli.output import emit_line, say
 from agent.errors import BadInput
+from agent.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.assigning import AssignedCase, Optimized
@@ -124,7 +125,8 @@ def optimize(
     clock.mark("expand")
     write_json(output, document)
     proof = "the least possible" if best.optimal else f"at least {best.lower_bound} is needed"
-    say(f"cost {best.cost} ({proof}): {best.cross_rack} source partitions across racks, {best.moved} tasks moved")
+    crossing, moved = counted(best.cross_rack, "source partition"), counted(best.moved, "task")
+    say(f"cost {best.cost} ({proof}): {crossing} across racks, {moved} moved")
     if timings:
         spent = ", ".join(f"{name} {seconds:.4f}" for name, seconds in clock.seconds.items())
         say(f"seconds of CPU: {spent}, the whole command {time.process_time():.4f}")

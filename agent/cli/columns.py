@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent.detect.assessment import Detection
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.money.words import bytes_words, usd_words
 from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.plan import Plan
 from agent.predict import Prediction, predict_groups
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
 COLUMNS = ("now", "own", "optimum")
-COSTS = ("crossing", "unknown", "crossing_bytes_per_s", "moved")
+COSTS = ("reads", "crossing", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved")
 IN_CSV = ("group", "kind", "assignor", *(f"{column}_{cost}" for column in COLUMNS for cost in COSTS), "worth")
+UNKNOWN = "unknown"
+"""In a cell: there is an answer, and it is not known."""
 MOST_AT_THEIR_OPTIMUM = 1_000
 """Of more groups that are at their optimum already it is not asked what their own assignors would give."""
 
@@ -60,7 +63,7 @@ def columns_row(columns: Columns) -> PlanGroup:
 
 def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a table: each column in one cell."""
-    return {**row, **{name: _cell(row[name]) for name in COLUMNS}}
+    return {**row, "assignor": row["assignor"] or UNKNOWN, **{name: told_in_words(row[name]) for name in COLUMNS}}
 
 
 def flat(row: Mapping[str, Any], columns: tuple[str, ...], costs: tuple[str, ...] = COSTS) -> dict[str, Any]:
@@ -73,9 +76,11 @@ def _column(column: Column | None) -> AssignmentCost | None:
     if column is None:
         return None
     return {
+        "reads": column.reads,
         "crossing": column.crossing,
         "unknown": column.unknown,
         "crossing_bytes_per_s": column.crossing_bytes_per_s,
+        "usd_per_day": column.usd_per_day,
         "moved": column.moved,
     }
 
@@ -100,10 +105,22 @@ def _prediction(prediction: Prediction) -> PredictedAnswer:
     }
 
 
-def _cell(column: Mapping[str, Any] | None) -> str | None:
+def told_in_words(column: Mapping[str, Any] | None) -> str:
+    """One assignment in a few words; a read of which it is not known whether it crosses is never one that does not."""
     if column is None:
-        return None
-    rate = column["crossing_bytes_per_s"]
-    in_bytes = "" if rate is None else f", {rate:,.0f} bytes/s"
-    moved = f", {column['moved']} moved" if column["moved"] else ""
-    return f"{column['crossing']} cross{in_bytes}{moved}"
+        return UNKNOWN
+    told = [*_reads_words(column["reads"], column["crossing"], column["unknown"])]
+    if column["crossing_bytes_per_s"] is not None and (column["crossing"] or column["crossing_bytes_per_s"]):
+        told.append(str(bytes_words(column["crossing_bytes_per_s"])))
+    if column["usd_per_day"]:
+        told.append(f"{usd_words(column['usd_per_day'])}/day")
+    if column["moved"]:
+        told.append(f"{column['moved']:,} moved")
+    return ", ".join(told)
+
+
+def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:
+    if crossing or unknown < reads or not reads:
+        yield f"{crossing:,} of {reads - unknown:,} cross"
+    if unknown:
+        yield f"{unknown:,} {UNKNOWN}"

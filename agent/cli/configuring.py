@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import emit, emit_document, emit_json, emit_one, say
+from agent.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.configuring import CheckedSettings, LocatorRow
@@ -51,7 +52,7 @@ def _ask_locators(loaded: Loaded) -> list[LocatorRow]:
             failed.append(f"{question.name}: {failure.detail}")
         else:
             answered.append({"locator": question.name, "names": len(rows)})
-            say(f"rack locator {question.name} knows {len(rows)} {'name' if len(rows) == 1 else 'names'}")
+            say(f"rack locator {question.name} knows {counted(len(rows), 'name')}")
     if failed:
         what = f"rack locator {failed[0]}" if len(failed) == 1 else f"{len(failed)} rack locators cannot be used"
         raise ConfigError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent.cli import asking
 from agent.cli.output import say
 from agent.errors import JournalUnavailable, Retryable
+from agent.words import counted
 
 if TYPE_CHECKING:
     from agent.act.progress import ReplicaProgress
@@ -120,7 +121,9 @@ def _plan_state(plan: Plan, view: View) -> State:
     from agent.journal import moves
 
     row = plan_row(plan, moves.batches(view, plan.proposal_id))
-    told = f"{plan.state.value}: {row['done']} of {row['partitions']} partitions done, {row['moving']} moving"
+    told = (
+        f"{plan.state.value}: {row['done']} of {counted(row['partitions'], 'partition')} done, {row['moving']} moving"
+    )
     if not plan.ended:
         return State(None, told, plan)
     return State(int(plan.state is not PlanState.DONE), f"{told}{f'; {plan.sentence}' if plan.sentence else ''}", plan)

@@ -102,7 +102,10 @@ def emit_one(
     form = chosen(asked)
     if form in {Format.TABLE, Format.CSV}:
         names = columns or tuple(document)
-        fields = [{"field": name, "value": _value(document, name, absent)} for name in names]
+        words = names if form is Format.CSV else [name.replace("_", " ") for name in names]
+        fields = [
+            {"field": word, "value": _value(document, name, absent)} for word, name in zip(words, names, strict=True)
+        ]
         emit(fields, ("field", "value"), form, every=every)
     elif form is Format.YAML:
         _write(_yaml(document))

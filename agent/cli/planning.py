@@ -13,11 +13,12 @@ from agent.cli.files import write_text
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
-    from agent.propose.proposal import Proposal
+    from agent.propose.proposal import Predicted, Proposal
     from agent.seen import Seen
 
 CHANGES_PROPOSED = 3
-_COLUMNS = ("id", "kind", "subject", "$/day saved", "sentence")
+_COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
+_IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
 
 
 def plan(
@@ -125,21 +126,26 @@ def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every:
     from agent.propose.codec import proposal_to_json
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
-    form = chosen(output)
+    form, columns = chosen(output), _COLUMNS
     if form in {Format.TABLE, Format.CSV}:
         rows = [
-            {**row, "subject": str(proposal.subject), "$/day saved": _saves(proposal)}
+            {**row, "subject": str(proposal.subject), **_saves(proposal.predicted)}
             for row, proposal in zip(rows, found, strict=True)
         ]
-    emit(json.loads(json.dumps(rows)), _COLUMNS, form, empty="no proposals", every=every)
+        columns = _IN_CSV if form is Format.CSV else _COLUMNS
+    emit(json.loads(json.dumps(rows)), columns, form, empty="no proposals", every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence
         say(figures)
 
 
-def _saves(proposal: Proposal) -> str | None:
+def _saves(predicted: Predicted) -> dict[str, Any]:
     """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
-    before, after = proposal.predicted.usd_per_day_before, proposal.predicted.usd_per_day_after
-    if before is None or after is None:
-        return None if proposal.predicted.before else ""
-    return f"{before - after:,.2f}"
+    from agent.guard.worth import saved_usd_per_day
+    from agent.money.words import saving_words
+
+    saved = saved_usd_per_day(predicted)
+    if saved is None:
+        unknown = None if predicted.before else ""
+        return {"saves $/day": unknown, "usd_per_day_saved": unknown}
+    return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}

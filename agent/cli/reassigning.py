@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Placements = dict[TopicPartition, tuple[int, ...]]
 
 reassign_app = typer.Typer(help="Reassignments: status, verify, cancel, rollback.", no_args_is_help=True)
-PLANS = ("plan", "state", "partitions", "done", "moving", "rate_bytes_per_s", "approved_by", "sentence")
-COPIES = ("partition", "to_broker", "bytes", "of_bytes", "percent", "bytes_per_s", "seconds_left")
+PLANS = ("plan", "state", "partitions", "done", "moving", "rate per broker", "approved_by", "sentence")
+COPIES = ("partition", "to_broker", "copied", "of", "share", "rate", "time left")
 MOVES = ("partition", "adding", "removing", "replicas", "by")
 GAPS_SHOWN = 20
 PARTITIONS = ("partition", "state", "replicas", "planned", "sentence")
@@ -96,7 +96,7 @@ def status(
         emit_line()
         emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
     emit_line()
-    none = {"rate_bytes_per_s": Mark.NONE}
+    none = {"rate per broker": Mark.NONE}
     shown = [plan_cells(row) for row in rows]
     emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
     emit_line()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import BadInput
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
 
 Row = dict[str, Any]
+_MINUTES_FROM_S = 120
 
 
 def plans_in(view: View) -> tuple[Plan, ...]:
@@ -80,7 +82,12 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
 
 def plan_cells(row: PlanRow) -> Row:
     """The same for a table."""
-    return {**row, "state": f"{row['state']}{', paused' if row['paused'] else ''}"}
+    rate = row["rate_bytes_per_s"]
+    return {
+        **row,
+        "state": f"{row['state']}{', paused' if row['paused'] else ''}",
+        "rate per broker": None if rate is None else f"{sized(rate)}/s",
+    }
 
 
 def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
@@ -100,8 +107,15 @@ def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
 
 def copy_cells(row: CopyRow) -> Row:
     """The same for a table."""
-    share = row["copied_share"]
-    return {**row, "percent": None if share is None else round(100 * share, 1)}
+    share, rate, left = row["copied_share"], row["bytes_per_s"], row["seconds_left"]
+    return {
+        **row,
+        "copied": None if row["bytes"] is None else sized(row["bytes"]),
+        "of": None if row["of_bytes"] is None else sized(row["of_bytes"]),
+        "share": None if share is None else f"{floor(100 * share)} %",  # all is said only of all
+        "rate": None if rate is None else f"{sized(rate)}/s",
+        "time left": None if left is None else f"{left:,} s" if left < _MINUTES_FROM_S else f"{left / 60:,.0f} min",
+    }
 
 
 def leader_row(view: View) -> LeaderRow | None:

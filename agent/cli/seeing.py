@@ -10,6 +10,7 @@ import typer
 from agent.cli import options, session
 from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, emit_text
 from agent.cli.session import leave
+from agent.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,6 +46,9 @@ def status(
     if document["worst_groups"]:
         emit_line()
         emit(tables.worst(document["worst_groups"]), tables.WORST, output)
+    unknown = tables.unknown_cost(document["unknown_groups"])
+    if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
+        emit_text(unknown)
     emit_line()
     columns = ("severity", "finding", "subject", "sentence")
     emit(document["findings"], columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
@@ -68,8 +72,9 @@ def racks(
     rows = views.racks(look)
     if chosen(output) is Format.TABLE:
         emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
+        emit_line()
+        emit(tables.borders(rows), tables.BORDERS, output, empty="no rack is known", every=every)
         tables.basis(look)
-        emit_text("$/day: the price of traffic from other racks into this rack.")
         emit_line()
         tables.losses(rows)
         leave(look)
@@ -123,7 +128,7 @@ def groups(
     tables.basis(look)
     if len(shown) < len(rows):
         left_out = len(rows) - len(shown)
-        emit_text(f"{left_out} {'group' if left_out == 1 else 'groups'} without members not shown: --all")
+        emit_text(f"{counted(left_out, 'group')} without members not shown: --all")
     leave(look)
 
 

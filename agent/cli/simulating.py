@@ -14,12 +14,13 @@ from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from agent.documents.simulating import Simulation
+    from agent.documents.simulating import SimulatedRack, Simulation
     from agent.plan.changes import Change
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
 _COLUMNS = ("now", "own_assignor", "optimum")
+_NO_RACK = "the rack does not exist"
 
 
 def simulate(
@@ -126,7 +127,7 @@ def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
         ("proposals after the changes", document["proposals"], ("kind", "subject", "sentence")),
-        ("losing a rack", document["racks"], ("rack", "now", "then")),
+        ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
     )
     for title, more, names in tables:
         if more:
@@ -134,30 +135,32 @@ def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
             emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
 
 
+def _loss_cells(row: SimulatedRack) -> dict[str, str]:
+    """A rack that is not there now, or no more then, can cost nothing; that is known."""
+    return {"rack": row["rack"], "now": row["now"] or _NO_RACK, "then": row["then"] or _NO_RACK}
+
+
 def _show_csv(document: Simulation) -> None:
     """The groups, every number in a field of its own."""
     from agent.cli.columns import COSTS, flat
 
-    costs = ("reads", *COSTS, "standbys", "standbys_sharing_a_rack")
+    costs = (*COSTS, "standbys", "standbys_sharing_a_rack")
     fields = tuple(f"{column}_{cost}" for column in _COLUMNS for cost in costs)
     rows = [flat(row, _COLUMNS, costs) for row in document["groups"]]
     emit(rows, ("group", "kind", *fields, "waiting", "note"), Format.CSV)
 
 
-def _cell(outcome: Mapping[str, Any] | None) -> str | None:
-    """A column in a few words; None where it is not known."""
-    if outcome is None:
-        return None
-    told = f"{outcome['crossing']} of {outcome['reads']} cross"
-    if outcome["unknown"]:
-        told += f", {outcome['unknown']} unknown"
-    if outcome["moved"]:
-        told += f", {outcome['moved']} move"
-    if outcome["crossing_bytes_per_s"] is not None:
-        told += f", {outcome['crossing_bytes_per_s']:,.0f} B/s"
-    if outcome["standbys"]:
-        told += f", {outcome['standbys_sharing_a_rack']} of {outcome['standbys']} standbys share a rack"
-    return told
+def _cell(outcome: Mapping[str, Any] | None) -> str:
+    """A column in a few words, as `plan --groups` has it, and its standbys."""
+    from agent.cli.columns import told_in_words
+    from agent.words import counted
+
+    told = told_in_words(outcome)
+    if outcome is None or not outcome["standbys"]:
+        return told
+    sharing = outcome["standbys_sharing_a_rack"]
+    shares = "shares" if sharing == 1 else "share"
+    return f"{told}, {sharing} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
 
 
 # --- reading the options ----------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Which columns give way when a table is wider than its room? Lines of a table, of records, of a paragraph. Pure.
 
-Order, until it fits: heads fold; columns with one value in all rows fold at blanks; so do sentences, the widest first;
-what is the same in all rows is told once, above; all but ids fold within words; ids that are longer than most in their
-column break their row instead; each row becomes a block of its own. An id is folded only where it is longer than the
-whole width. Nothing is cut here: text comes in short and harmless.
+Order, until it fits: heads fold; columns with one value in all rows fold at blanks; so do others, the widest first, and
+a sentence that would be narrow gets the lines below its row; what is the same in all rows is told once, above; all but
+ids and figures fold within words; ids that are longer than most in their column break their row instead; each row
+becomes a block of its own. An id is folded only where it is longer than the whole width, a figure never parts from its
+unit. Nothing is cut here: text comes in short and harmless.
 """
 
 from __future__ import annotations
@@ -20,15 +21,25 @@ IDS = frozenset(
     }
 )  # fmt: skip
 """Columns that hold what a person copies, or looks for: their cells stay in one piece."""
+PROSE = {"note": "", "sentence": "", "worth": "", "readers": "readers: "}
+"""Columns of sentences and long lists, and how they begin where they leave the table for the lines below their row."""
 LEAST = 40
 """No table is laid out for less."""
 _GAP = "  "
 _SENTENCE = 24
-"""A column of sentences is not made narrower while another way is left."""
+"""A column of several words is not made narrower while another way is left."""
+_READABLE = 36
+_LINES = 4
+"""Nor is one of sentences, nor has a sentence more lines in its column: they go below their rows."""
+_INDENT = 4
+_NOTHING = ("", "-")
+"""Cells of which nothing is told below a row."""
 _FOLDED = 10
 """Nor is one that folds within words."""
-_BLANK = re.compile(" (?!%)")
-"""Where a line may fold: a number keeps its per cent."""
+_UNIT = r"(?:%|[kMGTP]?B(?:/s)?|(?:bytes|records)(?:/s)?|[mµn]?s|min|h|days?)"
+_BLANK = re.compile(rf"(?<![≥≤<]) (?!%)(?!(?<=\d )(?:\(|{_UNIT}(?![\w/])))")
+"""Where a line may fold: a number keeps its unit, the sign before it, and what is in brackets, as a broker its rack."""
+_FIGURE = re.compile(rf"(?:[≥≤<] ?)?\$?[\d.,]*\d(?: ?{_UNIT})?(?:/day)?,?")
 _PUNCTUATION = frozenset("-_./:,;=()&?")
 
 
@@ -41,6 +52,14 @@ class Laid(NamedTuple):
     body: tuple[str, ...]
 
 
+class _Arranged(NamedTuple):
+    """The same with the lines of each row apart."""
+
+    same: tuple[str, ...]
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
 class _Column(NamedTuple):
     """One column, and how wide it would be, from best to worst."""
 
@@ -49,6 +68,8 @@ class _Column(NamedTuple):
     is_id: bool
     is_constant: bool
     is_right: bool
+    figures: int
+    """Of its widest number with its unit."""
     cells: int
     """Of its widest cell."""
     words: int
@@ -57,22 +78,31 @@ class _Column(NamedTuple):
 
 def lay_out(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> Laid:
     """The lines of a table in ``width`` columns; ``right``: whether a column stands at the right, as numbers do."""
-    width = max(width, LEAST)
+    same, heads, body = _arranged(columns, rows, right, max(width, LEAST))
+    return Laid(same, tuple(heads), tuple(line for lines in body for line in lines))
+
+
+def _arranged(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> _Arranged:
     found = [
         _column(place, name, [row[place] for row in rows], is_right=right[place]) for place, name in enumerate(columns)
     ]
     widths = _fitting(found, width)
+    if widths is not None and not _is_narrow(found, widths):
+        return _Arranged((), *_table(found, rows, widths))
+    told = [column for column in found if column.name in PROSE]
+    if told and len(told) < len(found):
+        return _with_long_ids(found, rows, width, readable=True) or _with_prose_below(found, told, rows, width)
     if widths is not None:
-        return Laid((), *_table(found, rows, widths))
+        return _Arranged((), *_table(found, rows, widths))
     same = sorted((column for column in found if column.is_constant), key=lambda column: (-column.cells, column.place))
     for last in range(1, len(same) + 1):
         varying = [column for column in found if column not in same[:last]]
         widths = _fitting(varying, width, within_words=last == len(same))
         if varying and widths is not None:
-            return Laid(tuple(_same(sorted(same[:last]), rows, width)), *_table(varying, rows, widths))
+            return _Arranged(tuple(_same(sorted(same[:last]), rows, width)), *_table(varying, rows, widths))
     if not same and (widths := _fitting(found, width, within_words=True)) is not None:
-        return Laid((), *_table(found, rows, widths))
-    return _with_long_ids(found, rows, width) or Laid((), (), tuple(_blocks(found, rows, width)))
+        return _Arranged((), *_table(found, rows, widths))
+    return _with_long_ids(found, rows, width) or _Arranged((), (), _blocks(found, rows, width))
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -107,15 +137,16 @@ def text_width(text: str) -> int:
 
 
 def _column(place: int, name: str, cells: Sequence[str], *, is_right: bool) -> _Column:
-    head = _head(name)
+    words = {word for text in (*set(cells), _head(name)) for word in _BLANK.split(text)}
     return _Column(
         place,
         name,
         is_id=name in IDS,
         is_constant=len(cells) > 1 and len(set(cells)) == 1,
         is_right=is_right,
+        figures=max((text_width(word) for word in words if _FIGURE.fullmatch(word)), default=0),
         cells=max(map(text_width, cells), default=0),
-        words=max((text_width(word) for text in (*set(cells), head) for word in _BLANK.split(text)), default=0),
+        words=max(map(text_width, words), default=0),
     )
 
 
@@ -136,12 +167,35 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
         [head if column.is_id else min(head, column.words) for column, head in both],
     ]
     if within_words:
-        steps.append([head if column.is_id or column.is_right else min(head, _FOLDED) for column, head in both])
+        folded = [min(head, max(_FOLDED, column.figures)) for column, head in both]
+        rows = zip(columns, heads, folded, strict=True)
+        steps.append([head if column.is_id or column.is_right else size for column, head, size in rows])
     for least in steps:
         widths = _squeezed(widths, least, room)
         if sum(widths) <= room:
             return widths
     return None
+
+
+def _is_narrow(columns: Sequence[_Column], widths: Sequence[int]) -> bool:
+    """Whether a sentence has less room than it needs to be read."""
+    rows = zip(columns, widths, strict=True)
+    told = [(column.cells, size) for column, size in rows if column.name in PROSE]
+    return any(size < min(cells, _READABLE) or cells > _LINES * size for cells, size in told)
+
+
+def _with_prose_below(
+    columns: Sequence[_Column], told: Sequence[_Column], rows: Sequence[Sequence[str]], width: int
+) -> _Arranged:
+    """The table without its sentences, each of which follows its row."""
+    short = [column for column in columns if column not in told]
+    names, right = [column.name for column in short], [column.is_right for column in short]
+    arranged = _arranged(names, [[row[column.place] for column in short] for row in rows], right, width)
+    full = []
+    for row, lines in zip(rows, arranged.rows, strict=True):
+        below = [PROSE[column.name] + row[column.place] for column in told if row[column.place] not in _NOTHING]
+        full.append([*lines, *(line for text in below for line in paragraph(text, width, indent=" " * _INDENT))])
+    return arranged._replace(rows=full)
 
 
 def _least(column: _Column, head: int) -> int:
@@ -167,31 +221,37 @@ def _squeezed(widths: Sequence[int], least: Sequence[int], room: int) -> list[in
 
 def _table(
     columns: Sequence[_Column], rows: Sequence[Sequence[str]], widths: Sequence[int]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    heads = _lines(columns, [_head(column.name) for column in columns], widths)
-    body = (line for row in rows for line in _lines(columns, [row[column.place] for column in columns], widths))
-    return tuple(heads), tuple(body)
+) -> tuple[list[str], list[list[str]]]:
+    heads = list(_lines(columns, [_head(column.name) for column in columns], widths))
+    return heads, [list(_lines(columns, [row[column.place] for column in columns], widths)) for row in rows]
 
 
-def _with_long_ids(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> Laid | None:
-    """A table for most ids; the row of a longer one breaks after it. None where most ids are too long."""
-    usual = [_usual(column, rows) for column in columns]
-    same = [column for column in usual if column.is_constant]
-    for shown in (usual, [column for column in usual if not column.is_constant]):
-        widths = _fitting(shown, width, within_words=True) if shown else None
-        if widths is not None:
-            heads = tuple(_lines(shown, [_head(column.name) for column in shown], widths))
-            body = (line for row in rows for line in _broken(shown, row, widths, width))
-            return Laid(() if shown is usual else tuple(_same(same, rows, width)), heads, tuple(body))
+def _with_long_ids(
+    columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int, *, readable: bool = False
+) -> _Arranged | None:
+    """A table for most ids; the row of a longer one breaks after it. None where most ids are too long.
+
+    ``readable``: also None where words would fold, or sentences be narrow.
+    """
+    fewest = len(rows) - 1 - (len(rows) - 1) * 3 // 4
+    tried = [[_usual(column, rows, broken) for column in columns] for broken in range(min(1, fewest), fewest + 1)]
+    same = [column for column in columns if column.is_constant]
+    varying = [[column for column in usual if not column.is_constant] for usual in tried]
+    for shown in tried if readable else (*tried, *varying):
+        widths = _fitting(shown, width, within_words=not readable) if shown else None
+        if widths is not None and not (readable and _is_narrow(shown, widths)):
+            heads = list(_lines(shown, [_head(column.name) for column in shown], widths))
+            body = [list(_broken(shown, row, widths, width)) for row in rows]
+            return _Arranged(() if len(shown) == len(columns) else tuple(_same(same, rows, width)), heads, body)
     return None
 
 
-def _usual(column: _Column, rows: Sequence[Sequence[str]]) -> _Column:
-    """The column without the widest quarter of its ids."""
+def _usual(column: _Column, rows: Sequence[Sequence[str]], broken: int) -> _Column:
+    """The column without so many of its widest ids."""
     if not column.is_id:
         return column
     sizes = sorted(text_width(row[column.place]) for row in rows)
-    widest = sizes[(len(sizes) - 1) * 3 // 4]
+    widest = sizes[len(sizes) - 1 - broken]
     return column._replace(cells=widest, words=min(column.words, widest))
 
 
@@ -227,16 +287,19 @@ def _same(columns: Iterable[_Column], rows: Sequence[Sequence[str]], width: int)
         yield from paragraph(f"in every row: {'; '.join(told)}", width)
 
 
-def _blocks(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def _blocks(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """Each row by itself, a line for each of its cells that says something."""
     label = max(text_width(_head(column.name)) for column in columns)
-    for number, row in enumerate(rows):
-        if number:
-            yield ""
-        for column in columns:
-            for place, line in enumerate(wrap(row[column.place], width - label - len(_GAP))):
-                if row[column.place]:
-                    yield f"{'' if place else _head(column.name):<{label}}{_GAP}{line}".rstrip()
+    return [
+        ([""] if number else [])
+        + [
+            f"{'' if place else _head(column.name):<{label}}{_GAP}{line}".rstrip()
+            for column in columns
+            if row[column.place]
+            for place, line in enumerate(wrap(row[column.place], width - label - len(_GAP)))
+        ]
+        for number, row in enumerate(rows)
+    ]
 
 
 def _pieces(word: str, width: int) -> list[str]:

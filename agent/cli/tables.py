@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
+from agent.cli.views_money import UNKNOWN
 from agent.doctor import CheckState
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
 from agent.money.rates import price_sentence, sentence
-from agent.money.words import bytes_words, money_words, traffic_words, usd_words
+from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
+from agent.words import counted
+from config.foreign_text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,14 +21,16 @@ if TYPE_CHECKING:
     from agent.doctor import Check
     from agent.documents.doctor import CheckDocument
     from agent.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
+    from agent.documents.money import PricedDocument
     from agent.documents.racks import RackDocument
-    from agent.documents.status import WorstGroup
+    from agent.documents.status import UnknownGroups, WorstGroup
     from agent.documents.topics import TopicDetailsDocument, TopicDocument
     from agent.seen import Seen
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
-RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks", "in", "out", "$/day")
+RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
+BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
 WORST = ("group", "across racks", "$/day")
 _MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
     CheckState.OK: "ok",
@@ -51,16 +56,18 @@ def across_racks(look: Seen) -> str | None:
     rate, money = traffic_words(crossing), money_words(crossing, look.limits)
     if rate is None:
         return None
-    unknown = f" ({crossing.unknown} of {crossing.parts} reads and copies unknown)" if crossing.unknown else ""
+    parts = counted(crossing.parts, "read or copy", "reads and copies")
+    unknown = f" ({crossing.unknown} of {parts} unknown)" if crossing.unknown else ""
     return f"{rate}{'' if money is None else f', {money}/day'}{unknown}"
 
 
 def share(local: float | None, unknown: float | None = None) -> str | None:
-    """A share as per cent; never all or nothing where it is not quite that."""
+    """A share as per cent, never all or nothing where it is not quite that; ``50 to 80 %`` where a part is unknown."""
     if local is None:
         return None
-    almost = "> 99 %" if _WHOLE <= local < 1 else "< 1 %" if 0 < local < _LEAST else f"{100 * local:.0f} %"
-    return f"{almost} ({100 * unknown:.0f} % unknown)" if unknown else almost
+    if unknown:
+        return f"{100 * local:.0f} to {100 * (local + unknown):.0f} %"
+    return "> 99 %" if _WHOLE <= local < 1 else "< 1 %" if 0 < local < _LEAST else f"{100 * local:.0f} %"
 
 
 def worst(rows: Iterable[WorstGroup]) -> list[dict[str, Any]]:
@@ -68,8 +75,7 @@ def worst(rows: Iterable[WorstGroup]) -> list[dict[str, Any]]:
     return [
         {
             "group": row["group"],
-            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "across racks"),
         }
         for row in rows
     ]
@@ -83,13 +89,27 @@ def groups(rows: Iterable[GroupDocument]) -> list[dict[str, Any]]:
             "kind": row["kind"],
             "members": row["members"],
             "local": share(row["local_share"], row["unknown_share"]),
-            "best": share(row["best_local_share"]),
-            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            "best": f"≥ {best}" if (best := share(row["best_local_share"])) and row["unknown_share"] else best,
+            **_priced(row, "across racks"),
             "lag": _at_least(row["lag_records"], row["lag_unknown_partitions"]),
         }
         for row in rows
     ]
+
+
+def unknown_cost(unknown: UnknownGroups) -> str | None:
+    """How many groups have an unknown cost, and what they cost at most; None where there are none."""
+    if not unknown["groups"]:
+        return None
+    bounded = len(unknown["groups"]) - len(unknown["unbounded_groups"])
+    rate, money = unknown["at_most_cross_rack_bytes_per_s"], unknown["at_most_usd_per_day"]
+    most = bytes_words(rate) if money is None else f"{usd_words(money)}/day"
+    told = f"{counted(len(unknown['groups']), 'group')} with unknown cost"
+    if most is None:
+        return f"{told}, and no bound is known: {listed(unknown['groups'])}"
+    if not unknown["unbounded_groups"]:
+        return f"{told}, at most {most}: {listed(unknown['groups'])}"
+    return f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unknown['unbounded_groups'])}"
 
 
 def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:
@@ -107,16 +127,17 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
     topics_read = [
         {
             "topic": row["topic"],
-            "rack": row["rack"],
+            "rack": row["rack"] or UNKNOWN,
             "partitions": row["partitions"],
-            "across racks": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "across racks"),
         }
         for row in document["topic_list"]
     ]
     _below(topics_read, ("topic", "rack", "partitions", "across racks", "$/day"), every=every)
     members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
-    _below(document["member_list"], members, every=every)
+    _below(
+        [{**row, "known_from": row["known_from"] or Mark.NONE} for row in document["member_list"]], members, every=every
+    )
     tasks = ("task", "role", "process", "rack", "lag", "rate per s", "eta s", "caught_up", "source")
     _below([_task(row) for row in document["task_list"]], tasks, every=every)
 
@@ -128,11 +149,9 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
             "topic": row["topic"],
             "leaders": {one["rack"]: one["partitions"] for one in row["leaders"]},
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
-            "copied across": bytes_words(row["replicate_bytes_per_s"], at_least=bool(row["replicate_unknown"])),
-            "read across": bytes_words(row["read_bytes_per_s"], at_least=bool(row["read_unknown"])),
-            "$/day": usd_words(
-                row["usd_per_day"], at_least=bool(row["replicate_unknown"]) or bool(row["read_unknown"])
-            ),
+            "copied across": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
+            "read across": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
+            "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
             "readers": list(dict.fromkeys(reader["group"] for reader in row["readers"])),
         }
         for row in rows
@@ -148,10 +167,9 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
     readers = [
         {
             "group": row["group"],
-            "rack": row["rack"],
+            "rack": row["rack"] or UNKNOWN,
             "partitions": row["partitions"],
-            "read across": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
+            **_priced(row, "read across"),
         }
         for row in document["readers"]
     ]
@@ -172,16 +190,21 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
 
 
 def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
-    """Racks as cells."""
+    """Racks as cells: what is in them."""
+    return [{**row, "tasks": row["active_tasks"] + row["standby_tasks"]} for row in rows]
+
+
+def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
+    """Racks as cells: what crosses their borders; no row for what has no known rack, as it is in no rack's figure."""
     return [
         {
-            **row,
-            "tasks": row["active_tasks"] + row["standby_tasks"],
-            "in": bytes_words(row["cross_rack_in_bytes_per_s"], at_least=bool(row["unknown_parts"])),
-            "out": bytes_words(row["cross_rack_out_bytes_per_s"], at_least=bool(row["unknown_parts"])),
-            "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
+            "rack": row["rack"],
+            "from other racks": bytes_words(row["cross_rack_in_bytes_per_s"], at_least=bool(row["unknown_parts"])),
+            "to other racks": bytes_words(row["cross_rack_out_bytes_per_s"], at_least=bool(row["unknown_parts"])),
+            "$/day for what comes in": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
         }
         for row in rows
+        if row["rack"] != UNKNOWN
     ]
 
 
@@ -223,6 +246,14 @@ def fault_words(row: CheckDocument) -> str | None:
         return None
     money = "" if row["usd_per_day"] is None else f", {usd_words(row['usd_per_day'])}/day"
     return f"costs {bytes_words(row['cross_rack_bytes_per_s'])} across racks{money}"
+
+
+def _priced(row: PricedDocument, bytes_head: str) -> dict[str, Any]:
+    """What crosses racks and what it costs, between their bounds."""
+    return {
+        bytes_head: bytes_between(row["cross_rack_bytes_per_s"], row["at_most_cross_rack_bytes_per_s"]),
+        "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
+    }
 
 
 def _below(rows: list[Any], columns: tuple[str, ...], *, every: bool) -> None:

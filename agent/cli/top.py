@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, redirect_stdout, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,8 +33,9 @@ _HIDE_CURSOR, _SHOW_CURSOR, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?25l", "\x1b
 _LEAST_EVERY_MS = 1_000
 _SLICE_S = 0.2
 """A Ctrl-C that comes just before a call that waits is heard when the call returns."""
-_AROUND = 9
-"""Lines of a page that are no rows of a table."""
+_GROUPS = ("group", "members", "local", "best", "across racks", "$/day", "lag")
+_TOPICS = ("topic", "written", "copied across", "read across", "$/day")
+"""Columns of few words: a row is one line, also on a narrow terminal."""
 
 Looks = Generator["Seen | RackwiseError", None, None]
 """Look after look, and what kept one from being taken."""
@@ -157,8 +158,6 @@ def _page(look: Seen, every: str) -> list[str]:
     height = shutil.get_terminal_size((80, 24)).lines
     document = _document(look)
     groups, topics = tables.groups(document["groups"]), tables.topics(document["topics"])
-    room = max(2, height - _AROUND)
-    most_groups = max(room // 2, room - len(topics))
     taken = datetime.fromtimestamp(look.snapshot.taken_ms / 1000).astimezone().strftime("%H:%M:%S")
     with redirect_stdout(_Page()) as page:
         total = tables.across_racks(look) or "unknown"
@@ -169,13 +168,27 @@ def _page(look: Seen, every: str) -> list[str]:
                 f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster: rackwise status names them"
             )
         tables.basis(look)
-        for rows, columns, most in ((groups, tables.GROUPS, most_groups), (topics, tables.TOPICS, room)):
+    lines = page.getvalue().splitlines()
+    room = height - 1 - len(lines)
+    of_topics = _fitted(topics, _TOPICS, room // 2)
+    of_groups = _fitted(groups, _GROUPS, room - len(of_topics))
+    of_topics = _fitted(topics, _TOPICS, room - len(of_groups))
+    return [*lines, *of_groups, *of_topics][: height - 1]
+
+
+def _fitted(rows: list[dict[str, Any]], columns: tuple[str, ...], room: int) -> list[str]:
+    """An empty line, the table of as many rows as there are lines for, and how many rows are left."""
+    for most in range(min(len(rows), max(0, room)), -1, -1):
+        with redirect_stdout(_Page()) as page:
             emit_line()
-            if rows:
+            if most:
                 emit(rows[:most], columns, Format.TABLE)
             if len(rows) > most:
-                emit_text(f"{len(rows) - most} more: rackwise {columns[0]}s")
-    return page.getvalue().split("\n")[: height - 1]
+                emit_text(f"{len(rows) - most:,} more: rackwise {columns[0]}s")
+        lines = page.getvalue().splitlines()
+        if len(lines) <= room:
+            return lines
+    return []
 
 
 def _paint(lines: list[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from agent.cli.views_money import money, worst_groups
+from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
 from agent.model.snapshot import (
     Group,
@@ -64,6 +64,7 @@ def status(look: Seen) -> StatusDocument:
         "took_ms": told["took_ms"],
         "money": money(costs, look),
         "worst_groups": worst_groups(costs, look),
+        "unknown_groups": unknown_groups(costs, look),
         "findings": findings(look),
         "gaps": [
             {"part": gap.part.value, "cause": gap.cause.value, "subject": gap.subject, "detail": gap.detail}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.cli.views import members_of, rack_name
+from agent.cli.views_money import priced
 from agent.detect.assessment import Assessment, Locality, Measure
 from agent.detect.located import whence
 from agent.model.snapshot import Member, OtherGroup, Rack, Range, StreamsGroup, TaskCopy
@@ -74,8 +75,7 @@ def group_row(name: str, costs: Costs, look: Seen) -> GroupDocument:
         "not_assessed": assessment.why_not.value if assessment is not None and assessment.why_not else None,
         "reads": None if traffic is None else traffic.parts,
         "unknown_reads": None if traffic is None else traffic.unknown,
-        "cross_rack_bytes_per_s": None if traffic is None else traffic.bytes_per_s,
-        "usd_per_day": None if traffic is None else traffic.usd_per_day(look.limits),
+        **priced(traffic, look),
         "rates": look.rates.measured.value,
         "lag_records": None if lag is None else lag.known,
         "lag_unknown_partitions": None if lag is None else lag.unknown,
@@ -126,8 +126,7 @@ def _topics(name: str, costs: Costs, look: Seen) -> list[GroupTopicDocument]:
             "topic": topic,
             "rack": reading.rack,
             "partitions": reading.partitions,
-            "cross_rack_bytes_per_s": reading.traffic.bytes_per_s,
-            "usd_per_day": reading.traffic.usd_per_day(look.limits),
+            **priced(reading.traffic, look),
             "unknown_reads": reading.traffic.unknown,
         }
         for topic, reading in readings

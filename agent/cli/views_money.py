@@ -13,8 +13,8 @@ from agent.money.words import worst_first
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.documents.money import CrossingDocument, MoneyDocument
-    from agent.documents.status import WorstGroup
+    from agent.documents.money import CrossingDocument, MoneyDocument, PricedDocument
+    from agent.documents.status import UnknownGroups, WorstGroup
     from agent.documents.topics import (
         PartitionDocument,
         PartitionReaderDocument,
@@ -58,17 +58,39 @@ def worst_groups(costs: Costs, look: Seen) -> list[WorstGroup]:
     rows: list[WorstGroup] = []
     for name in ranked[:WORST_GROUPS]:
         traffic = costs.groups[name] or NO_TRAFFIC
-        rate = traffic.bytes_per_s
-        if rate:
-            rows.append(
-                {
-                    "group": name,
-                    "usd_per_day": traffic.usd_per_day(look.limits),
-                    "cross_rack_bytes_per_s": rate,
-                    "unknown_reads": traffic.unknown,
-                }
-            )
+        if traffic.bytes_per_s or traffic.at_most_bytes_per_s:
+            rows.append({"group": name, **priced(traffic, look), "unknown_reads": traffic.unknown})
     return rows
+
+
+def unknown_groups(costs: Costs, look: Seen) -> UnknownGroups:
+    """Groups of unknown cost, and the bound of those that have one."""
+    unknown = {name: traffic for name, traffic in costs.groups.items() if traffic is None or traffic.unknown}
+    bounded = [traffic for traffic in unknown.values() if traffic is not None and not traffic.unbounded]
+    total = together(bounded)
+    return {
+        "groups": sorted(unknown),
+        "unbounded_groups": sorted(name for name, of in unknown.items() if of is None or of.unbounded),
+        "at_most_cross_rack_bytes_per_s": total.at_most_bytes_per_s if bounded else None,
+        "at_most_usd_per_day": total.at_most_usd_per_day(look.limits) if bounded else None,
+    }
+
+
+def priced(traffic: Traffic | None, look: Seen) -> PricedDocument:
+    """What crosses racks and what it costs a day: at least, and at most."""
+    if traffic is None:
+        return {
+            "cross_rack_bytes_per_s": None,
+            "usd_per_day": None,
+            "at_most_cross_rack_bytes_per_s": None,
+            "at_most_usd_per_day": None,
+        }
+    return {
+        "cross_rack_bytes_per_s": traffic.bytes_per_s,
+        "usd_per_day": traffic.usd_per_day(look.limits),
+        "at_most_cross_rack_bytes_per_s": traffic.at_most_bytes_per_s,
+        "at_most_usd_per_day": traffic.at_most_usd_per_day(look.limits),
+    }
 
 
 def ranked_topics(costs: Costs, look: Seen) -> list[str]:
@@ -92,12 +114,13 @@ def topic_row(name: str, cost: TopicCost, look: Seen) -> TopicDocument:
         "in_unknown_partitions": cost.in_unknown,
         "replicate_bytes_per_s": cost.replicate.bytes_per_s,
         "replicate_usd_per_day": cost.replicate.usd_per_day(limits),
+        "at_most_replicate_bytes_per_s": cost.replicate.at_most_bytes_per_s,
         "replicate_unknown": cost.replicate.unknown,
         "read_bytes_per_s": cost.consume.bytes_per_s,
         "read_usd_per_day": cost.consume.usd_per_day(limits),
+        "at_most_read_bytes_per_s": cost.consume.at_most_bytes_per_s,
         "read_unknown": cost.consume.unknown,
-        "cross_rack_bytes_per_s": cost.crossing.bytes_per_s,
-        "usd_per_day": cost.crossing.usd_per_day(limits),
+        **priced(cost.crossing, look),
         "rates": look.rates.measured.value,
         "readers": [_reader(reading, look) for reading in dearest(cost.readings, look)],
     }
@@ -140,6 +163,8 @@ def _crossing(traffic: Traffic, look: Seen) -> CrossingDocument:
     return {
         "bytes_per_s": traffic.bytes_per_s,
         "usd_per_day": traffic.usd_per_day(look.limits),
+        "at_most_bytes_per_s": traffic.at_most_bytes_per_s,
+        "at_most_usd_per_day": traffic.at_most_usd_per_day(look.limits),
         "parts": traffic.parts,
         "unknown": traffic.unknown,
     }
@@ -150,8 +175,7 @@ def _reader(reading: Reading, look: Seen) -> TopicReaderDocument:
         "group": reading.group,
         "rack": reading.rack,
         "partitions": reading.partitions,
-        "cross_rack_bytes_per_s": reading.traffic.bytes_per_s,
-        "usd_per_day": reading.traffic.usd_per_day(look.limits),
+        **priced(reading.traffic, look),
         "unknown_reads": reading.traffic.unknown,
     }
 

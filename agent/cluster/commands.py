@@ -17,6 +17,7 @@ import typer
 
 from agent import cluster as local
 from agent.cli.output import Format, chosen, emit, emit_line, say
+from agent.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.cluster import LocalCluster
@@ -193,7 +194,7 @@ def _offer_to_clear(*, clear: bool) -> None:
     left = [one for one in local.find_clusters() if one.state is local.ClusterState.LEFT_BEHIND]
     for one in left:
         brokers = len(one.alive_brokers)
-        say(f"cluster {one.name} was left behind, with {brokers} brokers still running: {one.why}")
+        say(f"cluster {one.name} was left behind, with {counted(brokers, 'broker')} still running: {one.why}")
     if not left:
         return
     if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Remove this cluster?", err=True)):

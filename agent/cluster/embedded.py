@@ -31,6 +31,7 @@ from agent.cluster.proxy_process import read_faults, start_proxy_process, wait_f
 from agent.cluster.spec import ClusterSpec
 from agent.maven.jars import Progress
 from agent.maven.places import clusters_home
+from agent.words import counted
 
 _READY_TIMEOUT_S = 90.0
 
@@ -99,7 +100,7 @@ class EmbeddedCluster:
         try:
             if not detached:
                 cluster._watchdog = _start_watchdog(directory)
-            say(f"starting {len(spec.racks)} brokers of Kafka {spec.version} in {directory}")
+            say(f"starting {counted(len(spec.racks), 'broker')} of Kafka {spec.version} in {directory}")
             launch_all(members)
             cluster._start_proxy()
             cluster.wait_ready(timeout_s)

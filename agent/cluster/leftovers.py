@@ -19,6 +19,7 @@ from agent.cluster.launch import TAG
 from agent.cluster.manifest import Manifest, read_manifest
 from agent.cluster.processes import ProcessId, kill_all
 from agent.maven.places import clusters_home
+from agent.words import counted
 
 
 class ClusterState(StrEnum):
@@ -127,7 +128,7 @@ def _state_of_ready(manifest: Manifest) -> tuple[ClusterState, str]:
     if all(alive):
         return ClusterState.RUNNING, "all brokers run"
     if any(alive):
-        return ClusterState.PARTLY_RUNNING, f"{alive.count(True)} of {len(alive)} brokers run"
+        return ClusterState.PARTLY_RUNNING, f"running: {alive.count(True)} of {counted(len(alive), 'broker')}"
     if manifest.owner is not None:
         return ClusterState.PARTLY_RUNNING, f"no broker runs, but process {manifest.owner.pid} owns it"
     return ClusterState.LEFT_BEHIND, "none of its brokers runs"

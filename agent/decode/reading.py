@@ -137,11 +137,15 @@ class Reading:
             self.items_left -= items
             return items
         if items < 0:
-            raise Broken(UndecodableReason.NEGATIVE, f"{what}: {items} items are claimed; null is not allowed here", at)
+            raise Broken(
+                UndecodableReason.NEGATIVE, f"{what}: the number of items is {items}; null is not allowed here", at
+            )
         if items * smallest_bytes > left:
-            sentence = f"{what}: {items} items of {smallest_bytes} bytes or more are claimed, but {left} are left"
+            sentence = (
+                f"{what}: the number of items is {items}, each of {smallest_bytes} bytes or more, but {left} are left"
+            )
             raise Broken(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
-        sentence = f"{what}: {items} items are claimed, but the group may build {self.items_left} more at most"
+        sentence = f"{what}: the number of items is {items}, but the group may build {self.items_left} more at most"
         raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
 
     def nullable_name(self, data: bytes, at: int, what: str) -> tuple[str | None, int]:

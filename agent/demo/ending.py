@@ -15,10 +15,11 @@ from agent.detect.assessment import Measure
 from agent.errors import ClusterUnreachable
 from agent.limits import Limits
 from agent.propose.codec import proposal_from_json
-from agent.propose.flows import BYTES_PER_GB, SECONDS_PER_DAY
+from agent.propose.flows import priced
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.published import CREATED
 from agent.record.reader import Read, open_reader
+from agent.words import counted, usd
 from config.settings import Settings
 
 WANTED = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE)
@@ -81,9 +82,9 @@ def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
     kinds = Counter(proposal.kind.value for proposal in found.proposals)
     slots = {(proposal.kind, proposal.subject, proposal.reason) for proposal in found.proposals}
     found_shares = shares(last)
-    head = f"Read back from topic {topic} with a plain consumer: {found.records} records, "
+    head = f"Read back from topic {topic} with a plain consumer: {counted(found.records, 'record')}, "
     return (
-        head + f"{len(found.proposals)} proposals, {len(slots)} distinct by kind, subject and reason",
+        head + f"{counted(len(found.proposals), 'proposal')}, {len(slots)} distinct by kind, subject and reason",
         *(f"  {kind:<9} {kinds[kind]}" for kind in (kind.value for kind in ProposalKind)),
         "",
         "Reads across racks now -> after everything that is proposed now (best case)",
@@ -126,8 +127,7 @@ def money_lines(found: Sequence[Share], limits: Limits) -> list[str]:
 
 
 def _usd_per_day(bytes_per_s: float, usd_per_gb: float) -> str:
-    usd = bytes_per_s * SECONDS_PER_DAY / BYTES_PER_GB * usd_per_gb
-    return f"${usd:,.2f}/day" if usd >= 1 else f"${usd:.2g}/day"
+    return f"{usd(priced(bytes_per_s, usd_per_gb))}/day"
 
 
 def _percent(part: float, total: float) -> str:

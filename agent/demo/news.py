@@ -13,6 +13,7 @@ from agent.demo.screen import Line
 from agent.detect.finding import Finding, Severity
 from agent.model.snapshot import RackState, Range, Role, Snapshot, StreamsGroup, TaskCopy
 from agent.propose.proposal import Proposal, Row
+from agent.words import counted
 
 _MOST_LINES = 12
 _ONE_BY_ONE = 3
@@ -59,7 +60,7 @@ class News:
         self._proposed = {slot: proposal.after for slot, proposal in now.items()}
         lines = [Line(proposal.kind.value, with_line(proposal)) for proposal in new]
         if len(lines) > _MOST_LINES:
-            lines[_MOST_LINES:] = [Line("look", f"... and {len(lines) - _MOST_LINES} more proposals")]
+            lines[_MOST_LINES:] = [Line("look", f"... and {counted(len(lines) - _MOST_LINES, 'more proposal')}")]
         if gone:
             lines.append(
                 Line("ended", f"no longer proposed: {_some(f'{kind} {subject}' for kind, subject, _ in gone)}")
@@ -81,10 +82,14 @@ class News:
         return [Line("warm-up", warmup_sentence(copy, snapshot)) for copy in copies]
 
 
+def _behind(records: str) -> str:
+    return f"{records} {'record' if records == '1' else 'records'} behind"
+
+
 def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
     """Task, place, lag, rate, time left and who says so."""
     parts = [f"{copy.group_id} {copy.task}{_where(copy, snapshot)}"]
-    parts.append("lag unknown" if copy.lag is None else f"{_range(copy.lag)} records behind")
+    parts.append("lag unknown" if copy.lag is None else _behind(_range(copy.lag)))
     if copy.rate_per_s is not None and not copy.caught_up:
         parts.append(_pace(copy.rate_per_s))
     if copy.caught_up:

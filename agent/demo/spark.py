@@ -29,6 +29,7 @@ from agent.errors import GaveUp, RackwiseError
 from agent.model.weighed import Basis
 from agent.propose.basis import figures_rest_on
 from agent.propose.proposal import Proposal
+from agent.words import counted
 
 _MASTER = "local[2]"
 _INGEST_EVERY = "15s"
@@ -250,7 +251,8 @@ class SparkSide:
         said = sum(one.stat().st_size for one in (self._log(name), self._out(name)) if one.exists())
         cpu_s = self._cpu_s(process.pid)
         last = self._last_line(name)
-        told = f"{files} files, {cpu_s:.0f} s of CPU time" + (f", and its last line is: {last}" if last else "")
+        ending = f", and its last line is: {last}" if last else ""
+        told = f"{counted(files, 'file')}, {cpu_s:.0f} s of CPU time{ending}"
         return Sign((files, said, int(cpu_s / _CPU_STEP_S)), told)
 
     def _way_of_weights(self) -> Sign:

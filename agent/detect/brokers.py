@@ -82,8 +82,8 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: View) -> Iterable[Fi
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
             subject=Subject("broker", str(broker_id)),
-            sentence=f"the rack of broker {broker_id} keeps changing, {len(recent)} times within {minutes} minutes; "
-            "nothing is planned from it until it is stable",
+            sentence=f"the rack of broker {broker_id} keeps changing, {count(len(recent), 'time')} within {minutes} "
+            "min; nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
             severity=Severity.WARNING,
             since_ms=view.snapshot.taken_ms,

@@ -19,6 +19,7 @@ from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.located import member_disagreements
 from agent.detect.members import member_findings
+from agent.detect.words import count
 from agent.memo import Memo
 from agent.memory.values import SETTLED_STATES
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
@@ -90,7 +91,7 @@ def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading:
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=Subject("group", group.id),
-        sentence=f"group {group.id} reads {assessment.crossing} partitions across racks, by Kafka's measure, "
+        sentence=f"group {group.id} reads {count(assessment.crossing, 'partition')} across racks, by Kafka's measure, "
         f"and could read {assessment.optimal_crossing}{in_bytes}",
         evidence=(
             ("crossing", assessment.crossing),
@@ -149,7 +150,7 @@ def _not_fixed(
     view: View,
 ) -> Finding:
     why = next((finding.sentence for finding in awareness), "")
-    home = f"its {assessment.gap} partitions"
+    home = f"its {count(assessment.gap, 'partition')}"
     if assessment.weighing is not None:
         home = f"the {assessment.weighing.gained:,.0f} bytes/s in question"
     return Finding(
@@ -172,7 +173,7 @@ def _stuck(view: View) -> Iterable[Finding]:
             continue
         if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.stuck_rebalance_ms:
             continue
-        long = f"{view.limits.stuck_rebalance_ms / 60_000:g} minutes"
+        long = f"{view.limits.stuck_rebalance_ms / 60_000:g} min"
         yield Finding(
             reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
             subject=Subject("group", name),

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
-from agent.detect.words import first, listed, of_all
+from agent.detect.words import count, first, listed, of_all
 from agent.limits import LocatorKind
 from agent.model.snapshot import BrokerState, ConsumerGroup, Rack, RackState, StreamsGroup
 
@@ -80,7 +80,7 @@ def _disputed(rack: Rack) -> bool:
 
 def _ways(rack: Rack) -> str:
     ways = len({rack.name, *(other for _, other in rack.others), *rack.claims} - {None})
-    return f"{ways} racks"
+    return count(ways, "rack")
 
 
 def _told(rack: Rack, setting: str) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from agent.words import counted as count
+
+__all__ = ["NAMED", "RUNS", "SHOWN", "count", "first", "listed", "numbered", "of_all", "placed"]
+
 SHOWN = 5
 """Names shown in evidence; the rest is counted."""
 NAMED = 3
 """Names shown in a sentence."""
 RUNS = 20
 """Numbers, or runs of numbers, shown in a sentence that names brokers."""
-
-
-def count(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 partition``, ``5 partitions``."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def of_all(number: int, total: int, noun: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from agent.documents.money import RatesSource
+from agent.documents.money import PricedDocument, RatesSource
 
 
-class GroupDocument(TypedDict):
+class GroupDocument(PricedDocument):
     """One group: how local it reads, how local it could, what it costs, and how far behind it is."""
 
     group: str
@@ -39,10 +39,6 @@ class GroupDocument(TypedDict):
     """Reads now: one partition by one reader each, changelogs that standbys read included; null: not visible."""
     unknown_reads: int | None
     """Those of which it is not known how many bytes cross racks."""
-    cross_rack_bytes_per_s: float | None
-    """Bytes per second read across racks: at least, where ``unknown_reads`` is above 0; null: unknown."""
-    usd_per_day: float | None
-    """What they cost a day, in the same way."""
     rates: RatesSource
     """Where bytes per second come from."""
     lag_records: int | None
@@ -102,16 +98,13 @@ class TaskCopyDocument(TypedDict):
     lag_age_ms: int | None
 
 
-class GroupTopicDocument(TypedDict):
+class GroupTopicDocument(PricedDocument):
     """What the readers in one rack read of one topic."""
 
     topic: str
     rack: str | None
     """Null for readers whose rack is not known."""
     partitions: int
-    cross_rack_bytes_per_s: float | None
-    """At least, where ``unknown_reads`` is above 0; null: unknown."""
-    usd_per_day: float | None
     unknown_reads: int
 
 

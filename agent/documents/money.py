@@ -32,6 +32,19 @@ class PriceDocument(TypedDict):
     """Pairs of racks that ``price.between`` gives another price."""
 
 
+class PricedDocument(TypedDict):
+    """What crosses racks, and what it costs: at least, and at most."""
+
+    cross_rack_bytes_per_s: float | None
+    """Bytes per second that cross racks: at least, where some are unknown; null: unknown."""
+    usd_per_day: float | None
+    """What they cost a day, in the same way; null also where no price is set."""
+    at_most_cross_rack_bytes_per_s: float | None
+    """Bytes per second that cross racks at most; null: no bound is known."""
+    at_most_usd_per_day: float | None
+    """What they cost a day at most; null also where no price is set."""
+
+
 class CrossingDocument(TypedDict):
     """What crosses racks of some reads and copies."""
 
@@ -39,6 +52,10 @@ class CrossingDocument(TypedDict):
     """Bytes per second that cross racks: at least, where ``unknown`` is above 0; null where none of it is known."""
     usd_per_day: float | None
     """What they cost a day, in the same way; null also where no price is set."""
+    at_most_bytes_per_s: float | None
+    """Bytes per second that cross racks at most; null: no bound is known."""
+    at_most_usd_per_day: float | None
+    """What they cost a day at most; null also where no price is set."""
     parts: int
     """Reads (one partition by one reader) and copies (one partition to one follower) that were looked at."""
     unknown: int

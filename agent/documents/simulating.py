@@ -18,6 +18,8 @@ class SimulatedOutcome(TypedDict):
     """Partitions of which it is not known whether they are read across racks."""
     crossing_bytes_per_s: float | None
     """Bytes per second read across racks, by where reads really go; null where a rate, rack or selector is unknown."""
+    usd_per_day: float | None
+    """What they cost a day; null also where a pair of racks has no price."""
     moved: int
     """Partitions (Kafka Streams: tasks) that another member has than now."""
     standbys: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agent.documents.money import MoneyDocument
+from agent.documents.money import MoneyDocument, PricedDocument
 
 
 class FindingDocument(TypedDict):
@@ -35,16 +35,24 @@ class GapDocument(TypedDict):
     detail: str
 
 
-class WorstGroup(TypedDict):
+class WorstGroup(PricedDocument):
     """One of the groups that cost most."""
 
     group: str
-    usd_per_day: float | None
-    """Dollars a day for what it reads across racks: at least, where ``unknown_reads`` is above 0."""
-    cross_rack_bytes_per_s: float
-    """Bytes per second that it reads across racks, in the same way."""
     unknown_reads: int
     """Reads (one partition by one reader) of which it is not known how many bytes cross."""
+
+
+class UnknownGroups(TypedDict):
+    """Groups of which it is not known, in part or in full, what their reads across racks cost."""
+
+    groups: list[str]
+    unbounded_groups: list[str]
+    """Those among them of which not even a bound is known."""
+    at_most_cross_rack_bytes_per_s: float | None
+    """Bytes per second that the others read across racks at most; null: none has a bound."""
+    at_most_usd_per_day: float | None
+    """What they cost a day at most; null also where no price is set."""
 
 
 class StatusDocument(TypedDict):
@@ -66,7 +74,8 @@ class StatusDocument(TypedDict):
     """How long the look and everything after it took; 0 for a file."""
     money: MoneyDocument
     worst_groups: list[WorstGroup]
-    """The three groups that cost most, the worst first; only those that are known to read across racks."""
+    """The three groups that may cost most, the worst first; only those that read across racks or may do so."""
+    unknown_groups: UnknownGroups
     findings: list[FindingDocument]
     """The gravest first."""
     gaps: list[GapDocument]

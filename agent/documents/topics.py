@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import TypedDict
 
 from agent.documents.groups import GroupDocument
-from agent.documents.money import MoneyDocument, RatesSource
+from agent.documents.money import MoneyDocument, PricedDocument, RatesSource
 
 
-class TopicReaderDocument(TypedDict):
+class TopicReaderDocument(PricedDocument):
     """What the readers of one group in one rack read of the topic."""
 
     group: str
     rack: str | None
     """Null for readers whose rack is not known."""
     partitions: int
-    cross_rack_bytes_per_s: float | None
-    """At least, where ``unknown_reads`` is above 0; null: unknown."""
-    usd_per_day: float | None
     unknown_reads: int
 
 
@@ -28,8 +25,8 @@ class LedHere(TypedDict):
     partitions: int
 
 
-class TopicDocument(TypedDict):
-    """One topic: where it is led, what is written into it, who reads it from where, and what crosses racks."""
+class TopicDocument(PricedDocument):
+    """One topic: where it is led, what is written into it, who reads it from where; copies and reads across racks."""
 
     topic: str
     partitions: int
@@ -42,16 +39,17 @@ class TopicDocument(TypedDict):
     replicate_bytes_per_s: float | None
     """Bytes per second that followers copy from leaders in other racks; at least, where some are unknown."""
     replicate_usd_per_day: float | None
+    at_most_replicate_bytes_per_s: float | None
+    """Those bytes per second at most; null: no bound is known."""
     replicate_unknown: int
     """Copies of which it is not known how many bytes cross."""
     read_bytes_per_s: float | None
     """Bytes per second that groups read from other racks; at least, where some are unknown."""
     read_usd_per_day: float | None
+    at_most_read_bytes_per_s: float | None
+    """Those bytes per second at most; null: no bound is known."""
     read_unknown: int
     """Reads of which it is not known how many bytes cross."""
-    cross_rack_bytes_per_s: float | None
-    """Copies and reads together."""
-    usd_per_day: float | None
     rates: RatesSource
     """Where bytes per second come from."""
     readers: list[TopicReaderDocument]

@@ -15,6 +15,7 @@ from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
 from agent.execute.throttles import Standing, clearing, rate_of, resources_of, setting, standing, wanted
 from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target
+from agent.words import counted
 
 
 def pay_debts(view: View) -> Decision | None:
@@ -41,10 +42,8 @@ def _unreachable(owed: list[Debt]) -> str:
     first = owed[0]
     what = f"{first.key} of {first.resource.kind} {first.resource.name}"
     one = len(owed) == 1
-    stay = (
-        "1 throttle of rackwise stays set until it" if one else f"{len(owed)} throttles of rackwise stay set until they"
-    )
-    return f"{stay} can be removed: {what} cannot be reached now"
+    stay = "stays set until it" if one else "stay set until they"
+    return f"{counted(len(owed), 'throttle')} of rackwise {stay} can be removed: {what} cannot be reached now"
 
 
 def work_on_plan(view: View) -> Decision | None:
@@ -200,4 +199,4 @@ def _finish(plan: Plan, state: PlanState, parts: list[str]) -> Decision:
 
 
 def _partitions(count: int) -> str:
-    return f"{count} partition{'' if count == 1 else 's'}"
+    return counted(count, "partition")

@@ -25,6 +25,7 @@ from agent.limits_execute import Told, TriggerLimits
 from agent.memory.values import ChangeCause, Memory
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.words import counted
 
 OPEN_MS = 60_000
 """A trigger that was not judged yet stands against the next one of its group for this long."""
@@ -140,7 +141,7 @@ def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
     if not seen.members:
         return Why(RefusalReason.EMPTY, f"group {seen.group_id} has no members", SEEN)
     if seen.unreadable:
-        sentence = f"of {len(seen.unreadable)} members the bytes cannot be read: {seen.unreadable[0]}"
+        sentence = f"the bytes of {counted(len(seen.unreadable), 'member')} cannot be read: {seen.unreadable[0]}"
         return Why(RefusalReason.UNREADABLE, sentence, SEEN)
     if seen.assignor in EAGER and not allowed.allow_eager:
         sentence = f"under {seen.assignor} every member gives up all its partitions in a rebalance"
@@ -153,7 +154,7 @@ def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
 
 def _by_history(seen: Seen, allowed: TriggerLimits) -> Why | None:
     if seen.static and not allowed.allow_static:
-        sentence = f"{len(seen.static)} members are static, such as {seen.static[0]}"
+        sentence = f"{counted(len(seen.static), 'static member')}, such as {seen.static[0]}"
         return Why(RefusalReason.STATIC, sentence, SEEN)
     if len(seen.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not Told.NO:
         versions = ", ".join(map(str, sorted(seen.versions)))
@@ -222,7 +223,7 @@ def _long_poll(now: _Now) -> Why | None:
     sentence = (
         f"one of its last rebalances lasted {longest / 1000:.0f} s or more, and a rebalance waits for the slowest"
     )
-    return Why(RefusalReason.LONG_POLL, sentence, f"learned from {len(slow)} slow rebalances")
+    return Why(RefusalReason.LONG_POLL, sentence, f"learned from {counted(len(slow), 'slow rebalance')}")
 
 
 def _transactional(now: _Now) -> Why | None:

@@ -29,6 +29,7 @@ from agent.journal.triggers import (
 )
 from agent.model.snapshot import ConsumerGroup, Group, Snapshot, StreamsGroup
 from agent.propose.proposal import Proposal, ProposalReason
+from agent.words import counted
 
 ORPHAN_MS = 30_000
 """An intent without an outcome is taken for one whose sender died after this long."""
@@ -126,7 +127,7 @@ def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | Non
         sentence = "members joined or left since, so its effect cannot be separated from theirs"
         return _Found(TriggerVerdict.OVERTAKEN, sentence, rebalances)
     if not entry.expected.holds:
-        sentence = f"{_rounds(rebalances)}; {entry.expected.items} items are too many to compare"
+        sentence = f"{_rounds(rebalances)}; too many items to compare: {entry.expected.items:,}"
         return _Found(TriggerVerdict.CANNOT_TELL, sentence, rebalances)
     return _compare(entry.expected, owners, _waiting(group), rebalances)
 
@@ -141,8 +142,8 @@ def _compare(was: Expectation, owners: Owners, waiting: set[tuple[str, str]], re
     on_the_way = (wanted - came) & {(item, reader) for reader, item in waiting}
     beyond = tuple(sorted(item for item, _ in moved - wanted))
     sentence = (
-        f"{len(came)} of {len(wanted)} predicted moves happened"
-        f"{f', {len(on_the_way)} warm up' if on_the_way else ''}, {len(beyond)} other items were revoked; "
+        f"{len(came)} of {counted(len(wanted), 'predicted move')} happened"
+        f"{f', {len(on_the_way)} warm up' if on_the_way else ''}, revoked beside them: {counted(len(beyond), 'item')}; "
         f"{_rounds(rebalances)}"
     )
     return _Found(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
@@ -159,7 +160,7 @@ def _verdict(wanted: int, came: int, beyond: tuple[str, ...], moved: int) -> Tri
 def _rounds(rebalances: int | None) -> str:
     if rebalances is None:
         return "its members report no generation"
-    return f"{rebalances} {'rebalance' if rebalances == 1 else 'rebalances'} since"
+    return f"{counted(rebalances, 'rebalance')} since"
 
 
 def _predicted(proposal: Proposal) -> tuple[ItemMove, ...]:

@@ -104,7 +104,7 @@ def _left_out(proposal: Proposal, ground: Ground) -> Hold | Fine:
         sentence = f"held: {name} is excluded (execute.exclude_{kind})"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     if include and not any_of(include).fullmatch(name):
-        sentence = f"held: {name} matches none of the {len(include)} patterns of execute.include_{kind}"
+        sentence = f"held: {name} matches no pattern of execute.include_{kind} ({len(include)})"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     return Fine(f"{name} is not excluded (patterns: {len(include)} include, {len(exclude)} exclude)")
 

@@ -18,6 +18,7 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.limits import any_of
 from agent.limits_execute import ApprovalRule
 from agent.propose.proposal import Proposal, ProposalKind
+from agent.words import counted, usd
 
 DEFAULT_RULE = "triggers-within-budget"
 
@@ -74,10 +75,10 @@ def kept(rule: ApprovalRule, proposal: Proposal) -> str:
     """The numbers by which a rule approved it."""
     predicted = proposal.predicted
     told = [
-        f"{predicted.moves} of {rule.max_moves} moves" if rule.max_moves is not None else "",
+        f"{predicted.moves} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
         f"{_number(predicted.bytes_to_move)} of {rule.max_bytes:,} bytes" if rule.max_bytes is not None else "",
         "no preferred leader changes" if rule.keep_leaders else "",
-        f"{_number(saved_usd_per_day(predicted))} USD a day saved" if rule.min_gain_usd_per_day is not None else "",
+        f"{_usd(saved_usd_per_day(predicted))} a day saved" if rule.min_gain_usd_per_day is not None else "",
         f"{_number(saved_bytes_per_s(predicted))} bytes/s saved" if rule.min_gain_bytes_per_s is not None else "",
         f"{proposal.subject} matches" if rule.topics or rule.groups else "",
         f"the reason is {reason_word(proposal)}" if rule.reasons else "",
@@ -103,17 +104,16 @@ def _broken(rule: ApprovalRule, proposal: Proposal) -> Iterator[str]:
     if (others and not patterns) or (patterns and not any_of(patterns).fullmatch(subject.name)):
         yield f"its patterns do not match {subject}"
     if rule.max_moves is not None and predicted.moves > rule.max_moves:
-        yield f"{predicted.moves} moves are more than {rule.max_moves}"
+        yield f"{counted(predicted.moves, 'move')}, and at most {rule.max_moves} are allowed"
     if rule.max_bytes is not None and (predicted.bytes_to_move is None or predicted.bytes_to_move > rule.max_bytes):
         yield f"{_number(predicted.bytes_to_move)} bytes to copy, and at most {rule.max_bytes:,} are allowed"
     if rule.keep_leaders and (changed := new_leaders(proposal)):
-        yield f"{changed} preferred leaders change"
-    for least, saved, unit in (
-        (rule.min_gain_usd_per_day, saved_usd_per_day(predicted), "USD a day"),
-        (rule.min_gain_bytes_per_s, saved_bytes_per_s(predicted), "bytes/s"),
-    ):
-        if least is not None and (saved is None or saved < least):
-            yield f"{_number(saved)} {unit} saved, and at least {least:g} are required"
+        yield f"{counted(changed, 'preferred leader')} {'changes' if changed == 1 else 'change'}"
+    dollars, rate = saved_usd_per_day(predicted), saved_bytes_per_s(predicted)
+    if (least := rule.min_gain_usd_per_day) is not None and (dollars is None or dollars < least):
+        yield f"{_usd(dollars)} a day saved, and at least {usd(least)} is required"
+    if (least := rule.min_gain_bytes_per_s) is not None and (rate is None or rate < least):
+        yield f"{_number(rate)} bytes/s saved, and at least {least:g} are required"
 
 
 def reason_word(proposal: Proposal) -> str:
@@ -141,6 +141,10 @@ def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str |
 
 def _allowed(proposal: Proposal, rule: str, why: str) -> Allow:
     return Allow(proposal.id, f"allowed by rule {rule}: {why}", by=f"rule {rule}", rule=rule, reason=why)
+
+
+def _usd(value: float | None) -> str:
+    return "an unknown amount" if value is None else usd(value)
 
 
 def _number(value: float | None) -> str:

@@ -13,6 +13,7 @@ from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import acted_at, triggers
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.words import counted
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
@@ -23,7 +24,7 @@ def _triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     execute, now_ms = ground.limits.execute, ground.now_ms
     granted = len([one for one in ground.granted if one.kind is ProposalKind.TRIGGER])
     if granted >= execute.trigger_budget_per_cycle:
-        sentence = f"held: {granted} triggers were allowed in this cycle (trigger.budget_per_cycle)"
+        sentence = f"held: allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(ground.records.view)
     told: list[str] = []
@@ -32,7 +33,7 @@ def _triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         (DAY_MS, "day", execute.trigger_budget_per_day),
     ):
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
-        told.append(f"{used + granted} of {budget} triggers in the last {word}")
+        told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
         if used + granted >= budget:
             return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {told[-1]} (trigger.budget_per_{word})", free_ms)
     return Fine("; ".join(told))
@@ -46,7 +47,7 @@ def _group_triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     budget = execute.probing_budget_per_group_per_hour if promotion else execute.trigger_budget_per_group_per_hour
     used, free_ms = _used(_of_group(ground, name, promotion=promotion), ground.now_ms, HOUR_MS, budget)
     setting = f"{'probing' if promotion else 'trigger'}.budget_per_group_per_hour"
-    sentence = f"{used} of {budget} triggers of group {name} in the last hour ({setting})"
+    sentence = f"{used} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
     return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {sentence}", free_ms) if used >= budget else Fine(sentence)
 
 
@@ -67,7 +68,7 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
         (DAY_MS, "day", execute.batch_budget_per_day),
     ):
         used, free_ms = _used(times, now_ms, span_ms, budget)
-        told.append(f"{used} of {budget} batches in the last {word} (execute.batches_per_{word})")
+        told.append(f"{used} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})")
         if used >= budget:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
     if execute.move_budget_bytes_per_day is not None:

@@ -13,6 +13,7 @@ from agent.limits import Mode
 from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
 from agent.observation import Gap, Part
 from agent.propose.proposal import Proposal, ProposalKind
+from agent.words import counted
 
 # --- what could lose data ---------------------------------------------------------------------------------------
 
@@ -25,7 +26,7 @@ def _under_min_isr(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
         if state.leader is None:
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {state.id} has no leader")
         if minimum is not None and in_sync < min(minimum, len(state.replicas)):
-            sentence = f"held: {state.id} has {in_sync} in-sync replicas, and its min ISR is {minimum}"
+            sentence = f"held: {state.id} has {counted(in_sync, 'in-sync replica')}, and its min ISR is {minimum}"
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
     return None
 
@@ -78,7 +79,7 @@ def _reassignment_running(proposal: Proposal, ground: Ground) -> Hold | Refuse |
     if not ours:
         return None
     whose = "rackwise's own" if running[ours[0]].own else "another tool's"
-    sentence = f"held: {len(ours)} reassignments are already in progress, {ours[0]} is {whose}"
+    sentence = f"held: already in progress: {counted(len(ours), 'reassignment')}, {ours[0]} is {whose}"
     return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
 
 

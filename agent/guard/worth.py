@@ -14,6 +14,7 @@ from agent.limits import Limits
 from agent.model.weighed import Basis
 from agent.propose.flows import BYTES_PER_GB
 from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
+from agent.words import counted, usd
 
 SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
 """Reasons that claim to save cross-rack bytes."""
@@ -28,7 +29,7 @@ def saved_bytes_per_s(predicted: Predicted) -> float | None:
 def saved_usd_per_day(predicted: Predicted) -> float | None:
     """Money that it saves a day; None when unknown."""
     before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
-    return None if before is None or after is None else before - after
+    return None if before is None or after is None else round(before - after, 6) + 0.0  # no noise, and no negative zero
 
 
 def brought_home(predicted: Predicted, unit: str = "partitions") -> tuple[float, float] | None:
@@ -85,7 +86,8 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     elif home is not None:
         least = max(float(limits.min_gain_partitions), limits.min_gain_share * home[1]) * factor
-        told.append(f"it makes {home[0]:g} of {home[1]:g} partitions local; the least gain is {least:.1f}{lately}")
+        of = counted(round(home[1]), "partition")
+        told.append(f"it makes {home[0]:g} of {of} local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     if limits.min_gain_bytes_per_s > 0:
@@ -111,11 +113,12 @@ def _payback(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         sentence = f"held: {what} is unknown, so its pay-back time is unknown (execute.payback_days)"
         return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
     if saved <= 0:
-        sentence = f"held: copying costs up to {cost:.2f} USD, and it saves {saved:.2f} USD a day"
+        loss = f"it costs {usd(-saved)} a day more" if saved < 0 else "it saves nothing"
+        sentence = f"held: copying costs up to {usd(cost)}, and {loss}"
         return Hold(proposal.id, HoldReason.NO_PAYBACK, sentence)
     days = cost / saved
     sentence = (
-        f"copying costs up to {cost:.2f} USD and saves {saved:.2f} USD a day: "
+        f"copying costs up to {usd(cost)} and saves {usd(saved)} a day: "
         f"paid back in {days:.1f} days, at most {most_days:g} are allowed"
     )
     return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else Fine(sentence)

@@ -13,6 +13,7 @@ from zlib import crc32
 
 from agent.memory.values import Foretold
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:  # what predicts reads this package
@@ -63,7 +64,7 @@ def missed(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> str |
         return None
     got = _crossing(reads, group, snapshot)
     return (
-        f"{foretold.by} ({foretold.basis}) predicted {foretold.crossing} reads across racks; after the "
+        f"{foretold.by} ({foretold.basis}) predicted {counted(foretold.crossing, 'read')} across racks; after the "
         f"rebalance the group has another assignment, with {got}"
     )
 

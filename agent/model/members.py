@@ -19,6 +19,7 @@ from agent.model.located import Located, client_subject
 from agent.model.racks import known_rack
 from agent.model.snapshot import UNKNOWN_RACK, Defect, Member, Rack, RackState
 from agent.observation import RawConsumerMember, RawMember, RawStreamsMember
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 _NO_DEFECTS: tuple[Defect, ...] = ()
@@ -164,5 +165,5 @@ def _misfit(data: StreamsAssignment, assigned: tuple[TopicPartition, ...]) -> tu
     """Tasks and partitions belong together by position, so their numbers must agree."""
     if len(data.active) == len(assigned):
         return _NO_DEFECTS
-    sentence = f"{len(data.active)} active tasks are listed for {len(assigned)} assigned partitions"
+    sentence = f"listed for {counted(len(assigned), 'assigned partition')}: {counted(len(data.active), 'active task')}"
     return (Defect("assignment user data", "tasks and partitions do not match", sentence),)

@@ -17,6 +17,7 @@ from agent.memo import Memo
 from agent.model.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
 from agent.observation import Observation
 from agent.weights.kept import GroupRates, Told, TopicRates
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 _MINUTE_MS = 60_000
@@ -64,7 +65,7 @@ def _why_not(told: Told, now_ms: int, most_ms: int) -> str:
     if told.missing is None and ends:
         return _too_old(min((now_ms - end for end in ends), key=abs), most_ms)
     if told.missing is None and told.unreadable:
-        return f"none of the {told.unreadable} records in {told.topic} can be read; example: {told.example}"
+        return f"0 of {counted(told.unreadable, 'record')} in {told.topic} can be read; example: {told.example}"
     return told.missing or f"{told.topic} holds {'weights of other clusters only' if told.others else 'no weights'}"
 
 

@@ -62,8 +62,8 @@ class Costs:
     consume: Traffic
     unserved: Traffic
     """Reads that cross although an in-sync replica is in the reader's rack, as brokers have no rack-aware selector."""
-    unplaced_bytes_per_s: float | None
-    """What readers without a known rack read, at least; None where there are such and no rate of theirs is known."""
+    unplaced: Traffic
+    """Reads by readers without a known rack."""
     untold: tuple[str, ...]
     """Groups with a member whose reads are not visible: what they read is missing at the topics."""
 
@@ -97,7 +97,7 @@ class _Ledger:
         self._readings: dict[tuple[str, str, str | None], Sum] = {}
         self._held: Counter[tuple[str, str, str | None]] = Counter()
         self._unserved = Sum()
-        self._unplaced: list[float | None] = []
+        self._unplaced = Sum()
         self._untold: list[str] = []
 
     def costs(self) -> Costs:
@@ -114,7 +114,7 @@ class _Ledger:
             replicate=together(topic.replicate for topic in topics.values()),
             consume=together(group for group in groups.values() if group is not None),
             unserved=self._unserved.traffic(),
-            unplaced_bytes_per_s=_known(self._unplaced),
+            unplaced=self._unplaced.traffic(),
             untold=tuple(self._untold),
         )
 
@@ -134,7 +134,7 @@ class _Ledger:
             route = read_route(state, name, self._racks, serves=serves)
             total.add(route, rate)
             if name is None:
-                self._unplaced.append(rate)
+                self._unplaced.add(None, rate)
             if route is not None and serves is False and read_route(state, name, self._racks, serves=True) != route:
                 self._unserved.add(route, rate)
             if partition.topic in self._snapshot.topics:

@@ -18,7 +18,6 @@ from agent.detect.traffic import current_reads, optimal_reads
 from agent.model.snapshot import OtherGroup, RackState, Snapshot
 from agent.money.costs import Costs
 from agent.money.traffic import Sum, Traffic, read_route
-from agent.propose.flows import BYTES_PER_GB, SECONDS_PER_DAY
 from agent.propose.measured import states_of
 
 if TYPE_CHECKING:  # what is seen says where its rates are from, which is in this package
@@ -49,15 +48,13 @@ def fault_cost(check: str, who: Iterable[str], costs: Costs, look: Seen) -> Faul
     if check == SELECTOR:
         return FaultCost(costs.unserved.bytes_per_s, costs.unserved.usd_per_day(limits))
     if check == CLIENT_RACK:
-        rate, price = costs.unplaced_bytes_per_s, limits.usd_per_gb
-        bound = None if not rate or price is None else rate * SECONDS_PER_DAY / BYTES_PER_GB * price
-        return FaultCost(at_most_usd_per_day=None if bound is None else round(bound, 4))
+        return FaultCost(at_most_usd_per_day=costs.unplaced.at_most_usd_per_day(limits))
     if check != ASSIGNORS:
         return NO_COST
     found = [_saved(group, look) for group in dict.fromkeys(who)]
     rates = [one.bytes_per_s for one in found if one.bytes_per_s is not None]
     money = [one.usd_per_day for one in found if one.usd_per_day is not None]
-    return FaultCost(round(sum(rates), 3) if rates else None, round(sum(money), 4) if money else None)
+    return FaultCost(round(sum(rates), 3) if rates else None, round(sum(money), 8) if money else None)
 
 
 def _saved(name: str, look: Seen) -> FaultCost:

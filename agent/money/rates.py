@@ -70,7 +70,11 @@ def _why_not(rates: Rates, snapshot: Snapshot) -> str | None:
 def sentence(rates: Rates, snapshot: Snapshot) -> str:
     """Where the rates come from, for a person."""
     weighed = len(snapshot.weighed.bytes_per_s)
-    also = f"; weights of the pipeline for {weighed} of {len(snapshot.bytes_per_s)} partitions" if weighed else ""
+    also = (
+        f"; weights of the pipeline for {weighed} of {counted(len(snapshot.bytes_per_s), 'partition')}"
+        if weighed
+        else ""
+    )
     match rates.measured:
         case RatesFrom.COMMAND:
             return f"rates: measured over {rates.seconds:.0f} s by this command{also}"

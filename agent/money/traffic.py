@@ -5,7 +5,8 @@ A read goes to the leader, or to an in-sync replica in the reader's rack where t
 racks is in no sum.
 
 Invariants: an unknown rate, rack or selector hides its own read or copy and no other; what is local for certain
-crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number.
+crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is told as
+a bound, and one part without a rate takes the bound away.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from agent.limits import Limits
 from agent.model.snapshot import PartitionState
-from agent.propose.flows import Flows, Racks, usd_per_day
+from agent.propose.flows import Flows, Racks, highest_price, priced, usd_per_day
 
 
 class Route(NamedTuple):
@@ -34,6 +35,10 @@ class Traffic(NamedTuple):
     """Reads (of one partition by one reader) and copies (of one partition to one follower) that were looked at."""
     unknown: int
     """Those of which it cannot be told how many bytes cross."""
+    open_bytes_per_s: float = 0.0
+    """Bytes per second of the unknown parts with a known rate: they may cross, or not."""
+    unbounded: int = 0
+    """Unknown parts whose rate is not known either."""
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -45,6 +50,21 @@ class Traffic(NamedTuple):
         """The price of that, at least; None where it is unknown, or a pair of racks has no price."""
         return None if self.bytes_per_s is None else usd_per_day(self.flows, limits)
 
+    @property
+    def at_most_bytes_per_s(self) -> float | None:
+        """What crosses at most; None where there is no bound."""
+        known = sum(self.flows[pair] for pair in sorted(self.flows))
+        return None if self.unbounded else round(known + self.open_bytes_per_s, 3)
+
+    def at_most_usd_per_day(self, limits: Limits) -> float | None:
+        """The price of that, the open part at the dearest price; None without a bound, or where a price is missing."""
+        known, dearest = usd_per_day(self.flows, limits), highest_price(limits)
+        if self.unbounded or known is None:
+            return None
+        if not self.open_bytes_per_s:
+            return known
+        return None if dearest is None else priced(self.open_bytes_per_s, dearest) + known
+
 
 NO_TRAFFIC = Traffic({}, 0, 0)
 
@@ -54,7 +74,8 @@ class Sum:
 
     def __init__(self) -> None:
         self._flows: dict[Route, float] = {}
-        self._parts = self._unknown = 0
+        self._parts = self._unknown = self._unbounded = 0
+        self._open = 0.0
 
     def add(self, route: Route | None, rate: float | None) -> None:
         """One read or copy; None for a route or a rate that cannot be told."""
@@ -63,24 +84,28 @@ class Sum:
             return
         if route is None or rate is None:
             self._unknown += 1
+            self._unbounded += rate is None
+            self._open += rate or 0.0
         else:
             self._flows[route] = self._flows.get(route, 0.0) + rate
 
     def traffic(self) -> Traffic:
         """The sum so far."""
         flows = {(route.source, route.target): rate for route, rate in sorted(self._flows.items())}
-        return Traffic(flows, self._parts, self._unknown)
+        return Traffic(flows, self._parts, self._unknown, self._open, self._unbounded)
 
 
 def together(parts: Iterable[Traffic]) -> Traffic:
     """The sum of sums."""
     flows: dict[tuple[str, str], float] = {}
-    number = unknown = 0
+    number = unknown = unbounded = 0
+    open_ = 0.0
     for part in parts:
         number, unknown = number + part.parts, unknown + part.unknown
+        open_, unbounded = open_ + part.open_bytes_per_s, unbounded + part.unbounded
         for pair, rate in part.flows.items():
             flows[pair] = flows.get(pair, 0.0) + rate
-    return Traffic(dict(sorted(flows.items())), number, unknown)
+    return Traffic(dict(sorted(flows.items())), number, unknown, open_, unbounded)
 
 
 def read_route(state: PartitionState | None, reader: str | None, racks: Racks, *, serves: bool | None) -> Route | None:

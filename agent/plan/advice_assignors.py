@@ -16,6 +16,7 @@ from agent.plan.owners import Advised, racks_to_choose
 from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.worth import optimum_worth, total_reads
 from agent.propose.proposal import ProposalReason
+from agent.words import counted
 
 COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 
@@ -66,8 +67,9 @@ def _why_not(
 def _measured(assessment: Assessment) -> str:
     weighing = assessment.weighing
     if weighing is None:
+        reads = counted(round(total_reads(assessment)), "read")
         return (
-            f"{assessment.crossing} of its {total_reads(assessment):.0f} reads cross racks by Kafka's measure, "
+            f"{assessment.crossing} of its {reads} cross racks by Kafka's measure, "
             f"and {assessment.optimal_crossing} would do at the same balance"
         )
     return (

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from agent.errors import BadInput
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 Keys = tuple[tuple[str, object], ...]
@@ -173,7 +174,7 @@ class SetReplicationFactor(Change):
         return (("replication factor", self.topic),)
 
     def __str__(self) -> str:
-        return f"{self.topic} with {self.replication_factor} replicas"
+        return f"{self.topic} with {counted(self.replication_factor, 'replica')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ class SetStandbys(Change):
         return (("standbys", self.group),)
 
     def __str__(self) -> str:
-        return f"{self.group} with {self.standbys} standby{'' if self.standbys == 1 else 's'}"
+        return f"{self.group} with {counted(self.standbys, 'standby', 'standbys')}"
 
 
 def check_changes(changes: Sequence[Change]) -> None:

@@ -16,6 +16,7 @@ from agent.detect.weighted import gained as gained_bytes
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
+from agent.plan.bill import bill
 from agent.plan.worth import given_reads, group_rates, judged_ground, total_reads, worth, worth_bytes
 from agent.predict.prediction import Given, Prediction
 from agent.propose.words import counted
@@ -37,6 +38,10 @@ class Column(NamedTuple):
     """Bytes per second read across racks, by where reads really go; None where a rate, rack or selector is unknown."""
     moved: int
     """Partitions (Streams: tasks) that are with somebody else than now."""
+    reads: int
+    """Partitions that are read."""
+    usd_per_day: float | None
+    """What those bytes cost a day; None where they are unknown or have no price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +86,11 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
     def column(reads: Reads, moved: int) -> tuple[Column, Tally, Bytes | None]:
         tally, read = tally_reads(reads, ground.masks)
         if rate_of is None or not all(p in rate_of for _, partitions in reads for p in partitions):
-            return Column(tally.crossing, tally.unknown, None, moved), tally, None
+            return Column(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
         kafka, weighed = weigh(reads, ground.masks, rate_of)
         in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
-        return Column(tally.crossing, tally.unknown, in_bytes, moved), tally, kafka
+        usd = bill(reads, ground, in_bytes, rate_of, snapshot, limits)
+        return Column(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
 
     first, now_tally, now_bytes = column(now, 0)
     own, gained, saved, left = None, 0, None, None
@@ -189,9 +195,10 @@ def _worth_in_bytes(
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
     total = total_reads(assessment)
+    reads = counted(round(total), "read")
     if gained < 0:
-        worse = "1 more read crosses" if gained == -1 else f"{-gained} more reads cross"
-        return f"Not worth a rebalance: with its own assignor {worse} than now."
+        verb = "crosses" if gained == -1 else "cross"
+        return f"Not worth a rebalance: with its own assignor {counted(-gained, 'more read')} {verb} than now."
     if assessment.gap <= 0:
         return _nothing_to_gain(assessment, "it is at its optimum")
     if prediction is None or prediction.settled is None:
@@ -200,13 +207,11 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        best = f"The optimum makes {assessment.gap} of {total:g} reads local"
+        best = f"The optimum makes {assessment.gap} of {reads} local"
         return f"{best}; the result of its own assignor is unknown: {why}."
     best = f"the optimum would make {assessment.gap}"
     if gained <= 0:
         return f"Not worth a rebalance: its own assignor would make no read local, {best} of {total:g}."
     if not worth(gained, total, limits):
-        return f"Not worth a rebalance: its own assignor would make {gained} of {total:g} reads local, {best}."
-    return (
-        f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {total:g} reads local, {best}."
-    )
+        return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
+    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."

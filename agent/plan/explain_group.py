@@ -13,6 +13,7 @@ from agent.plan.found import Scene
 from agent.plan.plan import Plan
 from agent.plan.triggers import COOPERATIVE, own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
+from agent.predict.notes import told_once
 from agent.predict.prediction import Prediction
 from agent.propose.words import counted
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
@@ -62,7 +63,7 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
     ]
     proven = "proven" if assessment.lower_bound == assessment.optimal_crossing else "not proven"
     sentence = (
-        f"{assessment.crossing} reads cross now, {assessment.optimal_crossing} at the optimum ({proven}), "
+        f"{_crossing(assessment.crossing)} now, {assessment.optimal_crossing} at the optimum ({proven}), "
         f"which moves {assessment.moved}"
     )
     weighing = assessment.weighing
@@ -94,13 +95,13 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
     shown = columns_of(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
     if shown.now is None or shown.optimum is None:
         return []
-    what = "tasks" if isinstance(group, StreamsGroup) else "partitions"
+    what = "task" if isinstance(group, StreamsGroup) else "partition"
     best = _as_far_as_known(shown.now.crossing <= shown.optimum.crossing, shown.now.unknown)
     rows = [Explained(about, "column: now", best, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
-        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in prediction.notes]
-    sentence = f"{_cost(shown.optimum)}, {shown.optimum.moved} {what} moved"
+        rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in told_once(prediction.notes)]
+    sentence = f"{_cost(shown.optimum)}, {counted(shown.optimum.moved, what)} moved"
     rows.append(Explained(about, "column: the optimum", Answer.YES, sentence))
     gained = shown.own is not None and shown.own.crossing < shown.now.crossing
     return [*rows, Explained(about, "worth a rebalance", yes_or_no(gained), shown.worth)]
@@ -111,9 +112,9 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
     if shown.own is None or shown.now is None:
         why = prediction.why_not.value if prediction.why_not is not None else "no prediction was asked for"
         return Explained(about, name, Answer.UNKNOWN, f"unknown: {why}")
-    parts = [_cost(shown.own), f"{shown.own.moved} {what} moved"]
+    parts = [_cost(shown.own), f"{counted(shown.own.moved, what)} moved"]
     rebalances = {None: "many rebalances", 1: "one rebalance"}
-    parts.append(f"after {rebalances.get(prediction.rebalances, f'{prediction.rebalances} rebalances')}")
+    parts.append(f"after {rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, 'rebalance'))}")
     parts += [prediction.certainty.value, prediction.basis.value]
     parts += [prediction.settings] if prediction.settings else []
     if (warmups := prediction.warmups) is not None:
@@ -122,7 +123,7 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
             if warmups.disk_bytes is None
             else f"{warmups.disk_bytes} bytes on disk, read from brokers"
         )
-        parts.append(f"{warmups.tasks} tasks warm up on the way, {warmups.at_once} at once, {size}")
+        parts.append(f"warm-ups on the way: {counted(warmups.tasks, 'task')}, {warmups.at_once} at once, {size}")
     best = shown.optimum is not None and shown.own.crossing <= shown.optimum.crossing
     return Explained(about, name, yes_or_no(best or shown.own.crossing < shown.now.crossing), ", ".join(parts))
 
@@ -130,7 +131,11 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
 def _cost(column: Column) -> str:
     in_bytes = "" if column.crossing_bytes_per_s is None else f" ({column.crossing_bytes_per_s:.0f} bytes/s as read)"
     unknown = f", {column.unknown} unknown" if column.unknown else ""
-    return f"{column.crossing} reads cross by Kafka's measure{unknown}{in_bytes}"
+    return f"{_crossing(column.crossing)} by Kafka's measure{unknown}{in_bytes}"
+
+
+def _crossing(reads: int) -> str:
+    return f"{counted(reads, 'read')} {'crosses' if reads == 1 else 'cross'}"
 
 
 def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
@@ -182,7 +187,8 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     limits, total = scene.limits, total_reads(assessment)
     enough = optimum_worth(assessment, limits)
     sentence = (
-        f"{assessment.gap} of {total:g} reads by Kafka's measure; wanted are at least {limits.min_gain_partitions} and "
+        f"{assessment.gap} of {counted(round(total), 'read')} by Kafka's measure; wanted are at least"
+        f" {limits.min_gain_partitions} and "
         f"{limits.min_gain_share:.0%}"
     )
     unit = "reads"

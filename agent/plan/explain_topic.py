@@ -149,4 +149,4 @@ def _chosen(about: str, broker: int, target: Replicas, change: PlacementChange |
         verb = "keeps its replica" if before else "gets no replica"
     else:
         verb = "gives its replica away" if before else "gets a replica"
-    return Explained(about, "chosen", yes_or_no(after), f"{verb}; it holds {load} replicas in all")
+    return Explained(about, "chosen", yes_or_no(after), f"{verb}; it holds {counted(load, 'replica')} in all")

@@ -28,6 +28,7 @@ from agent.model.snapshot import (
     TaskState,
 )
 from agent.observation import GapCause, Part
+from agent.words import counted
 from assignors.problem import TaskId, TopicPartition
 
 _RESTS_ON = frozenset((Part.BROKERS, Part.TOPICS, Part.GROUPS))
@@ -129,8 +130,8 @@ def unseen_parts(snapshot: Snapshot) -> tuple[str, ...]:
         if gap.cause is not GapCause.VANISHED
         and (gap.part in _RESTS_ON or (gap.part is Part.RIGHTS and gap.subject == Part.GROUPS.value))
     ]
-    told += [f"{rights.topics_hidden} topics that were there before: not shown"] if rights.topics_hidden else []
-    told += [f"{rights.groups_hidden} groups that were there before: not shown"] if rights.groups_hidden else []
+    told += [f"not shown, but there before: {counted(rights.topics_hidden, 'topic')}"] if rights.topics_hidden else []
+    told += [f"not shown, but there before: {counted(rights.groups_hidden, 'group')}"] if rights.groups_hidden else []
     return tuple(sorted(set(told)))
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.plan.loss import RackLoss
+from agent.propose.words import sized
+from agent.words import counted
 
 SHOWN = 3
 """Partitions, tasks and parts that are named one by one; the rest is counted."""
@@ -49,7 +51,7 @@ def loss_sentence(loss: RackLoss) -> str:
         ]
     untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
     named = [
-        f"{number} {_plural(number, word)}"
+        counted(number, word)
         for number, word in zip(untold, ("partition", "task", "whole group"), strict=True)
         if number
     ]
@@ -76,14 +78,14 @@ def _load(loss: RackLoss) -> str:
     then = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in then and any(then):
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
-        told.append(f"the busiest broker takes {least:,.0f} -> {most:,.0f} bytes/s")
+        told.append(f"the busiest broker takes {sized(least)}/s -> {sized(most)}/s")
     return "; " + ", ".join(told)
 
 
 def _named(names: Sequence[object], noun: str, what: str) -> str:
     """``6 partitions without leader: t-0, t-1, t-2 and 3 more``."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{len(names)} {_plural(len(names), noun)} {what}: {', '.join(map(str, names[:SHOWN]))}{more}"
+    return f"{counted(len(names), noun)} {what}: {', '.join(map(str, names[:SHOWN]))}{more}"
 
 
 def _plural(number: int, word: str) -> str:

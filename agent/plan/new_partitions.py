@@ -20,6 +20,7 @@ from agent.errors import BadInput
 from agent.model.snapshot import RackState, Snapshot
 from agent.model.target import target_replicas
 from agent.plan.subjects import unknown_topic
+from agent.words import counted
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, add_partitions, create_topic
 from assignors.kafka.striped_placer import UsableBroker, place_striped
@@ -100,7 +101,7 @@ def place_added(snapshot: Snapshot, topic: str, partitions: int, kafka: Kafka) -
     now = len(state.partitions)
     if partitions <= now:
         raise BadInput(
-            f"topic {topic} has {now} partitions already",
+            f"topic {topic} has {counted(now, 'partition')} already",
             why=f"{partitions} would not be more, and Kafka takes none away",
             todo=f"Name a number above {now}: it is the whole number, as in kafka-topics --partitions.",
         )
@@ -119,7 +120,7 @@ def _check_name(topic: str, snapshot: Snapshot) -> None:
     if topic in snapshot.topics:
         raise BadInput(
             f"topic {topic} is there already",
-            why=f"it has {len(snapshot.topics[topic].partitions)} partitions",
+            why=f"it has {counted(len(snapshot.topics[topic].partitions), 'partition')}",
             todo=f"Give it more with: rackwise plan --add-partitions {topic}=N",
         )
     if _LEGAL.fullmatch(topic) is None or topic in (".", ".."):
@@ -157,8 +158,9 @@ def _best(asked: _Asked, snapshot: Snapshot) -> NewPlacement:
         placed = optimal_new_partitions(brokers, asked.more, asked.replication_factor, _standing(asked, snapshot))
     except BadProblem as error:
         raise BadInput(
-            f"{asked.replication_factor} replicas of a partition cannot be placed",
-            why=f"only {_usable(brokers)} brokers can take replicas (alive, not fenced, not cordoned, rack known)",
+            f"{counted(asked.replication_factor, 'replica')} of a partition cannot be placed",
+            why=f"only {counted(_usable(brokers), 'broker')} can take replicas (alive, not fenced, not cordoned, "
+            "rack known)",
             todo="Name a smaller replication factor, or bring brokers back.",
         ) from error
     proof = "no placement is more even" if placed.leaders_optimal else "leaders as even as these replicas allow"

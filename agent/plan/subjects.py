@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from agent.errors import BadInput
 from agent.model.snapshot import Snapshot, TopicState
 from agent.observation import GapCause, Part
+from agent.words import counted
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
@@ -69,7 +70,7 @@ def why_unknown(subject: str, snapshot: Snapshot, known: Iterable[str]) -> str |
 def _no_partition(topic: TopicState, number: str) -> str | None:
     if number.isdecimal() and any(state.id.partition == int(number) for state in topic.partitions):
         return None
-    return f"topic {topic.name} has {len(topic.partitions)} partitions, and no partition {number}"
+    return f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}, and no partition {number}"
 
 
 def meant(subject: str, known: Iterable[str]) -> str | None:

@@ -42,6 +42,7 @@ from agent.plan.what_if_groups import (
 )
 from agent.plan.what_if_replicas import resized, with_brokers, with_replicas, without_brokers
 from agent.plan.world import World
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 
@@ -170,7 +171,7 @@ def _partition(snapshot: Snapshot, partition: TopicPartition) -> PartitionState:
     if state is None:
         raise BadInput(
             f"there is no partition {partition}",
-            why=f"topic {topic.name} has {len(topic.partitions)} partitions",
+            why=f"topic {topic.name} has {counted(len(topic.partitions), 'partition')}",
             todo="Name one of them, as TOPIC-NUMBER.",
         )
     return state

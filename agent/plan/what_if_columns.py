@@ -18,7 +18,8 @@ from agent.detect.locality import Ground
 from agent.detect.tally import Reads, tally_reads
 from agent.detect.traffic import topic_rates, weigh
 from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Member, OtherGroup, Snapshot, StreamsGroup, StreamsProcess
+from agent.model.snapshot import ConsumerGroup, Member, OtherGroup, StreamsGroup, StreamsProcess
+from agent.plan.bill import bill
 from agent.plan.columns import Column, columns_of, moved_by
 from agent.plan.world import World
 from agent.plan.worth import given_reads, group_ground
@@ -122,18 +123,21 @@ def _outcome(group: ReaderGroup, given: Given, after: World, racks: Mapping[str,
     ground = group_ground(group, after.snapshot, Memo())
     reads = given_reads(group, ground, given)
     tally = tally_reads(reads, ground.masks)[0]
-    cost = Column(tally.crossing, tally.unknown, _bytes(reads, ground, after.snapshot), moved_by(group, given))
+    in_bytes, usd = _bytes(reads, ground, after)
+    cost = Column(tally.crossing, tally.unknown, in_bytes, moved_by(group, given), tally.total, usd)
     return Outcome(tally.total, cost, _standbys(given, racks, group))
 
 
-def _bytes(reads: Reads, ground: Ground, snapshot: Snapshot) -> float | None:
-    """Bytes per second read across racks, by where reads really go; None where one is unknown."""
+def _bytes(reads: Reads, ground: Ground, world: World) -> tuple[float | None, float | None]:
+    """Bytes per second read across racks and dollars a day, by where reads really go; None where one is unknown."""
+    snapshot = world.snapshot
     rates = topic_rates([snapshot.topics[name] for name in ground.masks], snapshot)
     rate_of = None if rates is None else dict(rates)
     if rate_of is None or any(partition not in rate_of for _, held in reads for partition in held):
-        return None
+        return None, None
     weighed = weigh(reads, ground.masks, rate_of)[1]
-    return None if weighed.unknown else weighed.total - weighed.local
+    in_bytes = None if weighed.unknown else weighed.total - weighed.local
+    return in_bytes, bill(reads, ground, in_bytes, rate_of, snapshot, world.limits)
 
 
 def _best(group: ReaderGroup, after: World) -> Given | None:

@@ -19,6 +19,7 @@ from agent.plan.what_if_replicas import SIMULATED_HOST
 from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
 from agent.predict.broker_groups import STANDBYS_OF_GROUP
 from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
+from agent.words import counted
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 STRATEGIES = ("balance_subtopology", "min_traffic", "none")
@@ -127,7 +128,7 @@ def with_standbys(group: ReaderGroup, snapshot: Snapshot, limits: Limits, standb
         )
     if not 0 <= standbys <= MOST_STANDBYS:
         raise BadInput(
-            f"group {group.id} cannot have {standbys} standbys of a task",
+            f"group {group.id} cannot have {counted(standbys, 'standby', 'standbys')} of a task",
             why=f"num.standby.replicas begins at 0, and more than {MOST_STANDBYS} are a typing error",
             todo="Name another number.",
         )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from agent.errors import BadInput
 from agent.model.racks import known_rack
 from agent.model.snapshot import BrokerState, PartitionState, Snapshot, TopicState
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 SIMULATED_HOST = "(simulated)"
@@ -67,8 +68,8 @@ def resized(snapshot: Snapshot, topic: TopicState, replication_factor: int) -> d
     usable = sum(row.takes for row in rows.values())
     if not 1 <= replication_factor <= usable:
         raise BadInput(
-            f"topic {topic.name} cannot have {replication_factor} replicas",
-            why=f"there is at least one, and only {usable} brokers can take replicas",
+            f"topic {topic.name} cannot have {counted(replication_factor, 'replica')}",
+            why=f"there is at least one, and only {counted(usable, 'broker')} can take replicas",
             todo="Name another number, or add brokers.",
         )
     load = Counter(b for of in snapshot.topics.values() for state in of.partitions for b in state.replicas)

@@ -37,6 +37,7 @@ from agent.probing.values import (
     WaitReason,
     failures,
 )
+from agent.words import counted
 
 HOUR_MS = 3_600_000
 SETTLE_MS = 2_000
@@ -157,7 +158,7 @@ class _Scene:
         if wait_ms is None:
             return None
         more = sum(arrival <= wait_ms for arrival in arrivals_ms)
-        why = f"{_count(more, 'more warm-up')} will have caught up within {wait_ms / 1000:.1f} s and share the trigger"
+        why = f"{counted(more, 'more warm-up')} will have caught up within {wait_ms / 1000:.1f} s and share the trigger"
         return self._wait(WaitReason.SHARING, self._now_ms + wait_ms, why)
 
     # --- what justifies a trigger -------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class _Scene:
             return self._off(OffReason.NO_WARMUPS, "no process of it has a warm-up")
         keys = tuple((copy.process_id, copy.task) for copy in self._growing)
         return self._now(
-            Reason.STANDBY, keys, f"{_count(len(keys), 'standby', 'standbys')} falling behind without bound"
+            Reason.STANDBY, keys, f"{counted(len(keys), 'standby', 'standbys')} falling behind without bound"
         )
 
     def _doubted(self, why: Doubt, copies: tuple[CopyKey, ...]) -> Decision:
@@ -177,7 +178,7 @@ class _Scene:
             return self._now(
                 Reason.LEARN,
                 copies,
-                f"the progress of {_count(len(copies), 'warm-up')} is unknown until a rebalance brings fresh "
+                f"the progress of {counted(len(copies), 'warm-up')} is unknown until a rebalance brings fresh "
                 "offset sums",
             )
         if failures(self._past, self._now_ms, JUDGED_WITHIN_MS):  # fresh sums were had, and the estimate rests on them
@@ -191,7 +192,7 @@ class _Scene:
         if warm.unknown and not warm.arriving and self._join is not None:
             left_ms = self._join.seen_ms + LEARN_AFTER_MS - self._now_ms
             why = (
-                f"the progress of {_count(len(warm.unknown), 'warm-up')} is unknown; a rebalance for fresh "
+                f"the progress of {counted(len(warm.unknown), 'warm-up')} is unknown; a rebalance for fresh "
                 f"offset sums is due in {_s(left_ms)}"
             )
             return self._wait(WaitReason.RESTORING, self._now_ms + left_ms, why)
@@ -201,7 +202,7 @@ class _Scene:
             return self._wait(WaitReason.RESTORING, self._again_ms(self._join.seen_ms if self._join else None), why)
         first = warm.arriving[0]
         eta = f"{first.eta_s.low:.0f} to {first.eta_s.high:.0f} s, likely {first.eta_s.likely:.0f} s"
-        why = f"the first of {_count(len(warm.arriving), 'warm-up')} will have caught up in {eta}"
+        why = f"the first of {counted(len(warm.arriving), 'warm-up')} will have caught up in {eta}"
         return self._wait(WaitReason.RESTORING, self._now_ms + round(first.eta_s.likely * 1_000), why)
 
     # --- what bounds it -----------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ class _Scene:
         budget = execute.probing_budget_per_group_per_hour
         if len(lately) >= budget:
             until_ms = lately[-budget] + HOUR_MS if budget else None
-            why = f"{_count(len(lately), 'trigger')} within the last hour; the budget is {budget}"
+            why = f"{counted(len(lately), 'trigger')} within the last hour; the budget is {budget}"
             yield self._wait(WaitReason.BUDGET, until_ms, why)
         if wanted.reason is Reason.STANDBY:
             last_ms = max((one.at_ms for one in self._past), default=None)
@@ -242,7 +243,7 @@ class _Scene:
         failed = failures(self._past, now_ms, JUDGED_WITHIN_MS)
         if failed:
             pause_ms = backoff_ms(failed, execute)
-            why = f"the last {_count(failed, 'trigger')} promoted no warm-up, so the next one waits {_s(pause_ms)}"
+            why = f"the last {counted(failed, 'trigger')} promoted no warm-up, so the next one waits {_s(pause_ms)}"
             yield self._wait(WaitReason.BACK_OFF, last.at_ms + pause_ms, why)
 
     def _near_deadline(self) -> Iterable[Wait]:
@@ -288,11 +289,7 @@ def _copies(keys: Sequence[CopyKey]) -> str:
     named = ", ".join(str(task) for _, task in keys[:_NAMED])
     more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
     verb = "has" if len(keys) == 1 else "have"
-    return f"{_count(len(keys), 'warm-up')} ({named}{more}) {verb}"
-
-
-def _count(number: int, word: str, plural: str | None = None) -> str:
-    return f"{number} {word if number == 1 else plural or word + 's'}"
+    return f"{counted(len(keys), 'warm-up')} ({named}{more}) {verb}"
 
 
 def _s(duration_ms: int) -> str:

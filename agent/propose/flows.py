@@ -104,5 +104,15 @@ def usd_per_day(flows: Flows | None, limits: Limits) -> float | None:
         price = limits.prices.get(pair, limits.usd_per_gb)
         if price is None:
             return None
-        total += flows[pair] * SECONDS_PER_DAY / BYTES_PER_GB * price
-    return round(total, 4)
+        total += priced(flows[pair], price)
+    return round(total, 8)
+
+
+def priced(rate: float, usd_per_gb: float) -> float:
+    """Dollars a day of that many bytes per second; rounded far below what a person reads, so that little is not 0."""
+    return round(rate * SECONDS_PER_DAY / BYTES_PER_GB * usd_per_gb, 8)
+
+
+def highest_price(limits: Limits) -> float | None:
+    """The dearest price that a crossing byte can have; None where one may have none."""
+    return None if limits.usd_per_gb is None else max((limits.usd_per_gb, *limits.prices.values()))

@@ -174,9 +174,8 @@ def _sentence(columns: Columns, assessment: Assessment, total: int) -> str:
 def _warming(warmups: WarmUps | None) -> str:
     if warmups is None:
         return ""
-    size = (
-        "disk size unknown" if warmups.disk_bytes is None else f"{warmups.disk_bytes} bytes of disk and of broker reads"
-    )
+    known = warmups.disk_bytes is not None
+    size = f"{warmups.disk_bytes:,} bytes of disk and of broker reads" if known else "disk size unknown"
     return f"; {counted(warmups.tasks, 'task')} warm up first, {warmups.at_once} at once ({size})"
 
 

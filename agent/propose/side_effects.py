@@ -20,11 +20,11 @@ from agent.propose.flows import Racks, Reader, add, read_flows, replication_flow
 from agent.propose.proposal import PlacementChange, Predicted, ProposalReason
 from agent.propose.scene import Scene
 from agent.propose.words import counted, sized
+from agent.words import usd
 from assignors.problem import TopicPartition
 
 _SHOWN = 6
 _KEPT = 50
-_LEAST_USD = 0.01
 
 
 class Fetches(NamedTuple):
@@ -152,16 +152,9 @@ def _money(predicted: Predicted, limits: Limits) -> str:
     before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
     if before is None or after is None:
         return ""
+    now, then = usd(before), usd(after)
     price = "the prices set" if limits.prices else f"${limits.usd_per_gb:g}/GB"
-    return (
-        f" ({_usd(before)} to {_usd(after)} a day at {price})"
-        if before != after
-        else f" ({_usd(after)} a day at {price})"
-    )
-
-
-def _usd(dollars: float) -> str:
-    return f"${dollars:.4f}" if 0 < dollars < _LEAST_USD else f"${dollars:,.2f}"
+    return f" ({now} to {then} a day at {price})" if now != then else f" ({then} a day at {price})"
 
 
 def _worse_leaders(changed: list[PlacementChange], moves: int, scene: Scene) -> list[str]:

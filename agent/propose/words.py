@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from agent.words import counted
+
+__all__ = ["counted", "sized"]
+
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """``1 replica``, ``3 replicas``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def sized(size_bytes: float) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agent.observation import Observation, Part
 from agent.record.own_topics import OwnTopic, least_in_sync, usable_brokers
+from agent.words import counted
 
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 
@@ -47,9 +48,8 @@ def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) ->
 def _described(topic: OwnTopic, observation: Observation) -> str:
     """``rackwise.telemetry (6 partitions, replication factor 3, ...)``, as it is going to be."""
     replicas = min(topic.replication_factor, len(usable_brokers(observation))) or topic.replication_factor
-    partitions = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
     return (
-        f"{topic.name} ({partitions}, replication factor {replicas}, "
+        f"{topic.name} ({counted(topic.partitions, 'partition')}, replication factor {replicas}, "
         f"min.insync.replicas {least_in_sync(topic, replicas)}, cleanup.policy {topic.cleanup_policy}, "
         f"retention {_kept(topic.retention_ms)})"
     )
@@ -60,8 +60,7 @@ def _kept(retention_ms: int) -> str:
         return "unlimited"
     for unit, name in ((_DAY_MS, "day"), (_HOUR_MS, "hour")):
         if retention_ms % unit == 0:
-            number = retention_ms // unit
-            return f"{number} {name}" if number == 1 else f"{number} {name}s"
+            return counted(retention_ms // unit, name)
     return f"{retention_ms} ms"
 
 

@@ -30,6 +30,7 @@ from agent.record.restart import MEMORY_PARTITION, Restored, restore
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.typed_json import UnreadableError
+from agent.words import counted
 
 RESTORE_MS = 10_000
 
@@ -112,7 +113,7 @@ class Recorder:
         waiting = self._publisher.flush(self._plan.deadline_ms)
         if waiting or self._publisher.counts()[1:] != before[1:]:
             self._standing = None  # what stands in the topic is not certain any more: it is read again
-        late = (f"{waiting} records are not confirmed yet",) if waiting else ()
+        late = (f"not confirmed yet: {counted(waiting, 'record')}",) if waiting else ()
         return Recording(full, self.counts(), waiting, (*unread, *late, *self._problems()))
 
     def counts(self) -> Counts:

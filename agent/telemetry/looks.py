@@ -39,6 +39,7 @@ from agent.telemetry.events import (
     TopicData,
 )
 from agent.typed_json import UnreadableError, from_json, to_json
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 
@@ -88,7 +89,7 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
     head = from_json(LookData, last.data)
     missing = head.events - len(by_number)
     if missing:
-        raise IncompleteLookError(f"look {look} lacks {missing} of its {head.events} events")
+        raise IncompleteLookError(f"look {look} lacks {missing} of its {counted(head.events, 'event')}")
     data: dict[Kind, list[Any]] = defaultdict(list)
     for _, event in sorted(by_number.items()):
         data[event.kind].append(from_json(INPUT_SHAPES[event.kind], event.data))
@@ -236,5 +237,6 @@ def _limits(data: Mapping[Kind, list[Any]]) -> Limits:
 def _only(data: Mapping[Kind, list[Any]], kind: Kind) -> Any:
     found = data.get(kind, [])
     if len(found) != 1:
-        raise IncompleteLookError(f"the look has {len(found)} events of kind {kind}, where exactly one is expected")
+        has = counted(len(found), "event")
+        raise IncompleteLookError(f"the look has {has} of kind {kind}, where exactly one is expected")
     return found[0]

@@ -23,6 +23,7 @@ from agent.wire.protocol import (
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
 )
+from agent.words import counted
 from assignors.problem import TopicPartition
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
@@ -162,7 +163,7 @@ def _refused_number(wanted: int, present: int | None) -> Answered:
     if present is None:
         return Answered(Fate.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION", "the broker does not know this partition")
     return Answered(
-        Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {present} replicas, and the target has {wanted}"
+        Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {counted(present, 'replica')}, and the target has {wanted}"
     )
 
 

@@ -40,7 +40,8 @@ def give_standbys(queue: LoadQueue[ClientState], task: TaskId, missing: int, ask
     while missing > 0:
         client = least_without(queue, task)
         if client is None:
-            why = f"{missing} of {asked} standbys of task {task} cannot be placed: every process has a copy of it"
+            noun = "standby" if asked == 1 else "standbys"
+            why = f"{missing} of {asked} {noun} of task {task} cannot be placed: every process has a copy of it"
             return [f"{why}; start more instances or lower num.standby.replicas"]
         client.standby.add(task)
         queue.changed(client)

@@ -129,7 +129,8 @@ class _Spread:
 
 
 def _not_apart(task: TaskId, home: ClientState, missing: int, asked: int, tags: tuple[str, ...]) -> str:
+    noun = "standby" if asked == 1 else "standbys"
     return (
-        f"{missing} of {asked} standbys of task {task}, active on {home.id}, find no process apart from its copies by "
+        f"{missing} of {asked} {noun} of task {task}, active on {home.id}, find no process apart from its copies by "
         f"{', '.join(tags)}; they go to the least loaded processes: start instances with other values of these tags"
     )

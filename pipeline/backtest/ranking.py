@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from agent.words import counted
 from pipeline.backtest.score import Scores, summed
 
 BASES = ("as-recorded", "no-action")
@@ -96,8 +97,8 @@ def _grounds(rows: Sequence[Ranked]) -> list[str]:
     one = rows[0].scores
     share = 100 * one.unseen_s / (one.seconds + one.unseen_s) if one.seconds + one.unseen_s else 0.0
     seen = (
-        f"{one.groups:,} group snapshots in {one.looks:,} looks cover {one.seconds / 3600:,.1f} hours; "
-        f"for {one.unseen_s / 3600:,.1f} hours ({share:.0f} %) there is no look, and nothing is scored."
+        f"{counted(one.groups, 'group snapshot')} in {counted(one.looks, 'look')} cover {one.seconds / 3600:,.1f} h; "
+        f"for {one.unseen_s / 3600:,.1f} h ({share:.0f} %) there is no look, and nothing is scored."
     )
     lines = [seen, ASSUMED]
     if any(row.scores.dark_group_s for row in rows):

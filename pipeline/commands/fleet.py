@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.errors import BadInput
+from agent.words import counted
 from pipeline import options
 from pipeline.options import say
 
@@ -91,7 +92,7 @@ def _publish(tables: Tables, run: str, cluster: str, settings: Settings) -> None
     if Brokers(settings.kafka).topic(topic, cluster) is None:
         raise missing_topic(topic)
     count = publish(tables, run=run, cluster=cluster, topic=topic, options=source_options(settings.kafka))
-    say(f"{count} proposals published to {topic} of cluster {cluster}")
+    say(f"{counted(count, 'proposal')} published to {topic} of cluster {cluster}")
 
 
 def _connected(settings: Settings) -> str:

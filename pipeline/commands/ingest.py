@@ -14,6 +14,7 @@ import typer
 
 from agent.errors import BadInput
 from agent.stopping import Stop, on_ending
+from agent.words import counted
 from pipeline import options
 from pipeline.session import small_batches
 
@@ -69,7 +70,7 @@ def ingest(
     with options.job("ingest", loaded, small) as job, _told_to_stop(stop):
         live = None if bronze_only else _live(job, weights=weights)
         records = _run(job, live, once=once, accept_data_loss=accept_data_loss, stop=stop)
-    options.say(f"{records} records in all")
+    options.say(f"{counted(records, 'record')} in all")
 
 
 def _live(job: Job, *, weights: bool) -> Live:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agent.words import counted
 from pipeline import options
 from pipeline.session import short_job
 
@@ -43,4 +44,5 @@ def refresh(
     for message in done.messages:
         options.say(message)
     options.say(f"written: {', '.join(done.rows) or 'nothing'}")
-    options.answer(f"{done.looks} looks and {len(done.hours)} hours were computed again in {done.seconds:.1f} s")
+    again = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
+    options.answer(f"computed again: {again}, in {done.seconds:.1f} s")

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
+from agent.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.backtest.replaying import LONGEST_MS
 from pipeline.backtest.strategies import Strategy
@@ -290,7 +291,7 @@ def _done(tables: Tables, ids: Any, worked_out: int, found: int) -> Done:
     left_out = {(row["cluster"], row["stretch_ms"], row["bucket"]): row["unusable"] for row in ordered}
     messages = tuple(problems)
     if total := sum(left_out.values()):
-        messages = (f"{total} looks could not be replayed and were left out", *messages)
+        messages = (f"{counted(total, 'look')} could not be replayed: left out", *messages)
     return Done(rows=tuple(ordered), worked_out=worked_out, found=found, messages=messages)
 
 

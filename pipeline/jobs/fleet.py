@@ -22,6 +22,7 @@ from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.propose.published import created_headers, slot
 from agent.telemetry.events import Kind
+from agent.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.few_rows import few_rows
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan
@@ -88,9 +89,10 @@ class Planning:
     def sentence(self) -> str:
         """What happened, for people."""
         return (
-            f"planned {self.subjects:,} groups and topics of {self.clusters} clusters ({self.size:,} partitions, tasks "
-            f"and replicas): {self.improvable:,} can be improved, {self.proposals:,} proposals; {self.unplanned:,} "
-            f"could not be planned, {self.unproven:,} plans are not proven to be the best"
+            f"planned {counted(self.subjects, 'group or topic', 'groups and topics')} of "
+            f"{counted(self.clusters, 'cluster')} (size {self.size:,}): {self.improvable:,} can be improved, "
+            f"{counted(self.proposals, 'proposal')}; {self.unplanned:,} could not be planned, "
+            f"{self.unproven:,} without a proof to be the best"
         )
 
 
@@ -278,7 +280,7 @@ def _newest(tables: Tables, cluster: str | None) -> tuple[list[_Newest], tuple[s
             newest[one.cluster] = max(newest.get(one.cluster, one), one)
     messages = [
         f"look {row.look} of cluster {row.cluster} is newer, but lacks "
-        + ("its last event" if row.told is None else f"{row.told - row.there} of its {row.told} events")
+        + ("its last event" if row.told is None else f"{row.told - row.there} of its {counted(row.told, 'event')}")
         for row in looks
         if (row.told is None or row.there < row.told)
         and (row.cluster not in newest or row.taken_ms > newest[row.cluster].taken_ms)

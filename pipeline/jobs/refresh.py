@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
+from agent.words import counted
 from pipeline.few_rows import few_rows
 from pipeline.jobs.carried import Carried, LookId
 from pipeline.jobs.histories import history_writes
@@ -99,7 +100,7 @@ def refresh(
     work = Work(tables)
     with Together(work) as together:
         read = _silver(work, touched, together)
-        say(f"{read} looks read")
+        say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours
         late = {*hours, *owed} if histories else set()
@@ -108,7 +109,7 @@ def refresh(
             together.wait()
         if hours:
             _gold(work, settings, past, carried, {LookId(one.cluster, one.look) for one in touched or ()})
-            say(f"{len(hours)} hours computed")
+            say(f"{counted(len(hours), 'hour')} computed")
         elif past is not None:
             _histories(past)
     if outcomes:

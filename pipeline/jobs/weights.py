@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from agent.errors import BadInput
 from agent.weights.codec import to_records
 from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
+from agent.words import counted
 from config.settings import Settings
 from pipeline.kafka import Brokers, Topic
 from pipeline.schemas import gold, silver
@@ -91,7 +92,8 @@ def publish_weights(
     topic = brokers.topic(name, settings.cluster.id)
     cluster = topic.cluster if topic is not None else cluster_of(settings.kafka, settings.cluster.id)
     made = make_weights(tables, cluster, window_ms=settings.weights.window_ms, now_ms=now_ms)
-    say(f"weights of {made.partitions} partitions in {made.topics} topics, and of {made.groups} groups")
+    where = f"{counted(made.partitions, 'partition')} in {counted(made.topics, 'topic')}"
+    say(f"weights of {where}, and of {counted(made.groups, 'group')}")
     if made.others:
         say(f"not published, because they belong to other clusters: weights of {', '.join(made.others)}")
     stands = _standing(settings, topic)
@@ -101,7 +103,8 @@ def publish_weights(
     if dry_run:
         for change in changes:
             show(f"{change.key} {'deleted' if change.value is None else change.value.decode()}")
-        return Published(0, 0, unchanged, f"{len(changes) - deleted} records would be written, {deleted} deleted")
+        written = counted(len(changes) - deleted, "record")
+        return Published(0, 0, unchanged, f"to be written: {written}, {deleted} to be deleted")
     if topic is None:
         topics = settings.topics
         make_topic(settings.kafka, name, replicas=topics.replication_factor, min_insync=topics.min_insync_replicas)
@@ -109,7 +112,9 @@ def publish_weights(
     write(
         settings.kafka, name, changes, lambda number: None if number % _SAY_EVERY else say(f"{number} records written")
     )
-    sentence = f"{len(changes) - deleted} records written to {name}, {deleted} deleted, {unchanged} unchanged"
+    sentence = (
+        f"{counted(len(changes) - deleted, 'record')} written to {name}, {deleted} deleted, {unchanged} unchanged"
+    )
     return Published(len(changes) - deleted, deleted, unchanged, sentence)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from agent.words import counted
+
 Cell = str | int | float | None
 """A raw value. None is unknown."""
 
@@ -121,7 +123,7 @@ class Report(NamedTuple):
 def beyond(section: Section, most: int) -> tuple[str, ...]:
     """Where the rows are that a form of the report has no room for; nothing when it shows all of them."""
     more = len(section.grid.rows) - most
-    return (f"{more:,} more rows are in {section.name}.csv.",) if more > 0 else ()
+    return (f"{counted(more, 'more row')} in {section.name}.csv.",) if more > 0 else ()
 
 
 def grid_of(heads: Sequence[Head], rows: Sequence[Sequence[Cell]], drop: Callable[[Head], bool]) -> Grid:

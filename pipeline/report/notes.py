@@ -79,7 +79,7 @@ def _looks(facts: Facts) -> Iterator[str]:
         reasons = "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in unusable[:5])
         yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({reasons})."
     elif facts.looks:
-        yield f"All {facts.looks:,} looks of the period are complete."
+        yield f"{counted(facts.looks, 'look')} of the period, all complete."
     else:
         yield "There is no look of this period."
 

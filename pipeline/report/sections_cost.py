@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent.words import counted
 from pipeline.report import words
 from pipeline.report.document import Bars, Cell, Grid, Head, Heat, Section, Unit, grid_of
 from pipeline.report.facts import Cost, Facts, Near, Pair
@@ -229,7 +230,7 @@ def locality_section(facts: Facts) -> Section:
     lead = "No group had readers in this period."
     if facts.near:
         lead = (
-            f"{sum(found >= 0.95 for found in shares)} of {len(facts.near)} pairs of group and rack read "
+            f"{sum(found >= 0.95 for found in shares)} of {counted(len(facts.near), 'pair')} of group and rack read "
             f"at least 95 % within their rack; for {unknown} it is unknown."
         )
     return Section(

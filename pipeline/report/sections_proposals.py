@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.words import counted
 from pipeline.report import words
 from pipeline.report.document import Cell, Head, Scatter, Section, Unit
 from pipeline.report.facts import Errors, Facts
@@ -47,7 +48,9 @@ def standing_section(facts: Facts) -> Section:
         for row in by_worth(facts)
     ]
     gains = [row.gain_usd_per_day for row in facts.standing if row.gain_usd_per_day is not None]
-    lead = f"{len(rows):,} open proposals, the most valuable first." if rows else "There are no open proposals."
+    lead = (
+        f"{counted(len(rows), 'open proposal')}, the most valuable first." if rows else "There are no open proposals."
+    )
     if gains:
         lead += (
             f" A saving is predicted for {len(gains):,} of them, at most {words.money(max(gains))} a day at the "
@@ -134,7 +137,7 @@ def _outcome_lead(facts: Facts) -> str:
         return "No proposal of this period was executed."
     both = [row.error_share for row in facts.outcomes if row.error_share is not None]
     return (
-        f"{len(facts.outcomes):,} proposals were executed; for {len(both):,} both the predicted and the "
+        f"executed: {counted(len(facts.outcomes), 'proposal')}; for {len(both):,} both the predicted and the "
         "measured value are known."
     )
 

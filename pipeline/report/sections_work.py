@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from agent.words import counted
 from pipeline.report import words
 from pipeline.report.document import Bars, Cell, Head, Ranges, Section, Unit
 from pipeline.report.facts import Drift, Facts, Warmups
@@ -73,7 +74,7 @@ def _warmup_lead(rows: tuple[Warmups, ...]) -> str:
         if longest
         else ""
     )
-    return f"{sum(ended.values()):,} warm-ups: {told}{tail}."
+    return f"{counted(sum(ended.values()), 'warm-up')}: {told}{tail}."
 
 
 def restore_section(facts: Facts) -> Section:
@@ -148,10 +149,11 @@ def rebalance_section(facts: Facts) -> Section:
     for row in facts.rebalances:
         causes[row.cause] += row.number
     told = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
+    number_of = counted(sum(causes.values()), "rebalance")
     return Section(
         name="rebalances",
         title="Rebalances and their causes",
-        lead=f"{sum(causes.values()):,} rebalances: {told}." if causes else "No look of this period shows a rebalance.",
+        lead=f"{number_of}: {told}." if causes else "No look of this period shows a rebalance.",
         grid=grid(facts, heads, rows),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
         says="Number of rebalances of each group, by cause.",

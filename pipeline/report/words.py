@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.propose.words import sized
+from agent.words import usd as usd_words
 from config.foreign_text import shortened
 
 UNKNOWN = "unknown"
@@ -13,21 +14,10 @@ _LONGEST = 40
 
 
 def money(usd: float | None, *, sign: bool = False) -> str:
-    """``$18.40``, ``$1,234``, ``$0.0031``; with a sign ``+$18.40``."""
+    """``$18.40``, ``$1,234.50``, ``$0.0031``; with a sign ``+$18.40``."""
     if usd is None:
         return UNKNOWN
-    size = abs(usd)
-    if size == 0:
-        text = "$0"
-    elif size >= 1_000:
-        text = f"${size:,.0f}"
-    elif size >= 0.1:
-        text = f"${size:.2f}"
-    elif size >= 0.000_001:
-        text = f"${_two_digits(size)}"
-    else:
-        return "less than $0.000001"
-    return _signed(usd, text, sign=sign)
+    return usd_words(usd, sign=sign)
 
 
 def volume(size_bytes: float | None, *, sign: bool = False) -> str:
@@ -94,11 +84,3 @@ def _signed(value: float, text: str, *, sign: bool) -> str:
     if value < 0:
         return _MINUS + text
     return "+" + text if sign and value > 0 else text
-
-
-def _two_digits(size: float) -> str:
-    """Two digits that count, without an exponent."""
-    places = 2
-    while round(size, places) < 10 ** (1 - places):
-        places += 1
-    return f"{size:.{places}f}"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
+from agent.words import counted
 from pipeline.files import Files
 from pipeline.jobs.carried import Carried
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
@@ -78,7 +79,8 @@ class Live:
             self._histories_at = time.monotonic()
         else:
             self._owed.add(done.hours)
-        self._say(f"gold: {done.looks} looks and {len(done.hours)} hours computed in {done.seconds:.1f} s")
+        computed = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
+        self._say(f"gold: {computed} computed in {done.seconds:.1f} s")
         for message in done.messages:
             if message not in self._told:
                 self._told.add(message)

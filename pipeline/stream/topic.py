@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
+from agent.words import counted
 from pipeline.errors import data_lost, of_spark
 from pipeline.files import Files
 from pipeline.kafka import Brokers, Topic
@@ -204,7 +205,8 @@ class TopicStream:
             parsed.unpersist()
         self.records += good + bad
         told = f", {bad} of them to quarantine" if bad else ""
-        self._say(f"{self.plan.name}: batch {number}, {good + bad} records{told}, {self.records} since the start")
+        added = counted(good + bad, "record")
+        self._say(f"{self.plan.name}: batch {number}, {added}{told}, {self.records} since the start")
 
     def _holes(self, topic: Topic, span: Span, counts: Mapping[int, _Counted]) -> list[Hole]:
         """What is gone for certain between what was read before and the first record of this batch."""

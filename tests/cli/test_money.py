@@ -6,18 +6,21 @@ $0.02 a gigabyte for each time that it crosses.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.cli.planning import _saves
 from agent.limits import Limits
 from agent.money.looks import first_memory, second_look
 from agent.observation import Part
+from agent.propose.proposal import Predicted
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
-from tests.builders import Answers, an_observation, reader
+from tests.builders import Answers, an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 from tests.snapshots import tp
 
@@ -123,12 +126,49 @@ class TestGroups:
         assert [(row["member"], row["rack"]) for row in shop["member_list"]] == [("m1", "a"), ("m2", "b")]
         assert here("groups", "shop", "--replay", file, "-o", "table").exit_code == 0
 
-    def test_what_is_unknown_in_part_says_at_least(self, two_looks: Callable[..., str], here: Run) -> None:
+    def test_what_is_unknown_in_part_has_its_bounds(self, two_looks: Callable[..., str], here: Run) -> None:
         answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
         file = two_looks(answers)
         row = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
         assert (row["usd_per_day"], row["unknown_reads"], row["reads"]) == (pytest.approx(A_DAY), 1, 2)
-        assert "≥ $1.73" in here("groups", "--replay", file, "-o", "table").stdout
+        assert row["at_most_usd_per_day"] == pytest.approx(2 * A_DAY)
+        assert "$1.73 to $3.46" in here("groups", "--replay", file, "-o", "table").stdout
+
+    def test_a_group_of_unknown_cost_shows_its_bound_and_is_ranked_by_it(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().without_group("near").group("shop", reader("m1", "b", "orders-0"))
+        answers.group("lost", reader("n1", None, "orders-0 orders-1")).group("new", reader("x", None, ""))
+        file = two_looks(answers)
+        lost, shop, *_ = rows(here, "groups", "--replay", file)
+        assert (lost["group"], lost["usd_per_day"], lost["at_most_usd_per_day"]) == (
+            "lost", None, pytest.approx(2 * A_DAY),
+        )  # fmt: skip
+        assert (shop["group"], shop["at_most_usd_per_day"]) == ("shop", pytest.approx(A_DAY))
+        assert "≤ $3.46" in here("groups", "--replay", file, "-o", "table").stdout
+        status = rows(here, "status", "--replay", file)
+        assert [row["group"] for row in status["worst_groups"]] == ["lost", "shop"]
+        assert status["unknown_groups"]["groups"] == ["lost"]
+        assert (
+            "1 group with unknown cost, at most $3.46/day: lost\n"
+            in here("status", "--replay", file, "-o", "table").stdout
+        )
+        doctor = here("doctor", "--replay", file, "-o", "table").stdout
+        assert "costs up to $3.46/day" in doctor, "the same bound"
+
+    def test_without_a_rate_there_is_no_bound_and_doctor_tells_none(
+        self, two_looks: Callable[..., str], here: Run
+    ) -> None:
+        answers = a_world().group("lost", reader("n1", None, "orders-0 gone-0"))
+        file = two_looks(answers)
+        lost = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "lost")
+        assert (lost["usd_per_day"], lost["at_most_usd_per_day"]) == (None, None)
+        assert rows(here, "status", "--replay", file)["unknown_groups"]["unbounded_groups"] == ["lost"]
+        assert (
+            "1 group with unknown cost, and no bound is known: lost\n"
+            in here("status", "--replay", file, "-o", "table").stdout
+        )
+        assert "costs up to" not in here("doctor", "--replay", file, "-o", "table").stdout
 
     def test_after_one_look_money_is_unknown_and_never_zero(self, record: Record, here: Run) -> None:
         file = str(record(a_world()))
@@ -228,8 +268,18 @@ def test_status_sums_up_and_names_the_dearest_groups(file: str, here: Run) -> No
     assert found["money"]["replicate"]["usd_per_day"] == pytest.approx(4 * A_DAY)
     assert found["money"]["price"] == {"usd_per_gb": 0.02, "pairs_with_own_price": 0}
     assert found["worst_groups"] == [
-        {"group": "shop", "usd_per_day": pytest.approx(4 * A_DAY), "cross_rack_bytes_per_s": 4e6, "unknown_reads": 0}
+        {
+            "group": "shop",
+            "usd_per_day": pytest.approx(4 * A_DAY),
+            "at_most_usd_per_day": pytest.approx(4 * A_DAY),
+            "cross_rack_bytes_per_s": 4e6,
+            "at_most_cross_rack_bytes_per_s": 4e6,
+            "unknown_reads": 0,
+        }
     ]
+    assert found["unknown_groups"] == {
+        "groups": [], "unbounded_groups": [], "at_most_cross_rack_bytes_per_s": None, "at_most_usd_per_day": None,
+    }  # fmt: skip
     assert "8.0 MB/s, $13.82/day" in here("status", "--replay", file, "-o", "table").stdout
 
 
@@ -247,10 +297,37 @@ def test_doctor_says_what_a_fault_costs_and_fits_the_terminal(
 def test_plan_says_what_a_proposal_saves_a_day(two_looks: Callable[..., str], here: Run) -> None:
     file = two_looks(a_world().without_group("near"))
     head, *lines = here("plan", "--replay", file, "-o", "csv").stdout.splitlines()
-    assert head == "id,kind,subject,$/day saved,sentence"
+    assert head == "id,kind,subject,usd_per_day_saved,sentence"
     saved = {line.split(",")[2]: line.split(",")[3] for line in lines}
-    assert saved["topic/orders"] == "6.91"  # four partitions are led where they are not read
+    assert float(saved["topic/orders"]) == pytest.approx(4 * A_DAY)  # four partitions are led where they are not read
     assert "money: at $0.02/GB" in here("plan", "--replay", file, "-o", "table").stdout
+
+
+def test_plan_prices_the_reads_of_every_group(two_looks: Callable[..., str], here: Run) -> None:
+    dear = Limits(prices={("a", "b"): 0.02, ("b", "a"): 0.2})
+    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world()))}["shop"]
+    assert (shop["now"]["reads"], shop["now"]["crossing_bytes_per_s"]) == (6, 4_000_000.0)
+    assert (shop["now"]["usd_per_day"], shop["optimum"]["usd_per_day"]) == (pytest.approx(4 * A_DAY),) * 2
+    shop = {row["group"]: row for row in rows(here, "plan", "--groups", "--replay", two_looks(a_world(), dear))}["shop"]
+    assert shop["now"]["usd_per_day"] == pytest.approx(2 * A_DAY + 20 * A_DAY)
+    simulated = rows(here, "simulate", "--replay", two_looks(a_world(), dear), "--add-member", "shop=a")
+    (shop,) = simulated["groups"]
+    assert shop["now"]["usd_per_day"] == pytest.approx(2 * A_DAY + 20 * A_DAY)
+    assert shop["optimum"]["usd_per_day"] is not None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown", "number"),
+    [
+        pytest.param(1.0, 1.0321, "costs $0.03", "-0.0321", id="a saving that is a cost says so"),
+        pytest.param(0.000_3, 0.000_3 + 1e-12, "$0.00", "0.0", id="nothing has no sign"),
+        pytest.param(0.000_518_4, 0.0, "$0.00052", "0.000518", id="little is not nothing"),
+        pytest.param(8.0, 1.0, "$7.00", "7.0", id="dollars"),
+    ],
+)
+def test_what_a_proposal_saves_a_day_reads_as_money(before: float, after: float, shown: str, number: str) -> None:
+    saves = _saves(Predicted(usd_per_day_before=before, usd_per_day_after=after))
+    assert (saves["saves $/day"], str(saves["usd_per_day_saved"])) == (shown, number)
 
 
 def test_two_looks_of_a_file_are_refused(file: str, here: Run) -> None:
@@ -265,3 +342,53 @@ def test_a_duration_that_rates_cannot_rest_on_is_refused(duration: str, here: Ru
     assert done.exit_code == 2
     assert f"--for {duration}" in done.stderr
     assert "from 5s to 1h" in done.stderr
+
+
+def a_wide_world() -> Answers:
+    """Racks, groups and topics with names as long as people give them, a group of unknown racks, an unfixable one."""
+    answers = an_observation(**{"eu-central-1a": (1, 4), "eu-central-1b": (2, 5), "eu-central-1c": (3, 6)})
+    answers.topic("orders", (1, 2, 3), (2, 3, 1), (3, 1, 2), (4, 5, 6), ends=[0] * 4)
+    answers.topic("payments-by-region", (1, 4), (2, 5), ends=[0] * 2)
+    answers.group(
+        "billing-service", reader("billing-1", "eu-central-1b", "orders-0 orders-2"),
+        reader("billing-2", "eu-central-1c", "orders-1 orders-3"),
+    )  # fmt: skip
+    answers.group("mailer", reader("mailer-1", None, "orders-0 payments-by-region-0"), assignor="roundrobin")
+    answers.kip848("search", consumer("m1", "eu-central-1a", "orders-1 orders-2"))
+    return sized(answers)
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+@pytest.mark.parametrize(
+    "command",
+    ["status", "racks", "groups", "groups mailer", "topics", "topics orders", "plan",
+     "simulate --add-member billing-service=eu-central-1a", "top --count 1"],
+)  # fmt: skip
+def test_a_table_reads_well_in_a_terminal_of_any_width(
+    two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch, command: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("LINES", "60")
+    done = here(*command.split(), "--replay", two_looks(a_wide_world()), "-o", "table")
+    assert done.exit_code == 0
+    page = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout).splitlines()
+    assert max(map(len, page)) <= width
+    cells = [re.split(r" {2,}", line.strip()) for line in page]
+    parted = [cell for row in cells for cell in row if re.fullmatch(r"[kMG]?B/s,?|%|/day|to|≥|≤", cell)]
+    assert parted == []
+    for name in ("billing-service", "mailer", "orders", "payments-by-region", "eu-central-1b"):
+        assert [line for line in page if line.strip().endswith(name[:-2])] == [], "an id is whole"
+    sentences = [row for row in cells if row[-1].startswith(("Set client.rack", "Move "))]
+    assert all(len(row) == 1 or width > 80 for row in sentences), "a sentence has the width of the terminal"
+
+
+def test_what_crosses_the_borders_of_racks_has_a_table_of_its_own(
+    two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = here("racks", "--replay", two_looks(a_wide_world()), "-o", "table").stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if "from other racks" in line)
+    assert re.split(r" {2,}", lines[at]) == ["rack", "from other racks", "to other racks", "$/day for what comes in"]
+    assert [line.split()[0] for line in lines[at + 1 : at + 4]] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
+    assert lines[at + 4].startswith("rates: "), "what has no known rack is in no rack's figure"
+    assert any(line.startswith("(unknown)") for line in lines[:at])

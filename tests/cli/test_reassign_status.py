@@ -9,7 +9,10 @@ import pytest
 from agent.act.journal_topic import NoJournalError
 from agent.act.leadership import LeadershipPlan
 from agent.cli import asking
+from agent.cli.reassigning import COPIES
+from agent.cli.records import copy_cells
 from agent.cut_leadership import to_leadership_plan
+from agent.documents.acting import CopyRow
 from agent.errors import JournalUnavailable, RackwiseError
 from agent.execute.values import LEADER_RATE, Batch, BatchState, Debt, Plan, PlanState, Resource
 from agent.journal.entry import View
@@ -121,3 +124,14 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
     table = here("reassign", "status", "-o", "table", *options(path))
     assert "broker 1: leader.replication.throttled.rate 50 MB/s (rackwise)" in table.stdout
     assert tp("u-0") not in {target.id for target in TARGETS}
+
+
+def test_a_copy_is_shown_with_its_units_and_whole_only_when_it_is() -> None:
+    row: CopyRow = {
+        "partition": "t-0", "to_broker": 2, "bytes": 2_999_000_000, "of_bytes": 3_000_000_000, "copied_share": 0.9997,
+        "bytes_per_s": 50_000_000, "seconds_left": 12, "ours": True,
+    }  # fmt: skip
+    cells = copy_cells(row)
+    assert [cells[name] for name in COPIES] == ["t-0", 2, "3.0 GB", "3.0 GB", "99 %", "50.0 MB/s", "12 s"]
+    cells = copy_cells({**row, "seconds_left": 7_200, "bytes": None, "copied_share": None, "bytes_per_s": None})
+    assert [cells[name] for name in COPIES[2:]] == [None, "3.0 GB", None, None, "120 min"]

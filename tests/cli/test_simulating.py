@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import pytest
 import yaml
 
+from agent.cli.columns import told_in_words
 from agent.limits import GroupLimits, Limits
+from agent.predict.notes import told_once
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.cli.conftest import Record, Run
 
@@ -188,3 +191,56 @@ def test_bad_input_is_three_sentences(here: Run, file: str, changes: tuple[str, 
     assert first == f"rackwise: {what}"
     assert why.startswith("  why: ")
     assert todo.startswith("  do:  ")
+
+
+def test_a_read_of_which_nothing_is_known_is_unknown_and_not_one_that_stays_local(
+    here: Run, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    answers = a_cluster().group("dark", reader("m1", None, "orders-0 orders-1"), reader("m2", None, "orders-2"))
+    file = str(record(answers))
+    table = here("simulate", "--replay", file, "--add-member", "dark", "-o", "table").stdout
+    line = next(line for line in table.splitlines() if line.startswith("dark"))
+    assert re.split(" {2,}", line)[2:5] == ["unknown", "4 unknown", "unknown"]
+    assert "0 of " not in line
+    assert "?" not in line
+    groups = here("plan", "--groups", "--replay", file, "-o", "table").stdout
+    line = next(line for line in groups.splitlines() if line.startswith("dark"))
+    assert re.split(" {2,}", line)[2:5] == ["unknown", "unknown", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("reads", "crossing", "unknown", "words"),
+    [
+        (6, 0, 6, "6 unknown"),
+        (6, 0, 2, "0 of 4 cross, 2 unknown"),
+        (6, 4, 2, "4 of 4 cross, 2 unknown"),
+        (6, 1, 0, "1 of 6 cross"),
+        (0, 0, 0, "0 of 0 cross"),
+    ],
+)
+def test_reads_in_words(reads: int, crossing: int, unknown: int, words: str) -> None:
+    column = {"reads": reads, "crossing": crossing, "unknown": unknown, "crossing_bytes_per_s": None,
+              "usd_per_day": None, "moved": 0}  # fmt: skip
+    assert told_in_words(column) == words
+    assert told_in_words(None) == "unknown"
+
+
+def test_notes_that_differ_only_in_their_tasks_are_told_once(here: Run, file: str) -> None:
+    gone = "app=00000002-0000-0000-0000-000000000000"
+    row = the(simulated(here, file, "--remove-member", gone, "--standbys", "app=1"), "app")
+    assert row["note"].count("cannot be placed") == 1
+    assert row["note"].endswith("(the same of 2 more tasks)")
+    assert sum("cannot be placed" in note for note in row["prediction"]["notes"]) == 3
+    assert told_once(("task 0_1 waits", "else", "task 0_2 waits")) == (
+        "task 0_1 waits (the same of 1 more task)",
+        "else",
+    )
+
+
+def test_a_rack_that_is_gone_is_not_unknown(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    table = here("simulate", "--replay", file, "--remove-rack", "b", "-o", "table").stdout
+    racks = table[table.index("losing a rack") :]
+    assert re.search(r"^b {2,}.* {2,}the rack does not exist$", racks, re.MULTILINE)
+    assert "?" not in racks

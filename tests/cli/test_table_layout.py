@@ -147,3 +147,60 @@ def test_any_table_fits_and_shows_every_letter(rows: list[list[str]], width: int
     shown = "".join(laid.body).replace(" ", "") + "".join(laid.same) * len(rows)
     for letter in "注é":
         assert shown.count(letter) >= sum(cell.count(letter) for row in rows for cell in row)
+
+
+@pytest.mark.parametrize(
+    "figure",
+    ["53.7 kB/s", "≥ 53.7 kB/s", "≤ $0.09", "12 s", "40 %", "< 1 %", "9,000,000 bytes/s", "7 min", "2 days", "416 kB"],
+)
+@pytest.mark.parametrize("width", range(LEAST, 90, 7))
+def test_a_number_and_its_unit_never_part(figure: str, width: int) -> None:
+    columns = ("topic", "written", "read", "copied", "seen", "$/day", "readers")
+    rows = [[f"orders-{number}-by-region", *([figure] * 5), "shop, billing-service"] for number in range(3)]
+    rows[1][1:4] = ["0 B/s", "?", f"{figure} to {figure}"]
+    found = lines(lay_out(columns, rows, (False,) * 7, width))
+    told = sum(line.count(figure) for line in found)
+    assert told >= sum(cell.count(figure) for row in rows for cell in row) or "in every row" in found[0]
+    halves = figure.split(" ")
+    assert not any(line.endswith((halves[0] + " ", f"≥ {halves[0]}")) for line in found if len(halves) > 1)
+    assert max(map(text_width, found)) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        pytest.param("it takes ≥ 12 s", ["it takes", "≥ 12 s"], id="seconds"),
+        pytest.param("reads 9,000 bytes/s", ["reads", "9,000 bytes/s"], id="a rate"),
+        pytest.param("costs ≥ $4.10/day", ["costs", "≥ $4.10/day"], id="a bound"),
+        pytest.param("12 streams run", ["12 streams", "run"], id="a word that begins like a unit is none"),
+    ],
+)
+def test_a_sentence_folds_before_a_number_and_not_behind_it(text: str, folded: list[str]) -> None:
+    assert wrap(text, 13) == folded
+
+
+def test_a_sentence_without_room_has_the_lines_below_its_row() -> None:
+    sentence = "this says at some length what is wrong with the group, and what its owner can do about it"
+    rows = [[f"p-0123456789a{n}", "reassign", f"topic/orders-by-region-{n}", "$1.20", sentence] for n in range(2)]
+    laid = lay_out(("id", "kind", "subject", "saves $/day", "sentence"), rows, (False,) * 5, 80)
+    assert laid.heads == ("id              kind      subject                   saves $/day",)
+    assert laid.body[:3] == (
+        "p-0123456789a0  reassign  topic/orders-by-region-0  $1.20",
+        "    this says at some length what is wrong with the group, and what its owner",
+        "    can do about it",
+    )
+    assert len(lay_out(("id", "kind", "subject", "saves $/day", "sentence"), rows, (False,) * 5, 200).body) == 2
+
+
+def test_a_long_list_below_its_row_has_its_name_and_an_empty_one_is_not_there() -> None:
+    rows = [
+        ["orders", "1.0 MB/s", "billing-service-prod, shop-frontend-prod, search-indexer-prod"],
+        ["b", "0 B/s", "-"],
+    ]
+    laid = lay_out(("topic", "written", "readers"), rows, (False,) * 3, 52)
+    assert laid.body == (
+        "orders  1.0 MB/s",
+        "    readers: billing-service-prod,",
+        "    shop-frontend-prod, search-indexer-prod",
+        "b       0 B/s",
+    )

@@ -177,7 +177,10 @@ def test_a_group_may_build_only_so_many_items() -> None:
     told = found.members[0].subscription
     assert isinstance(told, Undecodable)
     assert told.reason is UndecodableReason.TOO_LARGE
-    assert told.sentence == "the partitions of a topic: 993 items are claimed, but the group may build 896 more at most"
+    assert (
+        told.sentence
+        == "the partitions of a topic: the number of items is 993, but the group may build 896 more at most"
+    )
     assert found.members[1].subscription == SUBSCRIPTION
 
 

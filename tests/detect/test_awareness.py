@@ -287,7 +287,7 @@ def test_stuck_in_rebalance(state: str, at: int, found: bool) -> None:
     assert bool(run.of(Reason.GROUP_STUCK_IN_REBALANCE)) is found
     if found:
         (finding,) = run.of(Reason.GROUP_STUCK_IN_REBALANCE)
-        assert finding.sentence == f"group g was out of Stable in every look for over 5 minutes and is {state} now"
+        assert finding.sentence == f"group g was out of Stable in every look for over 5 min and is {state} now"
 
 
 def test_one_stable_look_ends_the_count() -> None:

@@ -61,7 +61,7 @@ def test_a_rack_that_changes_three_times_in_half_an_hour_flaps_and_stays_held_ho
         run.look(answers.at(second))
     (flapping,) = run.of(Reason.RACK_FLAPPING)
     assert flapping.held
-    assert flapping.sentence.startswith("the rack of broker 2 keeps changing, 3 times within 30 minutes")
+    assert flapping.sentence.startswith("the rack of broker 2 keeps changing, 3 times within 30 min")
     assert all(found.held for found in run.of(Reason.BROKER_RACK_CHANGED))
     run.look(answers.at(2_200))
     assert not run.of(Reason.RACK_FLAPPING)

@@ -80,7 +80,7 @@ def test_without_either_nothing_is_known() -> None:
             told({"orders": (1.0,)}, until_s=9_000), "150 min after this look, so one of", False, id="ahead"
         ),
         pytest.param(
-            Told(TOPIC, unreadable=2, example="'C/x' is no JSON"), "none of the 2 .* 'C/x' is no JSON", False,
+            Told(TOPIC, unreadable=2, example="'C/x' is no JSON"), "0 of 2 records .* 'C/x' is no JSON", False,
             id="unreadable",
         ),
         pytest.param(told({}, group_told("g", {"orders": (1.0,)})), "groups only", False, id="groups alone"),

@@ -14,8 +14,17 @@ from agent.limits import Limits
 from agent.model.snapshot import GroupKind, OtherGroup, Statefulness
 from agent.model.weighed import Weighed
 from agent.money import Costs, Traffic, costs_of
-from agent.money.traffic import border
-from agent.money.words import bytes_words, money_words, traffic_words, usd_words, worst_first
+from agent.money.traffic import border, together
+from agent.money.words import (
+    bytes_between,
+    bytes_words,
+    money_words,
+    saving_words,
+    traffic_words,
+    usd_between,
+    usd_words,
+    worst_first,
+)
 from tests.builders import TABLE as FILE
 from tests.builders import WIRE, Run, an_observation, located, reader
 from tests.snapshots import Builder, a_cluster, member, process, task, tp
@@ -125,7 +134,7 @@ class TestStreams:
     def test_a_standby_whose_changelog_cannot_be_told_is_unknown_and_not_free(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB)
         built.streams("shop", process("p1", "b", standby="0_0"), topology=[task("0_0", "orders-0")])
-        assert of(built, "shop") == Traffic({}, 1, 1)
+        assert of(built, "shop") == Traffic({}, 1, 1, unbounded=1)
 
     def test_an_application_without_a_topology_is_unknown(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).streams("shop", process("p1", "b", "0_0"), topology=None)
@@ -162,7 +171,7 @@ class TestUnknown:
         built = two_racks().topic("orders", (1,), (1,), rate=MB).group("shop", member("m", "b", "orders-0 orders-1"))
         del built.rates[tp("orders-1")]
         traffic = of(built, "shop")
-        assert traffic == Traffic({("a", "b"): MB}, 2, 1)
+        assert traffic == Traffic({("a", "b"): MB}, 2, 1, unbounded=1)
         assert money_words(traffic, LIMITS) == "≥ $1.73"
         assert traffic_words(traffic) == "≥ 1.0 MB/s"
 
@@ -179,26 +188,48 @@ class TestUnknown:
         assert of(built, "shop") == Traffic({}, 1, 0)
 
     @pytest.mark.parametrize(
-        "built",
+        ("built", "at_most"),
         [
-            pytest.param(two_racks().group("g", member("m", None, "t-0")).topic("t", (1,), rate=MB), id="reader"),
+            pytest.param(two_racks().group("g", member("m", None, "t-0")).topic("t", (1,), rate=MB), MB, id="reader"),
             pytest.param(
-                a_cluster(_=(1,), b=(2,)).group("g", member("m", "b", "t-0")).topic("t", (1,), rate=MB), id="leader"
+                a_cluster(_=(1,), b=(2,)).group("g", member("m", "b", "t-0")).topic("t", (1,), rate=MB), MB, id="leader"
             ),
             pytest.param(
-                two_racks().group("g", member("m", "b", "t-0")).topic("t", (1,), rate=MB, leaders={0: None}),
+                two_racks().group("g", member("m", "b", "t-0")).topic("t", (1,), rate=MB, leaders={0: None}), MB,
                 id="no leader",
             ),
-            pytest.param(two_racks().group("g", member("m", "b", "gone-0")), id="a topic that is not shown"),
-            pytest.param(two_racks().group("g", member("m", "b", None), hidden=True), id="a rebalance is running"),
+            pytest.param(two_racks().group("g", member("m", "b", "gone-0")), None, id="a topic that is not shown"),
+            pytest.param(
+                two_racks().group("g", member("m", "b", None), hidden=True), None, id="a rebalance is running"
+            ),
         ],
-    )
-    def test_what_decides_and_is_not_known_makes_the_read_unknown(self, built: Builder) -> None:
-        assert of(built, "g") == Traffic({}, 1, 1)
+    )  # fmt: skip
+    def test_what_decides_and_is_not_known_makes_the_read_unknown(self, built: Builder, at_most: float | None) -> None:
+        traffic = of(built, "g")
+        assert (traffic.flows, traffic.parts, traffic.unknown, traffic.bytes_per_s) == ({}, 1, 1, None)
+        assert traffic.at_most_bytes_per_s == at_most
+        assert traffic.at_most_usd_per_day(LIMITS) == (None if at_most is None else pytest.approx(A_DAY))
+
+    def test_a_part_that_may_cross_is_a_bound_and_at_the_dearest_price(self) -> None:
+        built = two_racks().topic("t", (1,), (1,), rate=MB)
+        built.group("g", member("m", "b", "t-0"), member("n", None, "t-1"))
+        traffic = of(built, "g")
+        assert (traffic.bytes_per_s, traffic.at_most_bytes_per_s) == (MB, 2 * MB)
+        assert (money_words(traffic, LIMITS), traffic_words(traffic)) == ("$1.73 to $3.46", "1.0 MB/s to 2.0 MB/s")
+        dear = Limits(usd_per_gb=0.02, prices={("b", "a"): 0.2})
+        assert traffic.at_most_usd_per_day(dear) == pytest.approx(A_DAY + 10 * A_DAY)
+        only_one_pair = Limits(usd_per_gb=None, prices={("a", "b"): 0.02})
+        assert traffic.at_most_usd_per_day(only_one_pair) is None
+        assert together((traffic, traffic)).at_most_bytes_per_s == 4 * MB
+
+    def test_where_only_a_bound_is_known_it_is_shown_and_no_figure(self) -> None:
+        built = two_racks().group("g", member("m", None, "t-0")).topic("t", (1,), rate=MB)
+        traffic = of(built, "g")
+        assert (money_words(traffic, LIMITS), traffic_words(traffic)) == ("≤ $1.73", "≤ 1.0 MB/s")
 
     def test_with_a_selector_a_replica_of_unknown_rack_may_be_the_one_next_door(self) -> None:
         built = a_cluster(a=(1,), _=(3,), b=(2,)).topic("t", (1, 3), rate=MB).group("g", member("m", "b", "t-0"))
-        assert of(built, "g") == Traffic({}, 1, 1)
+        assert of(built, "g") == Traffic({}, 1, 1, open_bytes_per_s=MB)
 
     def test_a_group_whose_members_are_not_visible_has_no_figure(self) -> None:
         built = two_racks()
@@ -234,17 +265,27 @@ class TestTopics:
 
 
 class TestOrder:
-    def test_the_dearest_come_first_and_the_unknown_after_the_known(self) -> None:
+    def test_the_dearest_come_first_by_what_they_may_cost_and_the_unknown_before_the_free(self) -> None:
         limits = Limits(prices={("b", "a"): 0.2})
         rows = {
-            "unknown": Traffic({}, 1, 1),
+            "unknown": Traffic({}, 1, 1, unbounded=1),
+            "perhaps many bytes at a high price": Traffic({}, 1, 1, open_bytes_per_s=2 * MB),
+            "at least some bytes": Traffic({("a", "b"): 1.5 * MB}, 2, 1, unbounded=1),
             "nothing": Traffic({}, 1, 0),
             "many bytes": Traffic({("a", "b"): 2 * MB}, 1, 0),
             "few bytes at a high price": Traffic({("b", "a"): MB}, 1, 0),
             "not visible": None,
         }
         ranked = sorted(rows, key=lambda name: (worst_first(rows[name], limits), name))
-        assert ranked == ["few bytes at a high price", "many bytes", "nothing", "not visible", "unknown"]
+        assert ranked == [
+            "perhaps many bytes at a high price",
+            "few bytes at a high price",
+            "many bytes",
+            "at least some bytes",
+            "not visible",
+            "unknown",
+            "nothing",
+        ]
 
     def test_without_a_price_bytes_decide(self) -> None:
         limits = Limits(usd_per_gb=None)
@@ -262,7 +303,24 @@ class TestOrder:
         (bytes_words(120_900.0), "121 kB/s"),
         (bytes_words(3.1e9, at_least=True), "≥ 3.1 GB/s"),
         (usd_words(0.0), "$0.00"),
-        (usd_words(0.0004), "$0.0004"),
+        (bytes_words(0.3), "< 1 B/s"),
+        (usd_words(0.0004), "$0.00040"),
+        (usd_words(0.000_518_4), "$0.00052"),
+        (usd_words(0.000_000_2), "< $0.000001"),
+        (usd_words(0.01), "$0.01"),
+        (saving_words(6.91), "$6.91"),
+        (saving_words(0.0), "$0.00"),
+        (saving_words(-0.0), "$0.00"),
+        (saving_words(-0.000_52), "costs $0.00052"),
+        (saving_words(None), None),
+        (usd_between(0.04, 0.09), "$0.04 to $0.09"),
+        (usd_between(0.04, None), "≥ $0.04"),
+        (usd_between(None, 0.09), "≤ $0.09"),
+        (usd_between(0.0, 0.09), "≤ $0.09"),
+        (usd_between(0.04, 0.04), "$0.04"),
+        (usd_between(0.0, 0.0), "$0.00"),
+        (usd_between(None, None), None),
+        (bytes_between(0.0, 0.0), "0 B/s"),
         (usd_words(1234.5), "$1,234.50"),
         (usd_words(3.1, at_least=True), "≥ $3.10"),
         (bytes_words(None), None),

@@ -131,7 +131,7 @@ def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tm
     newer = [(*row[:5], 2, *row[6:]) if row[9] == "0000abcd-2" else row for row in broken]
     ingest(tables, newer)
     done = run_backtest(tables, wanted("no-action"))
-    assert done.messages[0] == "2 looks could not be replayed and were left out"
+    assert done.messages[0] == "2 looks could not be replayed: left out"
     assert "look 0000abcd-1 lacks 2 of its" in " ".join(done.messages)
     assert "version 2 needs a newer rackwise" in " ".join(done.messages)
     assert sum(row["looks"] for row in done.rows) == 2

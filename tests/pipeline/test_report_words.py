@@ -25,11 +25,11 @@ HOUR_MS = 3_600_000
     ("text", "expected"),
     [
         pytest.param(words.money(18.4), "$18.40", id="dollars have cents"),
-        pytest.param(words.money(1234.5), "$1,234", id="many dollars have none"),
+        pytest.param(words.money(1234.5), "$1,234.50", id="many dollars have them too"),
         pytest.param(words.money(0.00312), "$0.0031", id="parts of a cent keep two digits"),
         pytest.param(words.money(-0.5, sign=True), "\N{MINUS SIGN}$0.50", id="a saving has its sign before the dollar"),
         pytest.param(words.money(2.0, sign=True), "+$2.00", id="a rise has a plus"),
-        pytest.param(words.money(0.0), "$0", id="nothing is nothing"),
+        pytest.param(words.money(0.0), "$0.00", id="nothing is nothing"),
         pytest.param(words.money(None), "unknown", id="an unknown price is no zero"),
         pytest.param(words.volume(1.9e9), "1.9 GB", id="gigabytes are decimal, as prices are"),
         pytest.param(words.per_second(-48_000.0, sign=True), "\N{MINUS SIGN}48.0 kB/s", id="fewer bytes a second"),
@@ -208,7 +208,7 @@ def test_every_reason_of_a_proposal_has_words():
 
 def test_a_period_without_looks_is_not_told_as_complete():
     assert "There is no look of this period." in notes(facts(looks=0))
-    assert "All 2 looks of the period are complete." in notes(facts(looks=2))
+    assert "2 looks of the period, all complete." in notes(facts(looks=2))
 
 
 def test_a_gap_of_hours_is_told_and_its_absence_too():
@@ -226,8 +226,8 @@ def test_a_report_sums_all_rows_and_shows_the_first_of_them():
     section = next(one for one in report.sections if one.name == "cost")
     assert section.lead == "1.5 TB crossed racks in this period and cost $750.00, which is $0.50 a day at this pace."
     assert "<td>01499</td>" not in to_html(report)
-    assert "500 more rows are in cost.csv." in to_html(report)
-    assert "1,460 more rows are in cost.csv." in to_markdown(report)
+    assert "500 more rows in cost.csv." in to_html(report)
+    assert "1,460 more rows in cost.csv." in to_markdown(report)
     assert to_csv(section.grid).count("\n") == 1_501
 
 

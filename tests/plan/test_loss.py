@@ -122,7 +122,7 @@ def test_leaders_go_to_the_first_in_sync_replica_that_is_left_with_their_bytes()
     assert [(s.led_bytes, s.led_bytes_after) for s in lost.survivors] == [(100, 200), (0, 100)]
     assert loss_sentence(lost) == (
         "no partition stops and no task restores; b leads 1 -> 2, c leads 0 -> 1, the busiest broker takes "
-        "10 -> 20 bytes/s"
+        "10 B/s -> 20 B/s"
     )
 
 

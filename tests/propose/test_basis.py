@@ -83,7 +83,7 @@ COUNTED = (
         pytest.param(Told(TOPIC, others=2), "rackwise.weights holds weights of other clusters only", id="of others"),
         pytest.param(
             Told(TOPIC, unreadable=1, example="'x' is no JSON"),
-            "none of the 1 records in rackwise.weights can be read; example: 'x' is no JSON",
+            "0 of 1 record in rackwise.weights can be read; example: 'x' is no JSON",
             id="unreadable",
         ),
         pytest.param(

@@ -60,7 +60,7 @@ def test_a_reassignment_says_what_moves_and_what_it_costs():
     assert proposal.subject == Subject("topic", "t")
     assert proposal.sentence == (
         "Move 1 of 4 replicas of t, so that no rack holds more copies of a partition than it must; 5.0 MB are copied; "
-        "no preferred leader changes; traffic across racks stays at 200 B/s ($0.0003 a day at $0.02/GB)"
+        "no preferred leader changes; traffic across racks stays at 200 B/s ($0.00035 a day at $0.02/GB)"
     )
     assert proposal.before == (Row("t-0", (1, 4)),)
     (after,) = proposal.after
@@ -89,7 +89,7 @@ def test_a_reassignment_predicts_reads_and_bytes_by_path():
     assert crossing(predicted.before, Measure.KAFKA) == 1
     assert crossing(predicted.after, Measure.KAFKA) == (0 if near else 1)
     usd = 200.0 * 86_400 / 1e9 * 0.02
-    assert predicted.usd_per_day_before == round(usd, 4)
+    assert predicted.usd_per_day_before == round(usd, 8)
 
 
 @pytest.mark.parametrize(

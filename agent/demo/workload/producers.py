@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from agent.demo.workload.clientlog import LOG
 from agent.demo.workload.errors import WorkloadError
 from agent.demo.workload.plan import LoadPlan
+from agent.words import counted
 
 _TICK_S = 0.2
 _FLUSH_WITHIN_S = 60.0
@@ -65,7 +66,7 @@ class LoadGenerator:
         left = self._producer.flush(_FLUSH_WITHIN_S)
         if left or self._failures:
             raise WorkloadError(
-                f"{left + self._failures} of {count} records could not be written",
+                f"{left + self._failures} of {counted(count, 'record')} could not be written",
                 why=self._last_failure or f"the brokers did not take them within {_FLUSH_WITHIN_S:.0f} s",
             )
         return count

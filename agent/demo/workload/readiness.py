@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent.demo.workload.plan import StreamsPlan, WorkloadPlan
+from agent.words import counted
 
 Json = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ def _unready_groups(plan: WorkloadPlan, held: Mapping[str, int]) -> Iterator[str
     for group in (*plan.librdkafka_groups, *plan.java_groups):
         has, expected = held.get(group.group, 0), partitions(plan, group.topic)
         if has < expected:
-            yield f"group {group.group} holds {has} of {expected} partitions"
+            yield f"group {group.group} holds {has} of {counted(expected, 'partition')}"
 
 
 def _unready_application(plan: WorkloadPlan, app: StreamsPlan, assignment: Json) -> Iterator[str]:
@@ -65,7 +66,7 @@ def _unready_application(plan: WorkloadPlan, app: StreamsPlan, assignment: Json)
     if waiting:
         yield f"instances {', '.join(waiting)} are not running"
     elif len(active) < expected:
-        yield f"application {app.application} runs {len(active)} of at least {expected} tasks"
+        yield f"application {app.application} runs {len(active)} of at least {counted(expected, 'task')}"
 
 
 def _unsettled_application(plan: WorkloadPlan, app: StreamsPlan, lags: Json) -> Iterator[str]:
@@ -74,7 +75,7 @@ def _unsettled_application(plan: WorkloadPlan, app: StreamsPlan, lags: Json) -> 
     stored = sum(end for end in ends if end is not None)
     expected = sum(load.preload_records for load in plan.loads if load.topic == app.topology.input)
     if stored < expected:
-        yield f"application {app.application} has stored {stored} of {expected} records"
+        yield f"application {app.application} has stored {stored} of {counted(expected, 'record')}"
     for task in tasks:
         if task["role"] == "standby" and (task["lag"] or 0) > _STANDBY_CLOSE:
-            yield f"standby {task['task']} of {app.application} is {task['lag']} records behind"
+            yield f"standby {task['task']} of {app.application} is {counted(task['lag'], 'record')} behind"

@@ -24,6 +24,7 @@ from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.readiness import partitions, unready, unsettled
 from agent.demo.workload.scenes import demo_plan
 from agent.demo.workload.topics import create_topics
+from agent.words import counted
 
 Planner = Callable[[ClusterFacts], WorkloadPlan]
 
@@ -148,14 +149,14 @@ class Workload(AbstractContextManager["Workload"]):
 
     def _begin(self, on_progress: Progress) -> None:
         made = create_topics(self.bootstrap_servers, self.plan.topics)
-        on_progress(f"{len(made)} topics created with explicit replica assignments")
+        on_progress(f"{counted(len(made), 'topic')} created with explicit replica assignments")
         # A topic of an earlier run has its records already.
-        on_progress(f"{self.load.preload(made)} records produced")
+        on_progress(f"{counted(self.load.preload(made), 'record')} produced")
         for plan in self.plan.librdkafka_groups:
             self.groups[plan.group] = Group(self.bootstrap_servers, plan)
         for group in self.plan.java_groups:
             self._start_java_group(group)
-        on_progress(f"{len(self.groups) + len(self.plan.java_groups)} consumer groups started")
+        on_progress(f"{counted(len(self.groups) + len(self.plan.java_groups), 'consumer group')} started")
         for app in self.plan.streams:
             self._start_application(app)
         on_progress(f"{len(self.plan.streams)} Streams applications started")

@@ -137,7 +137,7 @@ def test_kip_708_what_is_not_apart_is_said() -> None:
 
 def test_kip_708_too_few_processes_leave_a_task_short() -> None:
     standby, warnings = placed_with_warnings({1: {}}, 1, replicas=1, by=())
-    why = "1 of 1 standbys of task 0_0 cannot be placed: every process has a copy of it"
+    why = "1 of 1 standby of task 0_0 cannot be placed: every process has a copy of it"
     assert (standby, warnings) == (set(), [f"{why}; start more instances or lower num.standby.replicas"])
 
 

@@ -1,0 +1,31 @@
+"""How a count and a sum of money are written, in every sentence and every table of the product. Pure.
+
+Invariants: one of a thing has no plural; what costs something is never written as nothing; nothing has no sign.
+"""
+
+from __future__ import annotations
+
+from math import floor, log10
+
+_CENT = 0.01
+_LEAST_USD = 0.000_001
+_MINUS = "\N{MINUS SIGN}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """``1 replica``, ``3 replicas``, ``1,200 replicas``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def usd(dollars: float, *, sign: bool = False) -> str:
+    """``$3.10``, ``$1,234.50``, ``$0.00``; below a cent two digits that count: ``$0.0012``. With a sign ``+$3.10``."""
+    size = abs(dollars)
+    if size == 0:
+        return "$0.00"
+    if size < _LEAST_USD:
+        text = f"< ${_LEAST_USD:f}"
+    elif size < _CENT:
+        text = f"${size:.{1 - floor(log10(size))}f}"
+    else:
+        text = f"${size:,.2f}"
+    return _MINUS + text if dollars < 0 else "+" + text if sign else text

@@ -1,0 +1,90 @@
+"""One of a thing has no plural: a count in a sentence is made by `agent.words.counted`, and is in the list as {}."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent.words import counted, usd
+from tests.docs.sentences import sentences
+
+NOUNS = (
+    "partitions", "groups", "tasks", "members", "replicas", "brokers", "topics", "reads", "copies", "records",
+    "rebalances", "moves", "leaders", "standbys", "throttles", "proposals", "looks", "cycles", "parts", "readers",
+    "findings", "batches", "warm-ups", "events", "offsets", "items", "processes", "instances", "threads", "clients",
+    "names", "reassignments", "times", "hours", "days", "minutes", "rows", "files", "settings", "patterns", "triggers",
+    "pairs",
+)  # fmt: skip
+# assignors/ is told apart: it knows nothing of the project, and what it says is of files that hold many of everything.
+NOT_READ = ("assignors.",)
+# A count that is never one there, or a noun that is no plural of that number.
+FINE = frozenset(
+    {
+        # a verb
+        "agent.detect.groups: group {} reads {} across racks, by Kafka's measure, and could read {}{}",
+        (
+            "agent.detect.groups: group {} reads {} of {} bytes/s across racks, by Kafka's measure and weights of "
+            "the pipeline, and could read {}"
+        ),
+        "agent.doctor_groups: it is unknown whether the assignor of {} looks at racks",
+        "agent.doctor_sight: it is unknown whether {}={} looks at racks",
+        "agent.execute.turning: {}; {} moves its partitions back",
+        "pipeline.backtest.living: strategy {} reads looks otherwise, so it needs whole ones",
+        "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
+        "pipeline.commands.report: --output {} names {}",
+        "pipeline.price_files: {}, which {} names, cannot be read",
+        "pipeline.report.first: what group {} reads",
+        # a name
+        "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
+        "pipeline.report.first: Give {} leaders in the racks of its readers",
+        # a figure with its unit, or a range
+        "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
+        "agent.plan.explain_group: {} to {} records",
+        "agent.propose.warmups: {} on {}: {} records behind ({})",
+        "agent.predict.classic: it does not converge within {} rebalances",
+        "agent.windows: and no opening within {} days",
+        (
+            "pipeline.backtest.ranking: The bytes of groups are unknown, in part or in full, for {} group hours; "
+            "their cost is not included."
+        ),
+        "pipeline.jobs.weights: {} records written",
+        "pipeline.report.words: {} days",
+        # never one
+        "agent.given: {} settings cannot be used",  # of one its own sentence is told
+        "agent.act.carrying: {} has replicas {}, not {} as when the move was decided",
+        "agent.act.journal_topic: it has {} partitions, and the journal needs exactly one",
+        "agent.detect.brokers: broker {} holds replicas but is absent, and its rack was never seen",
+        "agent.execute.agreeing: {} moves at once are more than execute.max_moves_per_cluster ({})",  # more than 1
+        "agent.plan.new_partitions: {} new partitions are too many",
+        "agent.telemetry.looks: the events belong to {} looks; give those of one",
+    }
+)  # fmt: skip
+_PLURAL = re.compile(rf"\{{\}} (?!with |of |off |in |no |without |across )(?:[a-z-]+ )?(?:{'|'.join(NOUNS)})\b(?!/s)")
+
+
+def test_no_sentence_has_a_plural_beside_a_number_that_may_be_one() -> None:
+    found = [line for line in sentences() if _PLURAL.search(line.partition(": ")[2]) and not line.startswith(NOT_READ)]
+    assert sorted({*found} - FINE) == []
+
+
+def test_what_is_held_to_be_fine_is_still_said() -> None:
+    assert sorted(FINE - {*sentences()}) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 batches"), (1, "1 batch"), (2, "2 batches"), (1_200, "1,200 batches")]
+)
+def test_a_count_has_the_noun_that_belongs_to_it(number: int, words: str) -> None:
+    assert counted(number, "batch", "batches") == words
+
+
+@pytest.mark.parametrize(
+    ("dollars", "words"),
+    [
+        (0.0, "$0.00"), (-0.0, "$0.00"), (3.1, "$3.10"), (1_234.5, "$1,234.50"), (0.01, "$0.01"), (0.004, "$0.0040"),
+        (0.000_012_3, "$0.000012"), (1e-9, "< $0.000001"), (-0.5, "\N{MINUS SIGN}$0.50"),
+    ],
+)  # fmt: skip
+def test_money_has_two_digits_that_count_and_no_sign_of_nothing(dollars: float, words: str) -> None:
+    assert usd(dollars) == words
