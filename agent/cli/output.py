@@ -115,12 +115,15 @@ def emit_line(text: str = "") -> None:
     _write(shortened(text))
 
 
-def emit_text(text: str = "", *, indent: int = 0) -> None:
-    """Print a sentence of an answer that is no table: folded at blanks, all its lines indented."""
+def emit_text(text: str = "", *, indent: int = 0, mark: str = "") -> None:
+    """Print a sentence of an answer that is no table: folded at blanks, all its lines indented.
+
+    ``mark`` is written into the indent of the first line.
+    """
     from agent.cli.table_layout import paragraph
 
-    for line in paragraph(shortened(text), _width(), indent=" " * indent):
-        _write(line)
+    for number, line in enumerate(paragraph(shortened(text), _width(), indent=" " * indent)):
+        _write(line if number else mark + line[len(mark) :])
 
 
 def emit_document(text: str) -> None:

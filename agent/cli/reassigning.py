@@ -217,9 +217,7 @@ def _reassignments(observation: Observation, told: _Told, named: Plan | None) ->
 
 
 def _unseen(observation: Observation) -> set[str]:
-    from agent.seen import is_missed
-
-    return {gap.part.value for gap in observation.gaps if is_missed(gap)}
+    return {gap.part.value for gap in observation.gaps if gap.is_missed}
 
 
 def _none_moves(observation: Observation) -> str:
