@@ -74,7 +74,7 @@ def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
         except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
             found, silence = None, f"the journal, where the answer is written, cannot be read: {error.why}"
         if found is not None:
-            return _told(found.answer)
+            return _told(found.answer, wish)
         time.sleep(POLL_S)
     raise GaveUp(
         f"No agent answered within {wait_s:.0f} s",
@@ -145,9 +145,8 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
     )
 
 
-def _told(answer: Answer) -> Answer:
+def _told(answer: Answer, wish: Command) -> Answer:
     if not answer.done:
-        raise GuardRefused(
-            answer.sentence.removeprefix("refused: "), todo="See every check with its numbers: rackwise explain ID"
-        )
+        see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
+        raise GuardRefused(answer.sentence.removeprefix("refused: "), todo=f"See every check with its numbers: {see}")
     return answer

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agent.cli import options, session
+from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
             why="a telemetry file is judged with the settings that are recorded in it",
             todo="Leave one of them out.",
         )
+    remember_replay(path)
     seen = session.replayed(path)
     at = datetime.fromtimestamp(seen.snapshot.taken_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     say(f"judged with the settings recorded in {path}, mode {seen.limits.mode.value}; the look is of {at}")

@@ -17,6 +17,7 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from agent.cli.hints import runnable
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
 
 MOST_ROWS = 200
@@ -115,6 +116,11 @@ def emit_line(text: str = "") -> None:
     _write(shortened(text))
 
 
+def emit_command(command: str, indent: int = 0) -> None:
+    """Print a command as one whole line, to be copied: cut it would be another one."""
+    _write(f"{' ' * indent}> {harmless(command)}")
+
+
 def emit_text(text: str = "", *, indent: int = 0, mark: str = "") -> None:
     """Print a sentence of an answer that is no table: folded at blanks, all its lines indented.
 
@@ -122,7 +128,7 @@ def emit_text(text: str = "", *, indent: int = 0, mark: str = "") -> None:
     """
     from agent.cli.table_layout import paragraph
 
-    for number, line in enumerate(paragraph(shortened(text), _width(), indent=" " * indent)):
+    for number, line in enumerate(paragraph(shortened(runnable(text)), _width(), indent=" " * indent)):
         _write(line if number else mark + line[len(mark) :])
 
 
@@ -139,7 +145,7 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 def say(text: str) -> None:
     """Talk to the person: on stderr, so that stdout stays data."""
-    print(shortened(text), file=sys.stderr, flush=True)
+    print(shortened(runnable(text)), file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, emit_text
+from agent.cli.output import Format, Mark, chosen, emit, emit_command, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 
 if TYPE_CHECKING:
@@ -222,11 +222,23 @@ def _show_checks(rows: list[CheckDocument], telling: Collection[str], *, every: 
 
 def _show_fix(fix: FixDocument, *, every: bool) -> None:
     """Whose the lines are, then each as one line, to be copied."""
-    who = fix["who"] if every else fix["who"][:WHO_SHOWN]
-    more = f" and {len(fix['who']) - len(who):,} more" if len(who) < len(fix["who"]) else ""
-    emit_text(f"fix for {', '.join(who)}{more}:", indent=_INDENT)
+    emit_text(f"fix for {_named(fix['who'], len(fix['who']) if every else WHO_SHOWN)}:", indent=_INDENT)
     for line in fix["lines"]:
-        emit_line(f"{' ' * _INDENT}> {line}")
+        emit_command(line, _INDENT)
+
+
+def _named(who: list[str], most: int) -> str:
+    """``groups exports and mailer``, ``brokers 1, 2 and 7 more``."""
+    from agent.detect.words import in_full
+
+    kinds: dict[str, list[str]] = {}
+    for kind, _, name in (one.partition(" ") for one in who):
+        kinds.setdefault(kind, []).append(name)
+    named: list[str] = []
+    for kind, names in kinds.items():
+        shown = names[:most] + ([f"{len(names) - most:,} more"] if len(names) > most else [])
+        named.append(f"{kind}{'' if len(names) == 1 else 's'} {in_full(shown)}")
+    return ", ".join(named)
 
 
 def _emit_parts(parts: Sequence[V], write: Callable[[V], None], *, every: bool) -> None:

@@ -165,9 +165,7 @@ def _page(look: Seen, every: str) -> list[str]:
         emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
         emit_text(f"across racks: {total}")
         if look.snapshot.gaps:
-            emit_text(
-                f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster: rackwise status names them"
-            )
+            emit_text(f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster; named by: rackwise status")
         tables.basis(look)
         for rows, columns, most in ((groups, tables.GROUPS, most_groups), (topics, tables.TOPICS, room)):
             emit_line()
