@@ -349,7 +349,7 @@ def test_who_stops_looking_stops_nothing(here: Run, path: Path, start: Start, mo
     done = here("proposals", "apply", MOVE.id, "--yes", *options(path))
     assert done.exit_code == 130
     assert done.stderr.splitlines()[-1] == (
-        f"no longer shown: {MOVE.id} goes on; see it with: rackwise reassign status, "
+        f"{MOVE.id} continues, only its progress is no longer shown; show it with: rackwise reassign status; "
         f"and stop it with: rackwise proposals cancel {MOVE.id}"
     )
     given_ = approval_of(agent.journal.view(), MOVE.id)
