@@ -116,9 +116,13 @@ def emit_line(text: str = "") -> None:
     _write(shortened(text))
 
 
-def emit_command(command: str, indent: int = 0) -> None:
-    """Print a command as one whole line, to be copied: cut it would be another one."""
-    _write(f"{' ' * indent}> {harmless(command)}")
+_COPIED = 10
+"""Blanks before a line that is to be copied."""
+
+
+def emit_command(command: str) -> None:
+    """Print a command or a setting as one whole line, to be copied: cut it would be another one."""
+    _write(f"{' ' * _COPIED}> {harmless(command)}")
 
 
 def emit_text(text: str = "", *, indent: int = 0, mark: str = "") -> None:

@@ -224,7 +224,7 @@ def _show_fix(fix: FixDocument, *, every: bool) -> None:
     """Whose the lines are, then each as one line, to be copied."""
     emit_text(f"fix for {_named(fix['who'], len(fix['who']) if every else WHO_SHOWN)}:", indent=_INDENT)
     for line in fix["lines"]:
-        emit_command(line, _INDENT)
+        emit_command(line)
 
 
 def _named(who: list[str], most: int) -> str:

@@ -279,14 +279,14 @@ def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Exp
 
 
 def _reader(rack: Rack) -> str:
-    return f"the reader is in rack {rack.name}" if rack.name is not None else f"the reader's rack is {rack.state.value}"
+    return f"reader in rack {rack.name}" if rack.name is not None else f"reader in {rack.state.value} rack"
 
 
 def _replicas(racks: list[str]) -> str:
     """Where the replicas are that count."""
     if not racks:
-        return "no replica is in a known rack"
-    return f"replicas are in rack{'' if len(racks) == 1 else 's'} {in_full(racks)}"
+        return "no replica in a known rack"
+    return f"replicas in rack{'' if len(racks) == 1 else 's'} {in_full(racks)}"
 
 
 def _local(bit: int, mask: int) -> Answer:

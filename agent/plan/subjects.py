@@ -15,6 +15,8 @@ PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
 PROPOSALS = "proposal"
 _PARTS = {"topic": (Part.TOPICS,), "group": (Part.GROUPS,), "broker": (Part.BROKERS,)}
 _CLOSE = 0.5
+_CLOSER = 0.7
+"""For a name of another kind: short names are soon half alike."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -108,5 +110,5 @@ def meant(subject: str, known: Iterable[str]) -> str | None:
     if near:
         return names[near[0]]
     anything = {one.partition("/")[2] or one: one for one in every}
-    near = get_close_matches(name or subject, anything, n=1, cutoff=_CLOSE)
+    near = get_close_matches(name or subject, anything, n=1, cutoff=_CLOSER)
     return anything[near[0]] if near else None

@@ -197,14 +197,14 @@ def test_what_may_only_not_have_been_seen_is_no_mistake(here: Run, record: Recor
 
 
 def test_an_unknown_id_brings_the_open_proposals_with_their_subjects(here: Run, record: Record) -> None:
-    file = str(record(rich()))
+    file = str(record(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("orders", (1, 4)).topic("payments", (4, 1))))
     known = {row["id"]: (row["kind"], row["subject"]) for row in here("plan", "--replay", file, "-o", "json").json}
     assert known
     error = here("explain", "--replay", file, "p-0123456789ab")
     assert error.exit_code == 2
     assert "Did you mean" not in error.stderr, "ids are hashes, and none is near another"
     for name, (kind, subject) in known.items():
-        assert f"{name} ({kind} {subject})" in error.stderr
+        assert f"{name} ({kind} {subject['kind']}/{subject['name']})" in error.stderr
 
 
 def test_a_plan_that_ended_is_told_of_by_its_id(here: Run, path: Path) -> None:

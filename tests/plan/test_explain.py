@@ -120,7 +120,7 @@ def test_a_group_tells_its_locality_its_rules_and_each_read():
     )  # fmt: skip
     assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
     assert row(rows, "m1 t-0", "local") == Explained(
-        "m1 t-0", "local", Answer.NO, "the reader is in rack b, replicas are in rack a; the optimum gives it to m2"
+        "m1 t-0", "local", Answer.NO, "reader in rack b, replicas in rack a; the optimum gives it to m2"
     )
 
 
