@@ -21,13 +21,14 @@ from agent.detect.assessment import Detection
 from agent.detect.finding import Finding, FindingReason
 from agent.detect.located import whence
 from agent.detect.words import listed, numbered
+from agent.doctor_fixes import Fix, fixes_of
 from agent.doctor_sight import Sight, SightOf, World, gaps_of
 from agent.limits import Limits
 from agent.memory.values import Memory
 from agent.model.snapshot import Snapshot
 from agent.observation import Part
 from agent.plan.loss import RackLoss, rack_losses, unseen_parts
-from agent.plan.loss_words import loss_label, loss_sentence
+from agent.plan.loss_words import loss_details, loss_label
 from agent.plan.plan import AdvicePlan, Plan
 from agent.propose.proposal import ProposalReason
 
@@ -76,13 +77,24 @@ class Check:
     """Which check it is, whatever it says: a question, or ``losing rack a``."""
     name: str
     state: CheckState
-    sentence: str
+    sentences: tuple[str, ...]
     who: tuple[str, ...] = ()
     """What it concerns: brokers, topics, groups or ``group/member``."""
-    line: str | None = None
-    """The line to change, where one line mends it."""
+    fixes: tuple[Fix, ...] = ()
+    """What mends it, cause by cause."""
     tells: bool = False
-    """True where the sentence is worth reading also when nothing is wrong."""
+    """True where the sentences are worth reading also when nothing is wrong."""
+
+    @property
+    def sentence(self) -> str:
+        """All sentences in one."""
+        return "; ".join(self.sentences)
+
+    @property
+    def line(self) -> str | None:
+        """The line to change, where one line mends it all."""
+        lines = [line for fix in self.fixes for line in fix.lines]
+        return lines[0] if len(lines) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +144,6 @@ _QUESTIONS = (
             FindingReason.RACK_AWARENESS_OFF,
         ),
         parts=(Part.BROKERS, Part.GROUPS, Part.TOPICS),
-        advice=(ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY),
     ),
     _Question(
         name="assignments are consistent",
@@ -213,8 +224,7 @@ def _racks(world: World) -> Check:
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {one.age_ms / 1000:.0f} s ago" for one in snapshot.rack_locators if one.age_ms),
     ]
-    sentence = "; ".join(part for part in (check.sentence, *told) if part)
-    return replace(check, sentence=sentence, tells=True)
+    return replace(check, sentences=tuple([part for part in (*check.sentences, *told) if part]), tells=True)
 
 
 def _sources(who: str, sources: list[str | None]) -> str:
@@ -233,7 +243,7 @@ def risks(snapshot: Snapshot) -> tuple[Check, ...]:
     unseen = unseen_parts(snapshot)
     why = f"not all was seen ({', '.join(unseen)})" if unseen else "no rack of a live broker is known"
     name = "what losing a rack stops is not known"
-    return (Check(key="losing a rack", name=name, state=CheckState.UNKNOWN, sentence=why),)
+    return (Check(key="losing a rack", name=name, state=CheckState.UNKNOWN, sentences=(why,)),)
 
 
 def _risk(loss: RackLoss) -> Check:
@@ -249,7 +259,7 @@ def _risk(loss: RackLoss) -> Check:
         key=f"losing rack {loss.rack}",
         name=loss_label(loss),
         state=state,
-        sentence=loss_sentence(loss),
+        sentences=loss_details(loss),
         who=tuple(sorted(hurt or perhaps)),
     )
 
@@ -258,41 +268,39 @@ def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -
     findings = world.detection.findings
     found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
     if found:
-        return _fault(question, found, advice)
+        return _fault(question, found, advice, world)
     gaps = gaps_of(world.snapshot, question.parts)
     sight = question.sight(world)
     missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
     unseen = [*_few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
-    state, sentence = _judged(sight, unseen)
-    return Check(name=question.name, key=question.name, state=state, sentence=sentence, who=who)
+    state, sentences = _judged(sight, unseen)
+    return Check(name=question.name, key=question.name, state=state, sentences=sentences, who=who)
 
 
-def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, str]:
+def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
     if unseen:
-        return CheckState.UNKNOWN, "; ".join([*unseen, *filter(None, [sight.once])])
+        return CheckState.UNKNOWN, (*unseen, *filter(None, [sight.once]))
     if sight.once:
-        return CheckState.SEEN_ONCE, sight.once
+        return CheckState.SEEN_ONCE, (sight.once,)
     if sight.nothing:
-        return CheckState.NOTHING, sight.nothing
-    return CheckState.OK, sight.fine
+        return CheckState.NOTHING, (sight.nothing,)
+    return CheckState.OK, (sight.fine,) if sight.fine else ()
 
 
-def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...]) -> Check:
-    ids = {finding.id for finding in found}
+def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: World) -> Check:
     faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
-    plans = [
-        plan for plan in advice if plan.reason in question.advice and (not plan.findings or ids & {*plan.findings})
-    ]
-    who = [name for plan in plans if plan.subject_kind == "cluster" for name in plan.who]
-    who = who if all(finding.subject.kind == "cluster" for finding in faults) and who else []
+    fixes = fixes_of(faults, question.advice, advice, world)
+    who: list[str] = []
+    if all(finding.subject.kind == "cluster" for finding in faults):
+        who = [name for fix in fixes for name in fix.who]
     return Check(
         name=question.name,
         key=question.name,
         state=CheckState.FAULT,
-        sentence="; ".join(_few(_told_once(faults), "findings")),
+        sentences=tuple(_few(_told_once(faults), "findings")),
         who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
-        line="; ".join(sorted({plan.line for plan in plans})) or None,
+        fixes=fixes,
     )
 
 

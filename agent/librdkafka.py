@@ -17,7 +17,10 @@ from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, 
 from config.kafka_keys import DEFAULT_CLIENT_ID
 
 _KEPT = 8
+_MOST_CAUSES = 3
 _NOISE = re.compile(r"/bootstrap(?=:)| \(after \d+ms in state [^)]*\)|(?<=Connect to )ipv[46]#")
+_CONNECT = re.compile(r"(?:(?P<named>\S+): )?Connect to (?P<address>\S+) failed: (?P<why>.+)", re.DOTALL)
+_RESOLVE = re.compile(r".*Failed to resolve '(?P<host>[^']+?)(?::\d+)?':.*", re.DOTALL)
 NOT_ALLOWED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -33,6 +36,7 @@ MISSING = frozenset(
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
     }
 )
+_NO_ANSWER = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001 as above
 _LOGIN_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})  # noqa: SLF001 as above
 
 
@@ -63,7 +67,8 @@ class Heard:
 
     def _note(self, error: KafkaError) -> None:
         with self._lock:
-            self._errors = (*self._errors[1 - _KEPT :], error)
+            others = [one for one in self._errors if _clean(one) != _clean(error)]  # it tries again every second
+            self._errors = (*others[1 - _KEPT :], error)
 
 
 def refusal(
@@ -95,10 +100,26 @@ def refusal(
             why="no agent has created it yet, or it has another name",
             todo="Start an agent, or check topics.prefix and the names of the topics.",
         )
-    first = next((one for one in heard if one.code() != KafkaError._ALL_BROKERS_DOWN), error)  # noqa: SLF001 as above
-    why = _NOISE.sub("", first.str())
+    causes = list(dict.fromkeys(_cause(one) for one in heard if one.code() != KafkaError._ALL_BROKERS_DOWN))  # noqa: SLF001 as above
+    if not causes:
+        why = "no answer" if error.code() in _NO_ANSWER else _clean(error)
+        causes = [f"{servers}: {why}" if servers else why]
     return ClusterUnreachable(
         f"No broker answered about {subject}",
-        why=f"{servers}: {why}" if servers and servers not in why else why,
+        why="; ".join(causes[-_MOST_CAUSES:]),
         todo="Check bootstrap.servers and that the brokers run.",
     )
+
+
+def _clean(error: KafkaError) -> str:
+    return _NOISE.sub("", error.str())
+
+
+def _cause(error: KafkaError) -> str:
+    """What kept the library from one broker, as rackwise's own client words it."""
+    said = _clean(error)
+    if (found := _RESOLVE.fullmatch(said)) is not None:
+        return f"host {found['host']} does not resolve"
+    if (found := _CONNECT.fullmatch(said)) is not None:
+        return f"{found['named'] or found['address']}: {found['why'].lower()}"
+    return said

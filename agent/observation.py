@@ -60,6 +60,17 @@ class Gap(NamedTuple):
     detail: str
     """One sentence with the error as the client gave it."""
 
+    @property
+    def is_missed(self) -> bool:
+        """Whether it was asked for, is offered, and did not answer.
+
+        Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
+        """
+        return self.cause not in _NOT_MISSED and self.part is not Part.WEIGHTS
+
+
+_NOT_MISSED = frozenset({GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED})
+
 
 class RawBroker(NamedTuple):
     """A registered broker."""

@@ -16,7 +16,7 @@ from agent.memory import Memory
 from agent.model import take_snapshot
 from agent.model.snapshot import Snapshot
 from agent.money.rates import UNKNOWN_RATES, Rates
-from agent.observation import Gap, GapCause, Observation, Part
+from agent.observation import Observation
 from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
@@ -24,7 +24,6 @@ from agent.propose.proposal import Proposal
 
 PARTIAL_EXIT = 5
 """Exit code of a command whose answer is partial."""
-_NOT_MISSED = (GapCause.NOT_ASKED, GapCause.UNSUPPORTED, GapCause.VANISHED)
 
 
 class Seen(NamedTuple):
@@ -60,13 +59,5 @@ def keeping_leaders(seen: Seen) -> Seen:
 
 
 def is_partial(snapshot: Snapshot) -> bool:
-    """Whether something that was asked for, and that these brokers offer, did not answer.
-
-    Weights are no part of the cluster: without them plans go by what the agent knows itself, and say so.
-    """
-    return any(is_missed(gap) for gap in snapshot.gaps)
-
-
-def is_missed(gap: Gap) -> bool:
-    """Whether it was asked for, is offered, and did not answer."""
-    return gap.cause not in _NOT_MISSED and gap.part is not Part.WEIGHTS
+    """Whether something that was asked for, and that these brokers offer, did not answer."""
+    return any(gap.is_missed for gap in snapshot.gaps)

@@ -63,12 +63,12 @@ def shortened(text: str, *, run: int = MOST_RUN, whole: int = MOST_TEXT) -> str:
     return f"{kept}… ({len(short) - len(kept):,} more characters)"
 
 
-def listed(texts: Sequence[str], most: int | None = MOST_ITEMS) -> str:
-    """The first of some texts with commas, and how many more there are; all of them where ``most`` is None."""
+def listed(texts: Sequence[str], most: int | None = MOST_ITEMS, *, between: str = ", ") -> str:
+    """The first of some texts with ``between``, and how many more there are; all of them where ``most`` is None."""
     more = 0 if most is None else len(texts) - most
     if most is None or more <= 0:
-        return ", ".join(texts)
-    return f"{', '.join(texts[:most])} and {more:,} more"
+        return between.join(texts)
+    return f"{between.join(texts[:most])} and {more:,} more"
 
 
 def safe_text(text: str, limit: int) -> str:

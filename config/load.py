@@ -6,10 +6,11 @@ Every value keeps its origin. All mistakes are found in one go and told together
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -40,6 +41,16 @@ class SettingsRefusedError(ValueError):
         self.mistakes = tuple(mistakes)
 
 
+class Source(NamedTuple):
+    """A file, a variable or an option that settings were read from."""
+
+    origin: Origin
+    settings: int
+    """How many settings it has; a stronger source may override them."""
+    named_by: str = ""
+    """The variable that names the file; empty where it was named on the command line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """The settings in force, where each came from, and what is worth saying about them."""
@@ -48,6 +59,8 @@ class Loaded:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     """Dotted name -> origin of every value that is not a default."""
     notes: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    """Every source that was read, the strongest first; defaults are none."""
 
     def origin(self, name: str) -> Origin:
         """Where that setting was set."""
@@ -73,9 +86,10 @@ def load_settings(
     SettingsRefusedError with every mistake found.
     """
     environment = os.environ if environ is None else environ
-    named = list(files) or [Path(name) for name in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if name]
+    given, imported = list(files), list(properties)
+    named = given or [Path(name) for name in environment.get(CONFIG_VARIABLE, "").split(os.pathsep) if name]
     layers = [
-        *(from_properties(path, environment) for path in properties),
+        *(from_properties(path, environment) for path in imported),
         *(from_yaml(path) for path in named),
         from_environment(environment),
         from_flags(flags or {}, assignments),
@@ -95,6 +109,7 @@ def load_settings(
             *settings.rack_locator.notes(),
             *_exposed(merged),
         ),
+        sources=_sources(layers, imported, named, CONFIG_VARIABLE if not given else ""),
     )
 
 
@@ -117,6 +132,17 @@ def _merged(layers: Iterable[Layer]) -> dict[SettingPath, Value]:
     for layer in layers:
         merged |= layer.values
     return merged
+
+
+def _sources(
+    layers: Iterable[Layer], properties: Sequence[Path], files: Sequence[Path], named_by: str
+) -> tuple[Source, ...]:
+    """What was read, the strongest first: also a file that sets nothing."""
+    counted = Counter(value.origin for layer in layers for value in layer.values.values())
+    read = {Origin("properties", str(path)): "" for path in properties}
+    read |= {Origin("file", str(path)): named_by for path in files}
+    read |= {origin: "" for origin in counted if origin not in read}
+    return tuple([Source(origin, counted[origin], read[origin]) for origin in reversed(read)])
 
 
 def _validated(merged: Mapping[SettingPath, Value]) -> tuple[Settings | None, list[SettingMistake]]:

@@ -16,7 +16,18 @@ from agent.memory import Memory
 from agent.observation import GapCause, Part, RawMember, Rights
 from agent.plan import Plan
 from agent.seen import Seen, see
-from tests.builders import SELECTOR, Answers, Run, an_observation, consumer, instance, process_id, reader
+from tests.builders import (
+    SELECTOR,
+    Answers,
+    Run,
+    an_observation,
+    consumer,
+    instance,
+    process_id,
+    reader,
+    streams_member,
+    subtopology,
+)
 
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
 Lessen = Callable[[Answers], object]
@@ -148,6 +159,37 @@ def test_the_same_of_nine_brokers_is_one_sentence_and_one_line() -> None:
     assert one.sentence.startswith("9 brokers (1 to 8 and 10) let consumers read from leaders only")
     assert one.who == tuple(f"broker {number}" for number in (*range(1, 9), 10))
     assert one.line == f"replica.selector.class={SELECTOR}"
+
+
+def test_each_cause_has_its_own_fix_and_names_all_groups_that_share_it() -> None:
+    topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1))
+    for name in ("new", "newer"):
+        topics.kip848(name, consumer("m1", "a", "orders-1"), consumer("m2", "b", "orders-0 orders-2"))
+    topics.group("old", reader("m", "b", "orders-0 orders-1 orders-2"), assignor="roundrobin")
+    topics.group("silent", reader("m", None, "orders-0 orders-1 orders-2"))
+    topics.streams("app", instance(1, "a", {"0_0": "orders-0"}), instance(2, "b", {"0_1": "orders-1"}))
+    check = checks_of(topics)["group protocols look at racks"]
+    assert check.state is CheckState.FAULT
+    cooperative = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert {fix.lines: set(fix.who) for fix in check.fixes} == {
+        ("group.protocol=classic",): {"group new", "group newer"},
+        (f"partition.assignment.strategy={cooperative}",): {"group old"},
+        ("client.rack=<a|b|c>",): {"group silent"},
+        ("rack.aware.assignment.strategy=min_traffic",): {"group app"},
+    }
+    assert check.line is None, "no single line mends all of it"
+
+
+def test_a_streams_group_of_the_broker_needs_both_lines() -> None:
+    topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1))
+    topics.kip1071(
+        "next",
+        streams_member(1, "a", active="0_0"),
+        streams_member(2, "b", active="0_1"),
+        subtopologies=(subtopology("0", "orders"),),
+    )
+    (fix,) = checks_of(topics)["group protocols look at racks"].fixes
+    assert fix.lines == ("group.protocol=classic", "rack.aware.assignment.strategy=min_traffic")
 
 
 def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> None:

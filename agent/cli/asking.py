@@ -1,4 +1,4 @@
-"""Asks the agent that leads: lays a command down, waits for its answer in the journal, and tells it."""
+"""Sends commands to the leading agent, and waits for its answer in the journal."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def command(verb: Verb, proposal_id: str | None = None, *, plan_hash: str | None
 
 
 def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
-    """Send it and wait for its answer. Raises GuardRefused when it is refused, GaveUp when nobody answers."""
+    """Send it and wait for its answer. Raises GuardRefused when it is refused, GaveUp when no agent answers."""
     from agent.journal.commands import answer_to
 
     led = _leader(plan)
@@ -74,7 +74,7 @@ def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
         except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
             found, silence = None, f"the journal, where the answer is written, cannot be read: {error.why}"
         if found is not None:
-            return _told(found.answer)
+            return _told(found.answer, wish)
         time.sleep(POLL_S)
     raise GaveUp(
         f"No agent answered within {wait_s:.0f} s",
@@ -84,7 +84,7 @@ def ask(plan: LeadershipPlan, wish: Command, wait_s: float) -> Answer:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask whether it is meant. Raises BadInput where nobody can be asked; ends with exit code 1 on a no."""
+    """Ask for confirmation. Raises BadInput where there is no terminal to ask on; ends with exit code 1 on a no."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -145,9 +145,8 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
     )
 
 
-def _told(answer: Answer) -> Answer:
+def _told(answer: Answer, wish: Command) -> Answer:
     if not answer.done:
-        raise GuardRefused(
-            answer.sentence.removeprefix("refused: "), todo="See every check with its numbers: rackwise explain ID"
-        )
+        see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
+        raise GuardRefused(answer.sentence.removeprefix("refused: "), todo=f"See every check with its numbers: {see}")
     return answer

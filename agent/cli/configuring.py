@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
 from agent.cli import options
-from agent.cli.output import emit, emit_document, emit_json, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_document, emit_json, emit_one, say
 from agent.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.configuring import CheckedSettings, LocatorRow
+    from config.kafka_client import KafkaClientConfig
     from config.load import Loaded
+
+_SERVERS = "kafka.bootstrap.servers"
+_KINDS = {
+    "flag": "",
+    "environment": "environment variable ",
+    "file": "config file ",
+    "properties": "properties file ",
+}
 
 config_app = typer.Typer(help="Settings: check, show, schema, docs, example.", no_args_is_help=True)
 
@@ -27,11 +36,50 @@ def check(
 ) -> None:
     """Check all settings; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
     loaded = options.settings(config, properties, assign, bootstrap)
+    servers, others = _brokers(loaded.settings.kafka), _brokers(loaded.settings.execute.kafka)
+    origin = str(loaded.origin(_SERVERS)) if servers else None
+    _say_sources(loaded)
+    say(f"brokers: {','.join(servers)} ({origin})" if servers else f"brokers: none are named ({_SERVERS} is not set)")
+    if others and others != servers:
+        say(f"brokers of the executor: {','.join(others)} ({loaded.origin(f'execute.{_SERVERS}')})")
     locators = _ask_locators(loaded)
     say(f"the settings can be used: mode {loaded.settings.mode}")
     if output is not None:
-        document: CheckedSettings = {"mode": loaded.settings.mode, "locators": locators}
-        emit_one(document, output)
+        document: CheckedSettings = {
+            "mode": loaded.settings.mode,
+            "sources": [
+                {
+                    "kind": cast("Any", source.origin.kind),  # a default is no source
+                    "name": source.origin.where,
+                    "settings": source.settings,
+                    "named_by": source.named_by or None,
+                }
+                for source in loaded.sources
+            ],
+            "bootstrap_servers": servers,
+            "bootstrap_servers_from": origin,
+            "executor_bootstrap_servers": others or servers,
+            "locators": locators,
+        }
+        if chosen(output) is not Format.TABLE:
+            emit_one(document, output)
+
+
+def _say_sources(loaded: Loaded) -> None:
+    """What was read, the strongest first, and which wins."""
+    if not loaded.sources:
+        say("settings read: no option, environment variable or file sets any; all have their defaults")
+        return
+    say("settings read, the strongest first (flag > environment > config file > properties file > default):")
+    for source in loaded.sources:
+        by = f", named by {source.named_by}" if source.named_by else ""
+        noun = "setting" if source.settings == 1 else "settings"
+        say(f"  {_KINDS[source.origin.kind]}{source.origin.where}: {source.settings} {noun}{by}")
+
+
+def _brokers(kafka: KafkaClientConfig) -> list[str]:
+    named = str(kafka.root.get("bootstrap.servers") or "")
+    return [server.strip() for server in named.split(",") if server.strip()]
 
 
 def _ask_locators(loaded: Loaded) -> list[LocatorRow]:

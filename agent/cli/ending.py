@@ -13,6 +13,7 @@ import signal
 import sys
 from contextlib import suppress
 
+from agent.cli.hints import forget, runnable
 from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
 from config.foreign_text import shortened
@@ -23,6 +24,7 @@ INTERRUPTED = 130
 def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
     """Run the command line; its exit code. Raises nothing."""
     walk_seldom()
+    forget()
     _mend_streams()
     try:
         code = _run(arguments, interruptible=interruptible)
@@ -80,7 +82,7 @@ def _tell(error: RackwiseError, *, debug: bool) -> int:
             import traceback
 
             traceback.print_exc()
-        print(told(error, shortened), file=sys.stderr)
+        print(told(error, lambda text: shortened(runnable(text))), file=sys.stderr)
     return error.exit_code
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agent.cli import options, session
+from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
     from agent.journal.entry import View
     from agent.memory import Memory
-    from agent.model.snapshot import Snapshot
-    from agent.observation import Gap, Observation
+    from agent.observation import Observation
     from agent.plan.explained import Explained
     from agent.propose.proposal import Proposal
     from agent.record.running_agent import RunningAgent
@@ -31,6 +31,8 @@ STALE_MS = 300_000
 _READ_MS = 3_000
 _WAIT_S = 6.0
 """How long the answer waits for the agent's telemetry: the time of a read, and that of loading what reads."""
+PROPOSALS_SHOWN = 8
+"""Open proposals that an error names, where an id is unknown."""
 COLUMNS = ("about", "rule", "answer", "sentence")
 
 
@@ -79,6 +81,8 @@ def explain(
     nothing = ended or f"{subject}: no rule applies to it"
     if not rows and chosen(output) is not Format.TABLE:
         say(nothing)
+    if chosen(output) is Format.TABLE:
+        rows = [{**row, "rule": row["rule"].replace("_", " ")} for row in rows]
     emit(rows, COLUMNS, output, empty=nothing, every=every)
     session.leave(seen)
 
@@ -95,6 +99,7 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
             why="a telemetry file is judged with the settings that are recorded in it",
             todo="Leave one of them out.",
         )
+    remember_replay(path)
     seen = session.replayed(path)
     at = datetime.fromtimestamp(seen.snapshot.taken_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     say(f"judged with the settings recorded in {path}, mode {seen.limits.mode.value}; the look is of {at}")
@@ -202,36 +207,34 @@ def _whose(agent: RunningAgent, now_ms: int) -> str:
 
 
 def _check(subject: str, judged: _Judged) -> str | None:
-    """A sentence about a plan that ended and is not proposed now. Raises BadInput for what there is not.
+    """A sentence about a plan that ended and is not proposed now. Raises BadInput for a subject that does not exist.
 
-    Where a part of the cluster could not be seen, it is unknown whether there is such a subject: no error, but partial.
+    Raises PartialAnswer where it may exist, as a part of the cluster could not be read.
     """
     from agent.errors import BadInput
-    from agent.plan.subjects import FORMS, meant, subjects, why_unknown
+    from agent.plan.subjects import FORMS, PROPOSAL, PROPOSALS, gap_for, meant, perhaps_unread, subjects, why_unknown
 
     known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
     why = why_unknown(subject, judged.seen.snapshot, known)
     if why is None or (ended := _ended(subject, judged)) is not None:
         return None if why is None else ended
     near = meant(subject, known)
-    asked = f"Did you mean {near}? " if near else ""
-    if (gap := _unlisted(subject, judged.seen.snapshot)) is not None:
-        return (
-            f"{subject} was not found, but not all {gap.part.value} could be read ({gap.cause.value}). {asked}".rstrip()
-        )
-    raise BadInput(f"{subject} is unknown", why=why, todo=f"{asked}A subject is {FORMS}.")
+    todo = (f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}."
+    kind = subject.partition("/")[0]
+    if PROPOSAL.fullmatch(subject):
+        kind, todo = PROPOSALS, _open(judged.seen.proposals)
+    if (gap := gap_for(kind, judged.seen.snapshot)) is not None:
+        raise perhaps_unread(subject, gap, todo)
+    raise BadInput(f"{subject} is unknown", why=why, todo=todo)
 
 
-def _unlisted(subject: str, snapshot: Snapshot) -> Gap | None:
-    """The gap in which there may be a subject of this kind; None when all of them were seen."""
-    from agent.observation import Part
-    from agent.seen import is_missed
-
-    missed = [gap for gap in snapshot.gaps if is_missed(gap)]
-    if subject.startswith("p-"):  # a proposal may rest on anything
-        return missed[0] if missed else None
-    part = {"topic": Part.TOPICS, "group": Part.GROUPS, "broker": Part.BROKERS}.get(subject.partition("/")[0])
-    return next((gap for gap in missed if gap.part is part), None)
+def _open(proposals: Sequence[Proposal]) -> str:
+    """What can be asked instead: the open proposals, each with its subject."""
+    told = [f"{one.id} ({one.kind.value} {one.subject})" for one in proposals[:PROPOSALS_SHOWN]]
+    if not told:
+        return "There is no open proposal."
+    more = f" and {len(proposals) - len(told):,} more (rackwise plan)" if len(told) < len(proposals) else ""
+    return f"Open proposals: {', '.join(told)}{more}."
 
 
 def _ended(subject: str, judged: _Judged) -> str | None:

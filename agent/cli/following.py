@@ -1,4 +1,4 @@
-"""Follows what is carried out: the journal says how far it is, and the brokers how many bytes are there."""
+"""Follows a plan or trigger in progress: its state is read from the journal, the copied bytes from the brokers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Watcher:
 
 
 def follow(loaded: Loaded, proposal_id: str, plan: str | None = None) -> int:
-    """Show progress until it ends; the exit code: 0 done, 1 ended otherwise, 130 when the person stopped looking.
+    """Show progress until it ends; the exit code: 0 done, 1 ended otherwise, 130 after Ctrl-C.
 
     ``plan`` names the attempt that was approved; None: the first.
     """
@@ -80,8 +80,8 @@ def follow(loaded: Loaded, proposal_id: str, plan: str | None = None) -> int:
         return _follow(loaded, plan or proposal_id)
     except KeyboardInterrupt:
         say(
-            f"no longer shown: {proposal_id} goes on; see it with: rackwise reassign status, "
-            f"and stop it with: rackwise proposals cancel {proposal_id}"
+            f"{proposal_id} continues, only its progress is no longer shown; show it with: rackwise reassign status; "
+            f"cancel it with: rackwise proposals cancel {proposal_id}"
         )
         return DETACHED
 
@@ -96,7 +96,7 @@ class State(NamedTuple):
 
 
 def state_of(view: View, name: str) -> State:
-    """How far an attempt at a proposal is, by the journal; the attempt is told by its plan's name."""
+    """How far an attempt at a proposal is, by the journal; ``name`` is that of the attempt's plan."""
     from agent.cli.records import plans_in
     from agent.execute.attempts import attempt
     from agent.journal.approvals import ApprovalState, approval_of
@@ -112,7 +112,7 @@ def state_of(view: View, name: str) -> State:
         return _trigger_state(trigger)
     if approval is not None and approval.state is not ApprovalState.APPROVED:
         return State(1, approval.sentence)
-    return State(None, f"approved, not begun; its checks: rackwise explain {attempt(name).of}")
+    return State(None, f"approved, not begun yet; its checks: rackwise explain {attempt(name).of}")
 
 
 def _plan_state(plan: Plan, view: View) -> State:
@@ -158,13 +158,15 @@ def _follow(loaded: Loaded, name: str) -> int:
 
 
 def _pace(watcher: Watcher, state: State) -> str:
-    """Bytes, rate and time left of what moves; nothing where the brokers do not tell."""
+    """Copied bytes, rate and time left; nothing where the brokers show no copy."""
     if state.plan is None or state.plan.ended:
         return ""
     try:
         observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
     except Retryable as error:
         return f" (progress unknown: {error.what})"
+    from agent.propose.words import sized
+
     copies = watcher.copies(observation, state.plan)
     if not copies:
         return ""
@@ -174,7 +176,7 @@ def _pace(watcher: Watcher, state: State) -> str:
     left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
     there, wanted = sum(one.bytes or 0 for one in whole), sum(one.of_bytes or 0 for one in whole)
     ends = "time left unknown" if left is None else f"{left:.0f} s left"
-    return f"; {there:,} of {wanted:,} bytes at {rate:,.0f} bytes/s, {ends}"
+    return f"; {sized(there)} of {sized(wanted)} copied at {sized(rate)}/s, {ends}"
 
 
 def _narrowed(whole: Scope, topics: tuple[str, ...], parts: frozenset[Part]) -> Scope:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.hints import remember
 from agent.cli.output import Format, say
 from agent.given import given_settings
 
@@ -59,6 +60,7 @@ def settings(
     flags: dict[str, object] | None = None,
 ) -> Loaded:
     """The settings in force; what is worth saying about them goes to stderr. Raises ConfigError with every mistake."""
+    remember(config or (), properties or (), assign or (), bootstrap)
     given = dict(flags or {})
     if bootstrap is not None:
         given["kafka.bootstrap.servers"] = bootstrap

@@ -17,6 +17,7 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from agent.cli.hints import runnable
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
 
 MOST_ROWS = 200
@@ -118,12 +119,24 @@ def emit_line(text: str = "") -> None:
     _write(shortened(text))
 
 
-def emit_text(text: str = "", *, indent: int = 0) -> None:
-    """Print a sentence of an answer that is no table: folded at blanks, all its lines indented."""
+_COPIED = 10
+"""Blanks before a line that is to be copied."""
+
+
+def emit_command(command: str) -> None:
+    """Print a command or a setting as one whole line, to be copied: cut it would be another one."""
+    _write(f"{' ' * _COPIED}> {harmless(command)}")
+
+
+def emit_text(text: str = "", *, indent: int = 0, mark: str = "") -> None:
+    """Print a sentence of an answer that is no table: folded at blanks, all its lines indented.
+
+    ``mark`` is written into the indent of the first line.
+    """
     from agent.cli.table_layout import paragraph
 
-    for line in paragraph(shortened(text), _width(), indent=" " * indent):
-        _write(line)
+    for number, line in enumerate(paragraph(shortened(runnable(text)), _width(), indent=" " * indent)):
+        _write(line if number else mark + line[len(mark) :])
 
 
 def emit_document(text: str) -> None:
@@ -139,7 +152,7 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 def say(text: str) -> None:
     """Talk to the person: on stderr, so that stdout stays data."""
-    print(shortened(text), file=sys.stderr, flush=True)
+    print(shortened(runnable(text)), file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:
@@ -183,7 +196,8 @@ def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
         case list() | tuple() | set() | frozenset():
             items = [_shown(item, text, most) for item in value]
         case Mapping():
-            items = [f"{text(str(key))}={_shown(item, text, most)}" for key, item in value.items()]
+            items = [f"{text(str(key))}: {_shown(item, text, most)}" for key, item in value.items()]
+            return listed(items, most, between="; ") or Mark.NONE.value
         case _:
             return text(str(value))
     return listed(items, most) or Mark.NONE.value

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
 from agent.cli import options, session
 from agent.cli.files import write_text
-from agent.cli.output import Format, emit
+from agent.cli.hints import remember_replay
+from agent.cli.output import Format, chosen, emit, emit_command, emit_text
 from agent.errors import BadInput
 
+if TYPE_CHECKING:
+    from agent.documents.planning import Extent, NewPlacementRow, PlacementSpread
+
 _MOST_DIGITS = 18
+_EXTENTS = ("topic_replicas", "topic_leaders", "cluster_replicas", "cluster_leaders")
+_ENDS = ("least", "most")
 
 
 class Placement(StrEnum):
@@ -104,6 +111,7 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
     from random import Random
 
     from agent.plan.new_partitions import Kafka, Placer, place_added, place_new_topic
+    from agent.plan.tools import bootstrap_of
     from agent.propose.new_partitions_json import new_partitions_json, placement_to_json
 
     if choice.rollback_json is not None:
@@ -111,9 +119,13 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
             "new partitions have no rollback", why="no existing replica moves", todo="Leave --rollback-json out."
         )
     if source.replay is not None:
+        remember_replay(source.replay)
         seen = session.replayed(source.replay)
+        servers = None
     else:
-        seen = session.look(options.settings(*source[:4]), planning=False)
+        loaded = options.settings(*source[:4])
+        seen = session.look(loaded, planning=False)
+        servers = str(loaded.settings.kafka.root["bootstrap.servers"])
     snapshot = seen.snapshot
     kafka = Kafka(Placer(choice.placer.value), Random(choice.seed).randrange)  # noqa: S311 (as Kafka draws: no secret)
     if wanted.replication_factor is None:
@@ -129,8 +141,60 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
                 todo="Write the optimum: --placement optimum",
             )
         write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
-    rows = [placement_to_json(one) for one in both]
-    emit(rows, ("placement", "sentence", "spread", "command"), output, every=every)
+    command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
+    rows = [placement_to_json(one, command) for one in both]
+    match chosen(output):
+        case Format.TABLE:
+            _show(rows, every=every)
+        case Format.CSV:
+            fields = ("most_in_a_rack", "against_the_rule", *(f"{name}_{end}" for name in _EXTENTS for end in _ENDS))
+            emit([_flat(row) for row in rows], ("placement", "sentence", *fields, "command"), output)
+        case _:
+            emit(rows, ("placement", "sentence", "spread", "command"), output)
     if source.replay is None:
         session.leave(seen)
     raise typer.Exit(0)
+
+
+def _kafka_topics(servers: str | None, properties: Sequence[Path]) -> str:
+    """The beginning of the command. The tool takes one properties file, and rackwise the last of several as such."""
+    from agent.plan.tools import tool
+
+    config = str(properties[-1]) if properties else None
+    return "kafka-topics.sh" if servers is None else tool("kafka-topics", servers, config)
+
+
+def _show(rows: Sequence[NewPlacementRow], *, every: bool) -> None:
+    """The placements as a table, and each command below it as one line, to be copied."""
+    cells = [{**row, "spread": None if row["spread"] is None else _spread_words(row["spread"])} for row in rows]
+    emit(cells, ("placement", "sentence", "spread"), Format.TABLE, every=every)
+    for row in rows:
+        if row["command"] is not None:
+            emit_text(f"command for placement {row['placement']}:")
+            emit_command(row["command"])
+
+
+def _spread_words(spread: PlacementSpread) -> str:
+    broken = spread["against_the_rule"]
+    rule = f", {broken} of the new partitions with more than needed" if broken else ""
+    most = spread["most_in_a_rack"]
+    return (
+        f"at most {most} {'replica' if most == 1 else 'replicas'} of a partition in one rack{rule}; per broker: "
+        f"{_range(spread['topic_replicas'])} replicas of the topic "
+        f"(as preferred leader: {_range(spread['topic_leaders'])}), "
+        f"{_range(spread['cluster_replicas'])} of all topics (as preferred leader: {_range(spread['cluster_leaders'])})"
+    )
+
+
+def _range(extent: Extent) -> str:
+    low, high = extent["least"], extent["most"]
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _flat(row: NewPlacementRow) -> dict[str, object]:
+    """Every number in a field of its own."""
+    spread: Mapping[str, Any] = row["spread"] or {}
+    numbers: dict[str, object] = {
+        f"{name}_{end}": spread[name][end] for name in _EXTENTS for end in _ENDS if name in spread
+    }
+    return {**row, **spread, **numbers}

@@ -217,9 +217,7 @@ def _reassignments(observation: Observation, told: _Told, named: Plan | None) ->
 
 
 def _unseen(observation: Observation) -> set[str]:
-    from agent.seen import is_missed
-
-    return {gap.part.value for gap in observation.gaps if is_missed(gap)}
+    return {gap.part.value for gap in observation.gaps if gap.is_missed}
 
 
 def _none_moves(observation: Observation) -> str:
@@ -269,7 +267,9 @@ def _write_files(plan: Plan | None, forth: Path | None, back: Path | None) -> No
 
     if (forth is not None or back is not None) and plan is None:
         raise BadInput(
-            "A reassignment file holds one plan", why="no plan is named", todo="Name it: rackwise reassign status PLAN"
+            "A reassignment file holds one plan",
+            why="no plan is named",
+            todo="Name one of those that are listed by: rackwise reassign status",
         )
     for path, side in ((forth, "after"), (back, "before")):
         if path is not None and plan is not None:

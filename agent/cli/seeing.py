@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, emit_text
+from agent.cli.output import Format, Mark, chosen, emit, emit_command, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 from agent.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from agent.documents.doctor import CheckDocument
+    from agent.documents.doctor import CheckDocument, FixDocument
 
+V = TypeVar("V")
 FINDINGS_SHOWN = 20
 _INDENT = 10
 PARTS_SHOWN = 20
+WHO_SHOWN = 10
 
 
 def status(
@@ -213,19 +216,38 @@ def _show_checks(rows: list[CheckDocument], telling: Collection[str], *, every: 
     from agent.cli.tables import fault_words
 
     for row in rows:
-        emit_text(f"{row['state']:>8}  {row['check']}")
+        emit_text(row["check"], indent=_INDENT, mark=f"{row['state']:>8}")
         told = row["state"] != "ok" or row["check"] in telling
-        _emit_parts(row["sentence"] if told else "", lambda part: emit_text(part, indent=_INDENT), every=every)
+        _emit_parts(row["sentences"] if told else [], lambda part: emit_text(part, indent=_INDENT), every=every)
         costs = fault_words(row)
         if costs:
             emit_text(costs, indent=_INDENT)
-        # A line to change stays one line, to be copied.
-        _emit_parts(row["line"] or "", lambda line: emit_line(f"{' ' * _INDENT}> {line}"), every=every)
+        _emit_parts(row["fixes"], partial(_show_fix, every=every), every=every)
 
 
-def _emit_parts(text: str, write: Callable[[str], None], *, every: bool) -> None:
-    """Each part of a sentence on a line of its own."""
-    parts = [part for part in text.split("; ") if part]
+def _show_fix(fix: FixDocument, *, every: bool) -> None:
+    """Whose the lines are, then each as one line, to be copied."""
+    emit_text(f"fix for {_named(fix['who'], len(fix['who']) if every else WHO_SHOWN)}:", indent=_INDENT)
+    for line in fix["lines"]:
+        emit_command(line)
+
+
+def _named(who: list[str], most: int) -> str:
+    """``groups exports and mailer``, ``brokers 1, 2 and 7 more``."""
+    from agent.detect.words import in_full
+
+    kinds: dict[str, list[str]] = {}
+    for kind, _, name in (one.partition(" ") for one in who):
+        kinds.setdefault(kind, []).append(name)
+    named: list[str] = []
+    for kind, names in kinds.items():
+        shown = names[:most] + ([f"{len(names) - most:,} more"] if len(names) > most else [])
+        named.append(f"{kind}{'' if len(names) == 1 else 's'} {in_full(shown)}")
+    return ", ".join(named)
+
+
+def _emit_parts(parts: Sequence[V], write: Callable[[V], None], *, every: bool) -> None:
+    """Each part of an answer by itself; of very many the first ones."""
     for part in parts if every else parts[:PARTS_SHOWN]:
         write(part)
     if len(parts) > PARTS_SHOWN and not every:

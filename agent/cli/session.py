@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from agent.cli import options
+from agent.cli.hints import remember_replay
 from agent.cli.output import say
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def look_or_replay(
                 why="a telemetry file has its own rates",
                 todo="Leave one of them out.",
             )
+        remember_replay(replay)
         return replayed(replay)
     loaded = options.settings(config, properties, assign, bootstrap)
     return measuring.look(loaded, planning=planning, for_ms=for_ms)

@@ -164,9 +164,7 @@ def _page(look: Seen, every: str) -> list[str]:
         emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
         emit_text(f"across racks: {total}")
         if look.snapshot.gaps:
-            emit_text(
-                f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster: rackwise status names them"
-            )
+            emit_text(f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster; named by: rackwise status")
         tables.basis(look)
     lines = page.getvalue().splitlines()
     room = height - 1 - len(lines)

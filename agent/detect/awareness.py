@@ -12,6 +12,8 @@ brokers serve reads from the nearest one, rack-aware assignment could gain nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
 
 from agent.detect.assessment import Assessment
 from agent.detect.facts import Reading, TopicFacts
@@ -32,6 +34,26 @@ ALL_EQUAL = (
 _Group = ConsumerGroup | StreamsGroup
 
 
+class OffCause(StrEnum):
+    """Why racks play no part in an assignment, as the evidence of a finding names it."""
+
+    ASSIGNOR = "assignor"
+    """The assignor, the strategy or the kind of the group does not look at racks."""
+    CLIENT_RACK = "client.rack"
+    BROKER_RACK = "broker.rack"
+    BROKER_ABSENT = "broker absent"
+    REPLICAS_ELSEWHERE = "no replica in the racks of the members"
+    THREADS_DIFFER = "racks differ within a process"
+    MIXED_VERSIONS = "metadata of mixed versions"
+    TOPIC_HIDDEN = "topic not described"
+    SELECTOR = "reads go to leaders"
+
+
+class _Cause(NamedTuple):
+    kind: OffCause
+    sentence: str
+
+
 def awareness_findings(
     group: _Group, racks: Iterable[Rack], reading: Reading, assessment: Assessment, view: View
 ) -> list[Finding]:
@@ -50,7 +72,7 @@ def awareness_findings(
     else:
         causes = list(_consumer_causes(group, racks, reading))
     if not causes and view.ground.selector is False and _all_equal(group, reading):
-        causes = [ALL_EQUAL]
+        causes = [_Cause(OffCause.SELECTOR, ALL_EQUAL)]
     return [_off(group, causes, assessment, view)] if causes else []
 
 
@@ -68,6 +90,7 @@ def _kind_ignores(group: _Group, assessment: Assessment, view: View) -> Finding:
         sentence=f"group {group.id} is assigned by the broker, whose assignors for {what} do not look at racks",
         evidence=(
             ("kind", str(group.kind)),
+            ("causes", (OffCause.ASSIGNOR.value,)),
             ("assignor", group.assignor),
             ("members with a rack", sum(member.rack.told is not None for member in group.members)),
             ("gap", assessment.gap),
@@ -89,61 +112,69 @@ def _all_equal(group: _Group, reading: Reading) -> bool:
     return group.assignor == "range" or len({facts.racks for facts in shown}) == 1
 
 
-def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Reading) -> Iterable[str]:
+def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Reading) -> Iterable[_Cause]:
     if group.assignor in RACK_BLIND:
-        yield f"its assignor {group.assignor} does not look at racks"
+        yield _Cause(OffCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
     if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
         return
     racks = {told for rack in readers if (told := rack.told) is not None}
     if not racks:
-        yield "no member sends a rack"
+        yield _Cause(OffCause.CLIENT_RACK, "no member sends a rack")
     if None in reading.facts or not reading.facts:
         return
     shown = reading.shown
     if not any(facts.racks for facts in shown):
-        yield f"no replica of {listed(reading.topics)} shows a rack"
+        yield _Cause(OffCause.BROKER_RACK, f"no replica of {listed(reading.topics)} shows a rack")
     elif racks and all(racks.isdisjoint(facts.racks) for facts in shown):
         replicas = sorted(frozenset().union(*[facts.racks for facts in shown]))
         where = f"members in {listed(sorted(racks))}, replicas in {listed(replicas)}"
-        yield f"no member is in a rack that holds a replica ({where})"
+        yield _Cause(OffCause.REPLICAS_ELSEWHERE, f"no member is in a rack that holds a replica ({where})")
 
 
-def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits, view: View) -> Iterable[str]:
+def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits, view: View) -> Iterable[_Cause]:
     if settings.rack_aware_assignment_strategy == "none":
         told = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
-        yield f"rack.aware.assignment.strategy is none{told}"
+        yield _Cause(OffCause.ASSIGNOR, f"rack.aware.assignment.strategy is none{told}")
     silent = [member.client_id for member in group.members if member.rack.silent]
     if silent:
-        yield f"a member sends no rack ({listed(sorted(silent))})"
+        yield _Cause(OffCause.CLIENT_RACK, f"a member sends no rack ({listed(sorted(silent))})")
     for process in group.processes:
         if process.rack.state is RackState.CONFLICTING and process.rack.source is None:
-            yield f"the threads of process {process.id} send different racks ({listed(process.rack.claims)})"
+            sentence = f"the threads of process {process.id} send different racks ({listed(process.rack.claims)})"
+            yield _Cause(OffCause.THREADS_DIFFER, sentence)
     if len(group.metadata_versions) > 1:
-        yield f"its members' metadata has versions {listed(group.metadata_versions)}"
+        versions = f"its members' metadata has versions {listed(group.metadata_versions)}"
+        yield _Cause(OffCause.MIXED_VERSIONS, versions)
     yield from _topic_causes(reading.topics, reading.facts, view)
     if settings.num_standby_replicas:
         yield from _topic_causes(reading.changelogs, reading.changelog_facts, view)
 
 
-def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], view: View) -> Iterable[str]:
+def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], view: View) -> Iterable[_Cause]:
     hidden = [name for name, known in zip(topics, facts, strict=True) if known is None]
     if hidden:
-        yield f"{listed(hidden)} cannot be described"
+        yield _Cause(OffCause.TOPIC_HIDDEN, f"{listed(hidden)} cannot be described")
     rackless = {broker: name for name, known in zip(topics, facts, strict=True) if known for broker in known.rackless}
     alive = {broker.id for broker in view.ground.brokers if broker.alive}
     for broker in sorted(rackless):
         if broker in alive:
-            yield f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
+            sentence = f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
+            yield _Cause(OffCause.BROKER_RACK, sentence)
         elif view.ground.complete:
-            yield f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
+            sentence = (
+                f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
+            )
+            yield _Cause(OffCause.BROKER_ABSENT, sentence)
 
 
-def _off(group: _Group, causes: Sequence[str], assessment: Assessment, view: View) -> Finding:
+def _off(group: _Group, causes: Sequence[_Cause], assessment: Assessment, view: View) -> Finding:
+    told = tuple([cause.sentence for cause in causes])
+    kinds = tuple(dict.fromkeys(cause.kind.value for cause in causes))
     return Finding(
         reason=FindingReason.RACK_AWARENESS_OFF,
         subject=Subject("group", group.id),
-        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(causes)}",
-        evidence=(("because", tuple(causes)), ("assignor", group.assignor), ("gap", assessment.gap)),
+        sentence=f"rack-aware assignment of group {group.id} is off, because {'; '.join(told)}",
+        evidence=(("because", told), ("causes", kinds), ("assignor", group.assignor), ("gap", assessment.gap)),
         severity=Severity.WARNING if assessment.improvable else Severity.INFO,
         since_ms=view.snapshot.taken_ms,
     )

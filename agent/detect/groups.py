@@ -149,7 +149,9 @@ def _not_fixed(
     reading: Reading,
     view: View,
 ) -> Finding:
-    why = next((finding.sentence for finding in awareness), "")
+    finding = next(iter(awareness), None)
+    why = "" if finding is None else finding.sentence
+    causes = () if finding is None else dict(finding.evidence)["causes"]
     home = f"its {count(assessment.gap, 'partition')}"
     if assessment.weighing is not None:
         home = f"the {assessment.weighing.gained:,.0f} bytes/s in question"
@@ -157,7 +159,12 @@ def _not_fixed(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
         subject=Subject("group", group.id),
         sentence=f"a rebalance of group {group.id} would not make {home} local: {why}",
-        evidence=(("assignor", group.assignor), ("kind", str(group.kind)), ("gap", assessment.gap)),
+        evidence=(
+            ("causes", causes),
+            ("assignor", group.assignor),
+            ("kind", str(group.kind)),
+            ("gap", assessment.gap),
+        ),
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,
         held=reading.unsteady,

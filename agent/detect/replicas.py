@@ -252,8 +252,8 @@ def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: boo
     yield Finding(
         reason=FindingReason.LEADER_SKEW,
         subject=subject,
-        sentence=f"rack {rack} has the preferred leaders of {share:.0%} of the partitions of {name}, "
-        f"but {even:.0%} of their replicas",
+        sentence=f"rack {rack} has the preferred leaders of {share * 100:.0f} % of the partitions of {name}, "
+        f"but {even * 100:.0f} % of their replicas",
         evidence=(
             ("rack", rack),
             ("share of preferred leaders", round(share, 4)),

@@ -24,8 +24,28 @@ class LocatorRow(TypedDict):
     """Names of hosts, brokers or clients that it knows."""
 
 
+class SourceRow(TypedDict):
+    """A file, an environment variable or an option that settings were read from."""
+
+    kind: Literal["flag", "environment", "file", "properties"]
+    name: str
+    """The option, the variable or the path."""
+    settings: int
+    """How many settings it has; a stronger source may override them."""
+    named_by: str | None
+    """The environment variable that names the file; null where the command line does, or it is no file."""
+
+
 class CheckedSettings(TypedDict):
     """Settings that can be used; mistakes end with exit code 2 and sentences on stderr instead."""
 
     mode: Literal["observe", "propose", "execute"]
+    sources: list[SourceRow]
+    """Everything that was read, the strongest first; what none of them sets has its default."""
+    bootstrap_servers: list[str]
+    """The brokers that the settings point to; empty where none is named."""
+    bootstrap_servers_from: str | None
+    """Where they were set; null where none is named."""
+    executor_bootstrap_servers: list[str]
+    """The brokers of the executor (mode execute), which are the same unless execute.kafka names others."""
     locators: list[LocatorRow]

@@ -143,7 +143,10 @@ class ExplainedRow(TypedDict):
     about: str
     """A partition, a partition on a broker, a group, a member, or the id of a finding or a proposal."""
     rule: str
+    """The rule, or the name of a figure with its unit, such as ``lower_bound_copied_bytes``."""
     answer: str
-    """yes, no, wait (not now; it passes by itself) or unknown."""
+    """yes, no, wait (not now; it passes by itself), unknown, found (a finding) or fact (a figure)."""
     sentence: str
     """Why, with the numbers."""
+    value: str | int | float | bool | list[str | int] | None
+    """The figure itself; null where the row is no figure."""

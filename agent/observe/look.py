@@ -18,11 +18,11 @@ from agent.observe.clients import Clients
 from agent.observe.context import Context
 from agent.observe.insides import ask_ends, ask_insides
 from agent.observe.intern import interned_observation
+from agent.observe.knock import who_answers
 from agent.observe.recall import Recall
-from agent.observe.refusal import no_answer, wrong_cluster
+from agent.observe.refusal import wrong_cluster
 from agent.observe.scope import Scope
 from agent.observe.world import ask_world
-from agent.wire import CallFailed
 from agent.wire.cluster_calls import ClusterAnswer
 from agent.wire.deadline import Deadline
 
@@ -57,10 +57,7 @@ def observe(clients: Clients, clock: Clock, scope: Scope | None = None, recall: 
 
 
 def _who_is_there(clients: Clients, scope: Scope, recall: Recall) -> ClusterAnswer:
-    try:
-        cluster = clients.wire.describe_brokers(scope.call_timeout_ms)
-    except CallFailed as failure:
-        raise no_answer(failure, scope.call_timeout_ms) from failure
+    cluster = who_answers(clients, scope.call_timeout_ms)
     last_id = recall.last.cluster_id if recall.last else None
     expected = scope.expected_cluster_id or last_id or cluster.cluster_id
     if cluster.cluster_id != expected:

@@ -171,7 +171,7 @@ def _drop_ins(scene: Scene) -> Advised:
             setting="partition_assignment_strategy",
             now=group.assignor,
             wanted=f"Strategy of assignors.clients for {listed(libraries)}",
-            line="; ".join(drop_in(library, group.assignor, choice) for library in libraries),
+            line="\n".join(drop_in(library, group.assignor, choice) for library in libraries),
             why=f"no version of {listed(libraries)} sends a rack in its subscription, and their assignors ignore racks",
             who=who,
             findings=ids,

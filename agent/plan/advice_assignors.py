@@ -10,6 +10,7 @@ from agent.detect.assessment import Assessment
 from agent.detect.awareness import RACK_BLIND
 from agent.detect.software import drop_in, libraries_of
 from agent.detect.words import listed
+from agent.limits import Limits
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Role, StreamsGroup
 from agent.plan.found import Scene
 from agent.plan.owners import Advised, racks_to_choose
@@ -19,6 +20,9 @@ from agent.propose.proposal import ProposalReason
 from agent.words import counted
 
 COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+
+
+STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 
 
 def change_assignors(scene: Scene) -> Advised:
@@ -38,6 +42,21 @@ def change_assignors(scene: Scene) -> Advised:
         else:
             advised.append(_advice(group, assessment, answers.ids, scene))
     return advised
+
+
+def assignor_lines(group: ConsumerGroup | StreamsGroup, limits: Limits, racks: str) -> tuple[str, ...]:
+    """The settings that give a group an assignor that looks at racks; ``racks`` is the choice of `racks_to_choose`."""
+    match group.kind:
+        case GroupKind.CLASSIC_STREAMS:
+            return (STRATEGY,)
+        case GroupKind.STREAMS:
+            return ("group.protocol=classic", STRATEGY)
+        case GroupKind.CONSUMER:
+            return ("group.protocol=classic",)
+        case _:
+            libraries = libraries_of(group.members, limits.group(group.id).client_software_name)
+            drop_ins = tuple(drop_in(library, group.assignor, racks) for library in libraries)
+            return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY}",)
 
 
 def _blind(group: Group, scene: Scene) -> bool:
@@ -81,7 +100,7 @@ def _measured(assessment: Assessment) -> str:
 def _advice(
     group: ConsumerGroup | StreamsGroup, assessment: Assessment, ids: tuple[str, ...], scene: Scene
 ) -> AdvicePlan:
-    measured, line = _measured(assessment), None
+    measured = _measured(assessment)
     libraries = libraries_of(group.members, scene.limits.group(group.id).client_software_name)
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
     match group.kind:
@@ -96,9 +115,7 @@ def _advice(
             setting, wanted, now = "group.protocol", "classic", "consumer"
             why = f"{measured}; the brokers' assignors do not look at racks, range and cooperative-sticky do (KIP-881)"
         case _ if libraries:
-            choice = racks_to_choose(scene.snapshot)
             setting, wanted = "partition_assignment_strategy", f"Strategy of assignors.clients for {listed(libraries)}"
-            line = "; ".join(drop_in(library, group.assignor, choice) for library in libraries)
             why = f"{measured}; the libraries' own assignors ignore racks, these use them"
         case _:
             setting, wanted = "partition.assignment.strategy", COOPERATIVE_STICKY
@@ -110,7 +127,7 @@ def _advice(
         setting=setting,
         now=now,
         wanted=wanted,
-        line=line or f"{setting}={wanted}",
+        line="\n".join(assignor_lines(group, scene.limits, racks_to_choose(scene.snapshot))),
         why=why,
         who=tuple(sorted({member.client_id for member in group.members})),
         findings=ids,

@@ -11,6 +11,7 @@ from agent.model.snapshot import Snapshot
 from agent.plan.found import Scene
 from agent.plan.owners import Advised
 from agent.plan.plan import AdvicePlan, Unplanned
+from agent.plan.tools import bootstrap_of, tool
 from agent.propose.proposal import ProposalReason
 
 _WHY = "no reassignment runs any more, and a throttled follower that falls out of the ISR may never catch up"
@@ -28,17 +29,20 @@ def plan_throttles(scene: Scene) -> Advised:
     """One advice for all brokers, and for all topics, on which the same settings are left."""
     advised: Advised = []
     alike: dict[tuple[str, tuple[str, ...]], list[_Left]] = {}
+    servers = bootstrap_of(scene.snapshot)
     for finding in scene.found.of(FindingReason.THROTTLE_LEFT_BEHIND):
         values = _values(finding, scene.snapshot)
         if finding.held:
             advised.append([(finding.id, Unplanned.HELD)])
-        elif not values or "*" in values.values():
+        elif servers is None or not values or "*" in values.values():
             # A wildcard throttles every replica, which no reassignment asks for: it was set by hand.
             advised.append([(finding.id, Unplanned.MAY_BE_MEANT if values else Unplanned.NO_LEVER)])
         else:
             left = _Left(finding.id, finding.subject.name, tuple(values.values()))
             alike.setdefault((finding.subject.kind, tuple(values)), []).append(left)
-    return [*advised, *(_advice(kind, keys, left, scene.snapshot) for (kind, keys), left in alike.items())]
+    if servers is None:
+        return advised
+    return [*advised, *(_advice(kind, keys, left, scene.snapshot, servers) for (kind, keys), left in alike.items())]
 
 
 def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
@@ -54,8 +58,8 @@ def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
     return {key: value for key, value in values.items() if value}
 
 
-def _advice(kind: str, keys: tuple[str, ...], left: list[_Left], snapshot: Snapshot) -> AdvicePlan:
-    command = f"kafka-configs.sh --bootstrap-server {_bootstrap(snapshot)} --entity-type {kind}s"
+def _advice(kind: str, keys: tuple[str, ...], left: list[_Left], snapshot: Snapshot, servers: str) -> AdvicePlan:
+    command = f"{tool('kafka-configs', servers)} --entity-type {kind}s"
     change = f"--alter --delete-config {','.join(keys)}"
     if len(left) == 1:
         (one,) = left
@@ -79,11 +83,3 @@ def _advice(kind: str, keys: tuple[str, ...], left: list[_Left], snapshot: Snaps
         who=tuple(f"{kind} {one.name}" for one in left),
         findings=tuple(one.finding for one in left),
     )
-
-
-def _bootstrap(snapshot: Snapshot) -> str:
-    for broker in snapshot.brokers:
-        if broker.alive and broker.host and broker.port:
-            host = f"[{broker.host}]" if ":" in broker.host else broker.host
-            return shlex.quote(f"{host}:{broker.port}")
-    return "<bootstrap server>"

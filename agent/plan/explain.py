@@ -12,6 +12,7 @@ from agent.detect.assessment import Detection
 from agent.detect.finding import Finding
 from agent.limits import Limits
 from agent.model.snapshot import Snapshot
+from agent.plan.explain_facts import facts_of
 from agent.plan.explain_group import about_group
 from agent.plan.explain_rack import about_broker, about_readers
 from agent.plan.explain_topic import about_topic
@@ -76,8 +77,10 @@ def _findings(kind: str, name: str, findings: Iterable[Finding], snapshot: Snaps
         Explained(
             str(finding.subject),
             finding.reason.value,
-            Answer.WAIT if finding.held else Answer.YES,
-            f"{finding.sentence}; held down until the rack has been stable" if finding.held else finding.sentence,
+            Answer.WAIT if finding.held else Answer.FOUND,
+            f"{finding.sentence}; nothing is planned for it until the rack has been stable"
+            if finding.held
+            else finding.sentence,
         )
         for finding in findings
         if _concerns(finding, kind, name, snapshot)
@@ -103,14 +106,4 @@ def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> boo
 
 
 def _about_proposal(proposal: Proposal) -> list[Explained]:
-    rows = [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence)]
-    rows += [
-        Explained(proposal.id, name, Answer.YES, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
-        for name, value in proposal.evidence
-        if value is not None
-    ]
-    if proposal.lower_bound is not None:
-        proven = "reached, so nothing better exists" if proposal.optimal else "not reached or not proven"
-        answer = Answer.YES if proposal.optimal else Answer.NO
-        rows.append(Explained(proposal.id, "lower bound", answer, f"{proposal.lower_bound:g}, {proven}"))
-    return rows
+    return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts_of(proposal)]

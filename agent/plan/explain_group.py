@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from agent.detect.assessment import Assessment, Measure
-from agent.detect.awareness import RACK_AWARE
+from agent.detect.assessment import Assessment, Locality, Measure
+from agent.detect.awareness import RACK_AWARE, RACK_BLIND
 from agent.detect.locality import UNKNOWN
 from agent.detect.tally import racks_by_partition
-from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
+from agent.detect.words import in_full
+from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Range, Role, StreamsGroup
 from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
@@ -15,7 +16,7 @@ from agent.plan.triggers import COOPERATIVE, own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
 from agent.predict.notes import told_once
 from agent.predict.prediction import Prediction
-from agent.propose.words import counted
+from agent.propose.words import counted, sized
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -37,7 +38,7 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
         if group.kind is GroupKind.SHARE:
             why = "it is a share group (KIP-932): its members read the same partitions, so none is given to one of them"
         return [Explained(about, "assessed", Answer.NO, why)]
-    rows = _locality(about, assessment)
+    rows = _locality(about, assessment, "task" if isinstance(group, StreamsGroup) else "partition")
     rows += _columns(about, group, assessment, scene)
     rows += _rebalance_rules(about, group, assessment, scene)
     planned = any(trigger.group_id == name for trigger in plan.triggers)
@@ -48,7 +49,7 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
     return rows + _warmups(name, scene)
 
 
-def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
+def _locality(about: str, assessment: Assessment | None, what: str) -> list[Explained]:
     if assessment is None or assessment.why_not is not None:
         why = "it was not assessed" if assessment is None or assessment.why_not is None else assessment.why_not.value
         return [Explained(about, "assessed", Answer.NO, why)]
@@ -57,31 +58,37 @@ def _locality(about: str, assessment: Assessment | None) -> list[Explained]:
             about,
             LOCAL_BY[now.measure],
             _as_far_as_known(now.local >= best.local, now.unknown),
-            f"{now.local:g} of {now.total:g} {now.unit} now, {best.local:g} at best, {now.unknown:g} unknown",
+            _shares(now, best),
         )
         for now, best in zip(assessment.current, assessment.optimal, strict=True)
     ]
     proven = "proven" if assessment.lower_bound == assessment.optimal_crossing else "not proven"
     sentence = (
-        f"{_crossing(assessment.crossing)} now, {assessment.optimal_crossing} at the optimum ({proven}), "
-        f"which moves {assessment.moved}"
+        f"{counted(assessment.crossing, 'read crosses', 'reads cross')} racks now, {assessment.optimal_crossing} at "
+        f"the optimum ({proven}), which moves {counted(assessment.moved, what)}"
     )
     weighing = assessment.weighing
     if weighing is not None:
         proven = "proven" if weighing.optimal_crossing <= weighing.lower_bound else "not proven"
         sentence = (
-            f"{weighing.crossing:,.0f} bytes/s cross now, {weighing.optimal_crossing:,.0f} at the optimum ({proven}), "
-            f"by weights of the pipeline, which moves {assessment.moved}"
+            f"{sized(weighing.crossing)}/s cross racks now, {sized(weighing.optimal_crossing)}/s at the optimum "
+            f"({proven}, by weights of the pipeline), which moves {counted(assessment.moved, what)}"
         )
     answer = Answer.YES if assessment.at_optimum else Answer.NO if assessment.improvable else Answer.UNKNOWN
     if answer is Answer.UNKNOWN:
-        sentence += (
-            f"; as far as is known: the locality of {assessment.unknown:g} of the reads is unknown, "
-            "or a replica's rack is unknown"
-        )
+        sentence += f"; unknown: the locality of {counted(round(assessment.unknown), 'read')}, or the rack of a replica"
     if assessment.away:
         sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
     return [*rows, Explained(about, "at its optimum", answer, sentence)]
+
+
+def _shares(now: Locality, best: Locality) -> str:
+    """``3 of 6 reads are local now, 6 at best``, or the same in bytes per second."""
+    if now.unit == "bytes_per_s":
+        unknown = f", of {sized(now.unknown)}/s it is unknown" if now.unknown else ""
+        return f"{sized(now.local)}/s of {sized(now.total)}/s are local now, {sized(best.local)}/s at best{unknown}"
+    unknown = f", of {now.unknown:g} it is unknown" if now.unknown else ""
+    return f"{now.local:g} of {counted(round(now.total), 'read')} are local now, {best.local:g} at best{unknown}"
 
 
 def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
@@ -97,45 +104,47 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
         return []
     what = "task" if isinstance(group, StreamsGroup) else "partition"
     best = _as_far_as_known(shown.now.crossing <= shown.optimum.crossing, shown.now.unknown)
-    rows = [Explained(about, "column: now", best, _cost(shown.now))]
+    rows = [Explained(about, "reads across racks now", best, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
         rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in told_once(prediction.notes)]
-    sentence = f"{_cost(shown.optimum)}, {counted(shown.optimum.moved, what)} moved"
-    rows.append(Explained(about, "column: the optimum", Answer.YES, sentence))
+    sentence = f"{_cost(shown.optimum)}; {_moved(shown.optimum.moved, what)}"
+    rows.append(Explained(about, "reads across racks at the optimum", Answer.YES, sentence))
     gained = shown.own is not None and shown.own.crossing < shown.now.crossing
     return [*rows, Explained(about, "worth a rebalance", yes_or_no(gained), shown.worth)]
 
 
 def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -> Explained:
-    name = f"column: its own assignor, {prediction.assignor or 'not shown'}"
+    name = f"reads across racks with its own assignor, {prediction.assignor or 'not shown'}"
     if shown.own is None or shown.now is None:
         why = prediction.why_not.value if prediction.why_not is not None else "no prediction was asked for"
         return Explained(about, name, Answer.UNKNOWN, f"unknown: {why}")
-    parts = [_cost(shown.own), f"{counted(shown.own.moved, what)} moved"]
     rebalances = {None: "many rebalances", 1: "one rebalance"}
-    parts.append(f"after {rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, 'rebalance'))}")
-    parts += [prediction.certainty.value, prediction.basis.value]
-    parts += [prediction.settings] if prediction.settings else []
+    after = rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, 'rebalance'))
+    parts = [_cost(shown.own), f"{_moved(shown.own.moved, what)} in {after}"]
+    parts.append(f"certainty: {prediction.certainty.value}; its assignor is known from: {prediction.basis.value}")
+    parts += [f"settings: {prediction.settings}"] if prediction.settings else []
     if (warmups := prediction.warmups) is not None:
         size = (
             "of unknown size"
             if warmups.disk_bytes is None
-            else f"{warmups.disk_bytes} bytes on disk, read from brokers"
+            else f"with {sized(warmups.disk_bytes)} of state, read from brokers"
         )
-        parts.append(f"warm-ups on the way: {counted(warmups.tasks, 'task')}, {warmups.at_once} at once, {size}")
+        warming = counted(warmups.tasks, "task warms up", "tasks warm up")
+        parts.append(f"{warming} on the way, {warmups.at_once} at once, {size}")
     best = shown.optimum is not None and shown.own.crossing <= shown.optimum.crossing
-    return Explained(about, name, yes_or_no(best or shown.own.crossing < shown.now.crossing), ", ".join(parts))
+    return Explained(about, name, yes_or_no(best or shown.own.crossing < shown.now.crossing), "; ".join(parts))
 
 
 def _cost(column: Column) -> str:
-    in_bytes = "" if column.crossing_bytes_per_s is None else f" ({column.crossing_bytes_per_s:.0f} bytes/s as read)"
-    unknown = f", {column.unknown} unknown" if column.unknown else ""
-    return f"{_crossing(column.crossing)} by Kafka's measure{unknown}{in_bytes}"
+    rate = column.crossing_bytes_per_s
+    in_bytes = "" if rate is None else f", {sized(rate)}/s as read"
+    unknown = f", of {column.unknown} it is unknown" if column.unknown else ""
+    return f"{counted(column.crossing, 'read crosses', 'reads cross')} racks by Kafka's rule{unknown}{in_bytes}"
 
 
-def _crossing(reads: int) -> str:
-    return f"{counted(reads, 'read')} {'crosses' if reads == 1 else 'cross'}"
+def _moved(number: int, what: str) -> str:
+    return counted(number, f"{what} moves", f"{what}s move")
 
 
 def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
@@ -145,19 +154,38 @@ def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | No
     static = sum(member.instance_id is not None for member in group.members)
     cooperative = group.assignor in COOPERATIVE
     rows = [
-        Explained(about, "classic group", yes_or_no(classic), f"it is a {group.kind.value} group"),
-        Explained(about, "stable", Answer.YES if stable else Answer.WAIT, f"its state is {group.state}"),
-        Explained(about, "no static members", yes_or_no(not static), f"{static} of {len(group.members)} are static"),
-        Explained(about, "cooperative", yes_or_no(cooperative), f"its protocol is {group.assignor or 'not shown'}"),
+        Explained(about, "classic group", yes_or_no(classic), f"it is a group of kind {group.kind.value}"),
+        Explained(about, "stable", Answer.YES if stable else Answer.WAIT, f"the group is {group.state}"),
+        Explained(
+            about,
+            "no static members",
+            yes_or_no(not static),
+            f"{static} of {counted(len(group.members), 'member')} have a group.instance.id",
+        ),
+        Explained(about, "cooperative", yes_or_no(cooperative), _protocol(group)),
         _looks_at_racks(about, group, scene),
         _racks_known(about, group),
     ]
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
         versions = ", ".join(map(str, group.metadata_versions))
-        rows.append(Explained(about, "one version", Answer.WAIT, f"a roll is in progress: versions {versions}"))
+        rows.append(
+            Explained(
+                about, "one version", Answer.WAIT, f"members are being upgraded: their metadata has versions {versions}"
+            )
+        )
     if assessment is not None and assessment.why_not is None:
         rows += _gain(about, group, assessment, scene)
     return rows
+
+
+def _protocol(group: ReaderGroup) -> str:
+    if group.assignor is None:
+        return "the group shows no assignor"
+    if group.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
+        return f"brokers assign its partitions ({group.assignor}), and no member can be asked for a rebalance"
+    if group.assignor in COOPERATIVE:
+        return f"with {group.assignor} members keep their partitions during a rebalance"
+    return f"with {group.assignor} members give up all partitions in a rebalance"
 
 
 def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
@@ -165,19 +193,28 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
     if isinstance(group, StreamsGroup):
         settings = scene.limits.group(group.id)
         strategy = settings.rack_aware_assignment_strategy
-        known = "set for it" if settings.known else "Kafka's default, assumed"
+        known = "set in rackwise's settings" if settings.known else "Kafka's default, assumed"
         classic = group.kind is GroupKind.CLASSIC_STREAMS
-        sentence = f"rack.aware.assignment.strategy is {strategy} ({known})" if classic else "brokers assign its tasks"
+        sentence = (
+            f"rack.aware.assignment.strategy is {strategy} ({known})"
+            if classic
+            else "brokers assign its tasks without regard to racks"
+        )
         return Explained(about, rule, yes_or_no(classic and strategy != "none"), sentence)
     looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE
-    return Explained(about, rule, yes_or_no(looks), f"{group.assignor or 'no assignor is shown'} ({group.kind.value})")
+    verb = "looks" if looks else "is not known to look" if group.kind is GroupKind.CLASSIC_CONSUMER else "does not look"
+    verb = "does not look" if group.assignor in RACK_BLIND else verb
+    sentence = f"assignor {group.assignor} {verb} at racks" if group.assignor else "the group shows no assignor"
+    return Explained(about, rule, yes_or_no(looks), sentence)
 
 
 def _racks_known(about: str, group: ReaderGroup) -> Explained:
     readers = group.members if isinstance(group, ConsumerGroup) else group.processes
     known = sum(reader.rack.state is RackState.KNOWN for reader in readers)
     told = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in readers)
-    sentence = f"{told} of {len(readers)} send their rack"
+    consumers = isinstance(group, ConsumerGroup)
+    of = counted(len(readers), "member") if consumers else counted(len(readers), "process", "processes")
+    sentence = f"{told} of {of} send their rack"
     if told < known:
         sentence += f", and locators know {known - told} more, which Kafka's assignors do not"
     return Explained(about, "racks known", yes_or_no(known == len(readers)), sentence)
@@ -187,16 +224,15 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     limits, total = scene.limits, total_reads(assessment)
     enough = optimum_worth(assessment, limits)
     sentence = (
-        f"{assessment.gap} of {counted(round(total), 'read')} by Kafka's measure; wanted are at least"
-        f" {limits.min_gain_partitions} and "
-        f"{limits.min_gain_share:.0%}"
+        f"the optimum makes {assessment.gap} more of {counted(round(total), 'read')} local by Kafka's rule; the least "
+        f"gain is {counted(limits.min_gain_partitions, 'read')} and {limits.min_gain_share * 100:g} % of them"
     )
-    unit = "reads"
     if assessment.weighing is not None:
-        total, unit = assessment.weighing.total, "bytes/s"
+        total = assessment.weighing.total
         sentence = (
-            f"{assessment.weighing.gained:,.0f} of {total:,.0f} bytes/s by Kafka's measure and weights of the pipeline;"
-            f" wanted are at least {limits.min_gain_bytes_per_s:,.0f} and {limits.min_gain_share:.0%}"
+            f"the optimum makes {sized(assessment.weighing.gained)}/s more of {sized(total)}/s local by Kafka's rule "
+            f"and weights of the pipeline; the least gain is {sized(limits.min_gain_bytes_per_s)}/s and "
+            f"{limits.min_gain_share * 100:g} % of them"
         )
     rows = [Explained(about, "gain above the threshold", yes_or_no(enough), sentence)]
     given = own_answer(scene.predictions.get(group.id))
@@ -204,8 +240,11 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
     does = change(group, assessment, ground, given)
     if given is not None and does is not None:
         own = yes_or_no(brings_worth(does.kafka, assessment, limits))
-        brought = f"{does.kafka.brings():,.0f} of {total:,.0f} {unit}"
-        sentence = f"its own assignor is predicted to make {brought} local by Kafka's measure"
+        brings = does.kafka.brings()
+        brought = f"{brings:,.0f} more of {counted(round(total), 'read')}"
+        if assessment.weighing is not None:
+            brought = f"{sized(brings)}/s more of {sized(total)}/s"
+        sentence = f"its own assignor is predicted to make {brought} local by Kafka's rule"
         rows.append(Explained(about, "its own assignor brings the gain", own, sentence))
     if does is not None:
         read = does.read
@@ -214,7 +253,8 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
                 about,
                 "reads really get nearer",
                 yes_or_no(more_local_worth(read, limits)),
-                f"local as read {read.before.local} -> {read.after.local} of {read.after.total}",
+                f"{read.before.local} of {counted(read.after.total, 'read')} are local as read now, "
+                f"{read.after.local} afterwards",
             )
         )
     return rows
@@ -231,12 +271,23 @@ def _reads(group: ReaderGroup, assessment: Assessment, scene: Scene) -> list[Exp
         for partition in partitions:
             shown = 0 <= partition.partition < len(racks.get(partition.topic, ()))
             mask = ground.masks[partition.topic].kafka[partition.partition] if shown else UNKNOWN
-            near = ", ".join(sorted(racks[partition.topic][partition.partition])) if shown else ""
-            sentence = f"reader in {rack.name or rack.state.value}, replicas in {near or 'no known rack'}"
+            near = sorted(racks[partition.topic][partition.partition]) if shown else []
+            sentence = f"{_reader(rack)}, {_replicas(near)}"
             if target.get(partition, reader) != reader:
                 sentence += f"; the optimum gives it to {target[partition]}"
             rows.append(Explained(f"{reader} {partition}", "local", _local(bit, mask), sentence))
     return rows
+
+
+def _reader(rack: Rack) -> str:
+    return f"reader in rack {rack.name}" if rack.name is not None else f"reader in {rack.state.value} rack"
+
+
+def _replicas(racks: list[str]) -> str:
+    """Where the replicas are that count."""
+    if not racks:
+        return "no replica in a known rack"
+    return f"replicas in rack{'' if len(racks) == 1 else 's'} {in_full(racks)}"
 
 
 def _local(bit: int, mask: int) -> Answer:
@@ -272,9 +323,14 @@ def _warmups(name: str, scene: Scene) -> list[Explained]:
     for copy in scene.snapshot.copies.get(name, ()):
         if copy.role is not Role.WARMUP:
             continue
-        lag = "unknown" if copy.lag is None else f"{copy.lag.low:.0f} to {copy.lag.high:.0f} records"
-        source = copy.lag_source.value if copy.lag_source is not None else "no source"
+        lag = "its lag is unknown" if copy.lag is None else f"its lag is {_records(copy.lag)}"
+        source = f" ({copy.lag_source.value})" if copy.lag_source is not None else ""
         answer = {True: Answer.YES, False: Answer.WAIT, None: Answer.UNKNOWN}[copy.caught_up]
-        sentence = f"lag {lag} ({source}), acceptable.recovery.lag {acceptable}"
+        sentence = f"{lag}{source}, acceptable.recovery.lag is {acceptable:,} records"
         rows.append(Explained(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
     return rows
+
+
+def _records(lag: Range) -> str:
+    low, high = f"{lag.low:,.0f}", f"{lag.high:,.0f}"
+    return f"{high} records" if low == high else f"{low} to {high} records"

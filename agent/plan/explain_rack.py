@@ -34,10 +34,10 @@ def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explaine
     if rack.state is RackState.KNOWN:
         said = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
         age = _age(rack.source, snapshot.rack_locators)
-        return Explained(about, "rack known", Answer.YES, f"rack {rack.name}, by {whence(rack, setting)}{said}{age}")
+        return Explained(about, "rack known", Answer.YES, f"rack {rack.name}, from {whence(rack, setting)}{said}{age}")
     if rack.state is RackState.CONFLICTING:
         who = f"{rack.source} says" if rack.source else "its sources give"
-        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so none is used")
+        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so no rack is used")
     told = (
         f"{setting} says {rack.sent}, which is not used, as rack.locator.class leaves out wire"
         if rack.sent

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
+from agent.detect.words import in_full
 from agent.model.snapshot import BrokerState, PartitionState, RackState, TopicState
 from agent.model.spread import RackRoom, crowding, rack_room
 from agent.model.target import Replicas, original_replicas, target_replicas
@@ -43,20 +45,20 @@ def _included(topic: TopicState, scene: Scene) -> Explained:
     if not topic.partitions:  # it is being created
         sentence = "the topic has no partitions yet, so there is nothing to place"
     else:
-        sentence = f"{counted(len(topic.partitions), 'partition')} looked at"
+        sentence = f"{counted(len(topic.partitions), 'partition')} of the topic are planned for"
     return Explained(f"topic/{topic.name}", "included", Answer.YES, sentence)
 
 
 def _spread(state: PartitionState, target: Replicas, room: RackRoom) -> Explained:
-    racks = " ".join(room.rack_of.get(broker, "?") for broker in target)
+    at = ", ".join(f"{broker} (rack {room.rack_of.get(broker, 'unknown')})" for broker in target)
     crowded = crowding(target, room)
-    are = "are" if target == state.replicas else "are, once the reassignment that runs is through,"
+    are = "are" if target == state.replicas else "will be, after the reassignment in progress,"
     if crowded is None:
-        sentence = f"replicas {list(target)} {are} in racks {racks}; no rack holds more than it must"
+        sentence = f"its replicas {are} on brokers {at}; no rack holds more of them than it must"
         return Explained(str(state.id), "spread over racks", Answer.YES, sentence)
     sentence = (
-        f"replicas {list(target)} {are} in racks {racks}: {len(crowded.replicas)} in {crowded.rack}, "
-        f"while {', '.join(crowded.free)} could take one"
+        f"its replicas {are} on brokers {at}: {len(crowded.replicas)} in rack {crowded.rack}, "
+        f"while {_racks(crowded.free)} could take one"
     )
     return Explained(str(state.id), "spread over racks", Answer.NO, sentence)
 
@@ -66,7 +68,10 @@ def _movable(state: PartitionState, target: Replicas, scene: Scene) -> list[Expl
     rows: list[Explained] = []
     running = scene.snapshot.reassignments.get(state.id)
     if running is not None:
-        sentence = f"adding {list(running.adding)}, removing {list(running.removing)}; it is left alone until then"
+        changes = [f"adds brokers {_brokers(running.adding)}"] if running.adding else []
+        changes += [f"removes brokers {_brokers(running.removing)}"] if running.removing else []
+        sentence = f"a reassignment in progress {' and '.join(changes) or 'reorders its replicas'}; nothing is planned"
+        sentence += " for it until that has ended"
         rows.append(Explained(about, "no reassignment runs", Answer.WAIT, sentence))
     states = {broker.id: broker for broker in scene.snapshot.brokers}
     unknown = [b for b in target if b not in states or states[b].rack.state is not RackState.KNOWN]
@@ -83,8 +88,8 @@ def _movable(state: PartitionState, target: Replicas, scene: Scene) -> list[Expl
 def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_only: bool) -> Explained:
     if change is None:
         return Explained(str(state.id), "planned", Answer.NO, "nothing is planned for it")
-    what = "preferred leader only, no data moves" if leaders_only else "replicas move"
-    sentence = f"{list(change.before)} -> {list(change.after)} ({what})"
+    what = "only the preferred leader changes, no data moves" if leaders_only else "replicas move"
+    sentence = f"brokers {_brokers(change.before)} -> {_brokers(change.after)}: {what}"
     return Explained(str(state.id), "planned", Answer.YES, sentence)
 
 
@@ -101,15 +106,15 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     rack = room.rack_of.get(broker.id)
     before = original_replicas(state, scene.snapshot.reassignments.get(state.id))
     source = f" by {broker.rack.source}" if broker.rack.source else ""
-    told = (broker.rack.name or broker.rack.state.value) + source
-    there = "registered" if broker.alive else "absent from the cluster"
+    told = (broker.rack.name or f"its rack is {broker.rack.state.value}") + source
+    there = f"broker {broker.id} is {'registered' if broker.alive else 'absent from the cluster'}"
     rows = [
         Explained(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
         Explained(about, "alive", yes_or_no(broker.alive), there),
-        Explained(about, "rack known", yes_or_no(rack is not None), f"rack {told}"),
+        Explained(about, "rack known", yes_or_no(rack is not None), f"it is in rack {told}" if rack else told),
     ]
     if broker.fenced:
-        rows.append(Explained(about, "unfenced", Answer.WAIT, "fenced: it may be starting or stopping"))
+        rows.append(Explained(about, "unfenced", Answer.WAIT, "it is fenced: it may be starting or stopping"))
     if broker.cordoned:
         rows.append(Explained(about, "not cordoned", Answer.NO, "all its log directories are cordoned (KIP-1066)"))
     if broker.id in scene.held:
@@ -136,9 +141,10 @@ def _room(state: PartitionState, target: Replicas, broker: BrokerState, rack: st
     about = f"{state.id} on broker {broker.id}"
     if broker.id in target:
         answer = yes_or_no(mine < fullest or crowding(target, room) is None)
-        return Explained(about, "rack has room", answer, f"rack {rack} holds {mine}, the fullest {fullest}")
+        return Explained(about, "rack has room", answer, f"{_holds(rack, mine)}, the fullest rack {fullest}")
     better = fullest - mine >= 2
-    sentence = f"rack {rack} holds {mine}, the fullest {fullest}: one more {'helps' if better else 'would not help'}"
+    helps = "helps" if better else "would not help"
+    sentence = f"{_holds(rack, mine)}, the fullest rack {fullest}: one more {helps}"
     return Explained(about, "rack has room", yes_or_no(better), sentence)
 
 
@@ -149,4 +155,17 @@ def _chosen(about: str, broker: int, target: Replicas, change: PlacementChange |
         verb = "keeps its replica" if before else "gets no replica"
     else:
         verb = "gives its replica away" if before else "gets a replica"
-    return Explained(about, "chosen", yes_or_no(after), f"{verb}; it holds {counted(load, 'replica')} in all")
+    return Explained(about, "chosen", yes_or_no(after), f"it {verb}; it holds {counted(load, 'replica')} in all")
+
+
+def _holds(rack: str, number: int) -> str:
+    return f"rack {rack} holds {counted(number, 'replica')} of it"
+
+
+def _brokers(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, ids))
+
+
+def _racks(names: Iterable[str]) -> str:
+    of = list(names)
+    return f"rack{'' if len(of) == 1 else 's'} {in_full(of)}"

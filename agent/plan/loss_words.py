@@ -30,8 +30,15 @@ def loss_label(loss: RackLoss) -> str:
     if loss.uncertain:
         return f"what losing rack {loss.rack} stops is not known"
     if loss.holds_nothing:
-        return f"losing rack {loss.rack}: no replica and no task was seen in it"
+        return f"losing rack {loss.rack}"
     return f"losing rack {loss.rack} stops nothing"
+
+
+def loss_details(loss: RackLoss) -> tuple[str, ...]:
+    """What the label leaves open: for what the effect is unknown, and the load on the racks that are left."""
+    if loss.holds_nothing and not loss.uncertain:
+        return ("no replica and no task was seen in it",)
+    return tuple([part for part in (", ".join(_unknown(loss)), _load(loss)) if part])
 
 
 def loss_sentence(loss: RackLoss) -> str:
@@ -49,6 +56,11 @@ def loss_sentence(loss: RackLoss) -> str:
         parts = [
             "no replica and no task was seen in it" if loss.holds_nothing else "no partition stops and no task restores"
         ]
+    return f"{', '.join([*parts, *_unknown(loss)])}; {_load(loss)}"
+
+
+def _unknown(loss: RackLoss) -> list[str]:
+    parts: list[str] = []
     untold = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
     named = [
         counted(number, word)
@@ -56,11 +68,11 @@ def loss_sentence(loss: RackLoss) -> str:
         if number
     ]
     if named:
-        parts.append(f"unknown for {' and '.join(named)}")
+        parts.append(f"the effect on {' and '.join(named)} is unknown")
     if loss.unseen:
         more = f" and {len(loss.unseen) - SHOWN} more" if len(loss.unseen) > SHOWN else ""
         parts.append(f"not all was seen ({', '.join(loss.unseen[:SHOWN])}{more})")
-    return ", ".join(parts) + _load(loss)
+    return parts
 
 
 def _load(loss: RackLoss) -> str:
@@ -71,15 +83,15 @@ def _load(loss: RackLoss) -> str:
         rack = survivor.rack or "(unknown)"
         leaders[rack] += survivor.leaders
         after[rack] += survivor.leaders_after
-    told = [f"{rack} leads {leaders[rack]} -> {after[rack]}" for rack in sorted(after)]
+    told = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
     if not told:
-        return "; no broker is left"
+        return "no broker is left"
     now = [survivor.bytes_per_s for survivor in loss.survivors]
     then = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in then and any(then):
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
         told.append(f"the busiest broker takes {sized(least)}/s -> {sized(most)}/s")
-    return "; " + ", ".join(told)
+    return ", ".join(told)
 
 
 def _named(names: Sequence[object], noun: str, what: str) -> str:

@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from agent.errors import BadInput
+from agent.errors import BadInput, PartialAnswer
 from agent.model.snapshot import Snapshot, TopicState
-from agent.observation import GapCause, Part
+from agent.observation import Gap, Part
 from agent.words import counted
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
+PROPOSALS = "proposal"
+_PARTS = {"topic": (Part.TOPICS,), "group": (Part.GROUPS,), "broker": (Part.BROKERS,)}
 _CLOSE = 0.5
+_CLOSER = 0.7
+"""For a name of another kind: short names are soon half alike."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -22,26 +26,44 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]}? " if near else ""
 
 
-def unknown_topic(name: str, snapshot: Snapshot, todo: str = "List all topics: rackwise topics") -> BadInput:
-    """What is raised for a topic that is not in the look."""
+def unknown_topic(
+    name: str, snapshot: Snapshot, todo: str = "List all topics: rackwise topics"
+) -> BadInput | PartialAnswer:
+    """The error for a topic that is not in the look: it does not exist, or its name may not have been read."""
     return _unknown("topic", name, snapshot.topics, snapshot, todo)
 
 
-def unknown_group(name: str, snapshot: Snapshot) -> BadInput:
-    """What is raised for a group that is not in the look."""
+def unknown_group(name: str, snapshot: Snapshot) -> BadInput | PartialAnswer:
+    """The error for a group that is not in the look, in the same way."""
     return _unknown("group", name, snapshot.groups, snapshot, "List all groups: rackwise groups --all")
 
 
-def _unknown(kind: str, name: str, known: Iterable[str], snapshot: Snapshot, todo: str) -> BadInput:
-    """Where not all names of the kind were read, the sentence reports no more than that this one was not found."""
-    part = {"topic": Part.TOPICS, "group": Part.GROUPS}[kind]
-    missed = (gap for gap in snapshot.gaps if gap.part is part and gap.cause is not GapCause.VANISHED)
-    gap = next(missed, None)
+def _unknown(kind: str, name: str, known: Iterable[str], snapshot: Snapshot, todo: str) -> BadInput | PartialAnswer:
     todo = f"{did_you_mean(name, known)}{todo}"
+    gap = gap_for(kind, snapshot)
     if gap is None:
         return BadInput(f"there is no {kind} {name!r}", why="no broker lists it", todo=todo)
-    why = f"not all {part.value} could be read ({gap.cause.value})"
-    return BadInput(f"{kind} {name!r} was not found", why=why, todo=todo)
+    return perhaps_unread(f"{kind} {name!r}", gap, todo)
+
+
+def gap_for(kind: str, snapshot: Snapshot) -> Gap | None:
+    """The gap in which there may be a subject of this kind; None when all names of the kind were read.
+
+    A proposal may rest on anything, so that any gap may be why it is not made.
+    """
+    missed = [gap for gap in snapshot.gaps if gap.is_missed]
+    if kind == PROPOSALS:
+        return missed[0] if missed else None
+    parts = _PARTS.get(kind, ())
+    of_rights = (gap for gap in missed if gap.part is Part.RIGHTS and gap.subject == Part.GROUPS.value)
+    listed = next((gap for gap in missed if gap.part in parts), None)
+    return listed or (next(of_rights, None) if kind == "group" else None)
+
+
+def perhaps_unread(subject: str, gap: Gap, todo: str) -> PartialAnswer:
+    """The error for a name that was not found in a look without all names: it may exist all the same."""
+    why = f"not all {gap.part.value} could be read ({gap.cause.value}), so it may exist"
+    return PartialAnswer(f"{subject} was not found", why=why, todo=todo)
 
 
 def subjects(snapshot: Snapshot, proposals: Iterable[str]) -> tuple[str, ...]:
@@ -74,8 +96,10 @@ def _no_partition(topic: TopicState, number: str) -> str | None:
 
 
 def meant(subject: str, known: Iterable[str]) -> str | None:
-    """The nearest subject that there is; None when none is near."""
-    every = tuple(known)
+    """The nearest subject that there is; None when none is near. Ids of proposals are hashes: none is near another."""
+    every = tuple(one for one in known if PROPOSAL.fullmatch(one) is None)
+    if PROPOSAL.fullmatch(subject):
+        return None
     kind, _, name = subject.partition("/")
     exact = next((one for one in every if one.partition("/")[2] in {subject, name} and name in one), None)
     if exact is not None and exact != subject:
@@ -87,5 +111,5 @@ def meant(subject: str, known: Iterable[str]) -> str | None:
     if near:
         return names[near[0]]
     anything = {one.partition("/")[2] or one: one for one in every}
-    near = get_close_matches(name or subject, anything, n=1, cutoff=_CLOSE)
+    near = get_close_matches(name or subject, anything, n=1, cutoff=_CLOSER)
     return anything[near[0]] if near else None

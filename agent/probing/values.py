@@ -27,7 +27,7 @@ class Reason(StrEnum):
     CAUGHT_UP = "warm-ups have caught up"
     LIKELY = "warm-ups have probably caught up"
     """By the model: fresh offset sums will tell, and a trigger that came too early costs one cheap round."""
-    LEARN = "nothing tells how far the warm-ups are"
+    LEARN = "the progress of the warm-ups is unknown"
     """No endpoint, and no restore rate or one that may be wrong by far: one rebalance gives fresh offset sums."""
     STANDBY = "a standby falls behind without bound"
 

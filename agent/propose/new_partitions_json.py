@@ -7,6 +7,7 @@ then leaves alone. ``kafka-reassign-partitions`` takes the new ones once the top
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from agent.plan.new_partitions import NewPlacement, Spread
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from agent.documents.planning import Extent, NewPlacementRow, PlacementSpread, Reassignment
 
 
-def placement_to_json(placement: NewPlacement) -> NewPlacementRow:
-    """A placement with its figures and all its forms; the forms are None where Kafka would refuse."""
+def placement_to_json(placement: NewPlacement, command: str = "kafka-topics.sh") -> NewPlacementRow:
+    """A placement with its figures and all its forms; the forms are None where Kafka would refuse.
+
+    ``command`` is the beginning of a call of ``kafka-topics``, with the options that lead to the cluster.
+    """
     answered = placement.refused is None
     return {
         "placement": placement.by,
@@ -25,7 +29,7 @@ def placement_to_json(placement: NewPlacement) -> NewPlacementRow:
         "partitions": len(placement.existing) + len(placement.replicas),
         "new_partitions": len(placement.replicas),
         "spread": None if placement.spread is None else _spread(placement.spread),
-        "command": kafka_topics_command(placement) if answered else None,
+        "command": kafka_topics_command(placement, command) if answered else None,
         "replica_assignment": replica_assignment(placement) if answered else None,
         "reassignment": _reassignment(placement) if answered else None,
     }
@@ -36,12 +40,12 @@ def replica_assignment(placement: NewPlacement) -> str:
     return ",".join(":".join(map(str, of)) for of in (*placement.existing, *placement.replicas))
 
 
-def kafka_topics_command(placement: NewPlacement) -> str:
+def kafka_topics_command(placement: NewPlacement, command: str) -> str:
     """The command that creates the topic, or alters it, with exactly these replicas."""
-    assignment = f"--topic {placement.topic} --replica-assignment {replica_assignment(placement)}"
+    assignment = f"--topic {shlex.quote(placement.topic)} --replica-assignment {replica_assignment(placement)}"
     if not placement.existing:
-        return f"kafka-topics.sh --create {assignment}"
-    return f"kafka-topics.sh --alter --partitions {len(placement.existing) + len(placement.replicas)} {assignment}"
+        return f"{command} --create {assignment}"
+    return f"{command} --alter --partitions {len(placement.existing) + len(placement.replicas)} {assignment}"
 
 
 def new_partitions_json(placement: NewPlacement) -> str:

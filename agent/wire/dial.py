@@ -74,8 +74,8 @@ def _connect(address: Address, deadline: Deadline) -> socket.socket:
             return sock
     if isinstance(failure, TimeoutError):
         raise CallFailed(GapCause.TIMED_OUT, f"{address} did not accept the connection in time") from failure
-    why = failure.strerror if failure else "the name has no address"
-    raise CallFailed(GapCause.UNREACHABLE, f"{address} cannot be reached: {why}") from failure
+    why = _why(failure) if failure else "the host has no address"
+    raise CallFailed(GapCause.UNREACHABLE, f"{address}: {why}") from failure
 
 
 def _resolve(address: Address, deadline: Deadline) -> list[Any]:
@@ -95,10 +95,22 @@ def _resolve(address: Address, deadline: Deadline) -> list[Any]:
         thread.start()
         thread.join(deadline.left_s)
     if not found:
-        raise CallFailed(GapCause.TIMED_OUT, f"the name {address.host} was not resolved in time")
+        raise CallFailed(GapCause.TIMED_OUT, f"host {address.host} was not resolved in time")
     if isinstance(found[0], OSError):
-        raise CallFailed(GapCause.UNREACHABLE, f"the name {address.host} is unknown: {found[0].strerror}")
+        raise CallFailed(GapCause.UNREACHABLE, _unresolved(address.host, found[0]))
     return found[0]
+
+
+def _unresolved(host: str, error: OSError) -> str:
+    """A name that does not exist needs no more words; a resolver that fails does."""
+    absent = error.errno in {socket.EAI_NONAME, socket.EAI_NODATA}
+    return f"host {host} does not resolve" + ("" if absent else f" ({_why(error)})")
+
+
+def _why(error: OSError) -> str:
+    """The system's reason inside a sentence."""
+    reason = error.strerror or str(error)
+    return reason[:1].lower() + reason[1:]
 
 
 def _is_literal(host: str) -> bool:

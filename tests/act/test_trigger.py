@@ -183,7 +183,7 @@ LATER = encode_subscription(Subscription(3, ("t",), b"\0\0\0\5", (), 5, "a"))
         pytest.param(GROUP._replace(state="CompletingRebalance"), "CompletingRebalance", id="it is rebalancing"),
         pytest.param(GROUP._replace(protocol="range"), "gives up all its partitions", id="it has become eager"),
         pytest.param(STATIC, "static", id="a member has become static"),
-        pytest.param(NEWCOMER, "joined or left", id="somebody came"),
+        pytest.param(NEWCOMER, "joined or left", id="a member joined"),
         pytest.param(GROUP._replace(members=MEMBERS[:1]), "joined or left", id="somebody went"),
         pytest.param(
             GROUP._replace(members=tuple(one._replace(metadata=LATER) for one in MEMBERS)), "has rebalanced since",

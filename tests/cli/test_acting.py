@@ -6,6 +6,7 @@ The agent is the real inbox, journal and `obey`, in a thread; only the proposals
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -348,13 +349,15 @@ def test_who_stops_looking_stops_nothing(here: Run, path: Path, start: Start, mo
     monkeypatch.setattr(following, "_sleep", interrupted)
     done = here("proposals", "apply", MOVE.id, "--yes", *options(path))
     assert done.exit_code == 130
+    *settings, _, servers = options(path)
+    given = shlex.join(["-b", servers, *settings])
     assert done.stderr.splitlines()[-1] == (
-        f"no longer shown: {MOVE.id} goes on; see it with: rackwise reassign status, "
-        f"and stop it with: rackwise proposals cancel {MOVE.id}"
+        f"{MOVE.id} continues, only its progress is no longer shown; show it with: rackwise reassign status {given}; "
+        f"cancel it with: rackwise proposals cancel {given} {MOVE.id}"
     )
-    given_ = approval_of(agent.journal.view(), MOVE.id)
-    assert given_ is not None
-    assert given_.state.value == "approved"
+    approved = approval_of(agent.journal.view(), MOVE.id)
+    assert approved is not None
+    assert approved.state.value == "approved"
 
 
 def test_kafkas_own_file_of_a_plan(here: Run, path: Path, tmp_path: Path) -> None:

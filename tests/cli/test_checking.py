@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tests.command import rackwise
@@ -45,3 +46,46 @@ def test_every_locator_that_fails_is_told_in_one_go(tmp_path: Path) -> None:
     ]
     assert SECRET not in done.stdout + done.stderr
     assert "note: rack.locator.class leaves out wire" in done.stderr
+
+
+def test_every_source_is_named_with_its_precedence_and_the_brokers_with_their_origin(tmp_path: Path) -> None:
+    first, second, imported = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "client.properties"
+    first.write_text("kafka:\n  bootstrap.servers: a:1\npoll.interval: 20s\n")
+    second.write_text("kafka:\n  bootstrap.servers: b:1,c:1\n")
+    imported.write_text("bootstrap.servers=d:1\n")
+    environment = {"RACKWISE_CONFIG": f"{first}{os.pathsep}{second}", "RACKWISE_POLL_INTERVAL": "30s"}
+    asked = ("config", "check", "--properties", str(imported), "--set", "mode=observe")
+    done = rackwise(*asked, "-o", "json", **environment)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        "settings read, the strongest first (flag > environment > config file > properties file > default):",
+        "  --set: 1 setting",
+        "  environment variable RACKWISE_POLL_INTERVAL: 1 setting",
+        f"  config file {second}: 1 setting, named by RACKWISE_CONFIG",
+        f"  config file {first}: 2 settings, named by RACKWISE_CONFIG",
+        f"  properties file {imported}: 1 setting",
+        f"brokers: b:1,c:1 (file {second})",
+        "the settings can be used: mode observe",
+    ]
+    assert done.json["bootstrap_servers"] == ["b:1", "c:1"]
+    assert done.json["bootstrap_servers_from"] == f"file {second}"
+    assert [(one["kind"], one["name"]) for one in done.json["sources"]] == [
+        ("flag", "--set"),
+        ("environment", "RACKWISE_POLL_INTERVAL"),
+        ("file", str(second)),
+        ("file", str(first)),
+        ("properties", str(imported)),
+    ]
+    assert done.json["sources"][2]["named_by"] == "RACKWISE_CONFIG"
+
+
+def test_a_named_file_leaves_the_variable_unread_and_no_source_is_said_to_be_none(tmp_path: Path) -> None:
+    named = tmp_path / "a.yaml"
+    named.write_text("")
+    environment = {"RACKWISE_CONFIG": str(tmp_path / "other.yaml")}
+    done = rackwise("config", "check", "-c", str(named), **environment)
+    assert f"  config file {named}: 0 settings\n" in done.stderr
+    assert "other.yaml" not in done.stderr
+    assert "brokers: none are named (kafka.bootstrap.servers is not set)\n" in done.stderr
+    bare = rackwise("config", "check")
+    assert "settings read: no option, environment variable or file sets any; all have their defaults\n" in bare.stderr

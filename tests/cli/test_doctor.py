@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.observation import RawListedGroup
-from tests.builders import an_observation, reader
+from tests.builders import an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 
 
@@ -38,3 +40,24 @@ def test_a_share_group_is_listed_as_one(here: Run, record: Record) -> None:
     answers.listed["s"] = RawListedGroup("s", "share", "Stable", "share")
     rows = here("groups", "--replay", str(record(answers)), "-o", "json").json
     assert {row["group"]: row["kind"] for row in rows} == {"g": "classic consumer", "s": "share"}
+
+
+def test_a_fact_is_one_line_and_a_fix_names_its_groups(
+    here: Run, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    answers = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", *[(1, 2)] * 6).topic("payments", *[(1,)] * 6)
+    for name in ("new", "newer"):
+        answers.kip848(name, consumer("m1", "c", "orders-0 orders-1"), consumer("m2", "b", "orders-2 orders-3"))
+    answers.group("a;b (c; d)", reader("m", None, "orders-4 orders-5"))
+    shown = here("doctor", "--replay", str(record(answers)), "-o", "table").stdout.splitlines()
+    assert all(len(line) <= 80 for line in shown)
+    heads = [line for line in shown if not line.startswith(" " * 10)]
+    states = {"ok", "nothing", "once", "unknown", "risk", "FAULT"}
+    assert {line.split()[0] for line in heads if line and not line.startswith(("rates", "money"))} <= states
+    assert any("a;b (c; d)" in line for line in shown), "a semicolon of a name ends no fact"
+    at = next(number for number, line in enumerate(shown) if "fix for groups new and newer:" in line)
+    assert shown[at + 1].strip() == "> group.protocol=classic"
+    rack_a = next(number for number, line in enumerate(shown) if "losing rack a leaves 6 partitions" in line)
+    assert sum("without leader" in line for line in shown) == 1, "the risk is said once"
+    assert shown[rack_a].split()[0] == "risk"

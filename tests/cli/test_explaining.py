@@ -170,9 +170,8 @@ def test_an_unknown_subject_ends_with_2_and_the_nearest_name(
     assert f"rackwise: {subject} is unknown" in done.stderr
     assert f"why: {why}" in done.stderr
     assert (f"Did you mean {near}?" in done.stderr) is (near is not None)
-    assert (
-        "A subject is topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal." in done.stderr
-    )
+    forms = "A subject is topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal."
+    assert (forms in done.stderr) is not subject.startswith("p-")
 
 
 @pytest.mark.parametrize("subject", ["topic/orders", "topic/orders/1", "group/billing", "broker/1"])
@@ -187,8 +186,25 @@ def test_what_may_only_not_have_been_seen_is_no_mistake(here: Run, record: Recor
     answers.gaps.append(Gap(Part.GROUPS, GapCause.TIMED_OUT, "", "no answer"))
     done = here("explain", "--replay", str(record(answers)), "-o", "json", "group/other")
     assert done.exit_code == 5
-    assert "group/other was not found, but not all groups could be read (no answer in time)." in done.stderr
+    assert done.stderr.splitlines()[-3:-1] == [
+        "rackwise: group/other was not found",
+        "  why: not all groups could be read (no answer in time), so it may exist",
+    ]
+    of_a_proposal = here("explain", "--replay", str(record(answers)), "p-0123456789ab")
+    assert of_a_proposal.exit_code == 5
+    assert "p-0123456789ab was not found\n  why: not all groups could be read" in of_a_proposal.stderr
     assert here("explain", "--replay", str(record(answers)), "topic/other").exit_code == 2, "of topics all were seen"
+
+
+def test_an_unknown_id_brings_the_open_proposals_with_their_subjects(here: Run, record: Record) -> None:
+    file = str(record(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("orders", (1, 4)).topic("payments", (4, 1))))
+    known = {row["id"]: (row["kind"], row["subject"]) for row in here("plan", "--replay", file, "-o", "json").json}
+    assert known
+    error = here("explain", "--replay", file, "p-0123456789ab")
+    assert error.exit_code == 2
+    assert "Did you mean" not in error.stderr, "ids are hashes, and none is near another"
+    for name, (kind, subject) in known.items():
+        assert f"{name} ({kind} {subject['kind']}/{subject['name']})" in error.stderr
 
 
 def test_a_plan_that_ended_is_told_of_by_its_id(here: Run, path: Path) -> None:

@@ -38,7 +38,8 @@ def test_both_placements_come_with_every_form_that_kafkas_tools_take(file: str, 
     assert best["spread"]["cluster_replicas"] == {"least": 2, "most": 4}
     assert best["spread"]["topic_leaders"] == {"least": 0, "most": 1}
     assert best["command"] == (
-        f"kafka-topics.sh --create --topic payments --replica-assignment {best['replica_assignment']}"
+        "kafka-topics.sh --bootstrap-server kafka-1:9092 --create --topic payments "
+        f"--replica-assignment {best['replica_assignment']}"
     )
     assert json.loads(target.read_text()) == best["reassignment"]
     assert [row["partition"] for row in best["reassignment"]["partitions"]] == [0, 1, 2]
@@ -55,7 +56,8 @@ def test_added_partitions_are_numbered_on_and_the_command_names_those_that_are_t
     assert [row["partition"] for row in best["reassignment"]["partitions"]] == [2, 3]
     assert best["replica_assignment"].startswith("1:2:3,2:3:1,")
     assert best["command"].startswith(
-        "kafka-topics.sh --alter --partitions 4 --topic orders --replica-assignment 1:2:3,"
+        "kafka-topics.sh --bootstrap-server kafka-1:9092 --alter --partitions 4 --topic orders "
+        "--replica-assignment 1:2:3,"
     )
     assert {b for row in best["reassignment"]["partitions"] for b in row["replicas"]} == {4, 5, 6}
 
@@ -124,4 +126,4 @@ def test_a_file_that_holds_no_look_is_bad_input(tmp_path: Path, here: Run) -> No
 def test_the_nearest_topic_is_named_where_there_is_no_such_topic(file: str, here: Run) -> None:
     done = here("plan", "--replay", file, "--add-partitions", "order=4")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "  do:  Did you mean orders? List all topics: rackwise topics\n" in done.stderr
+    assert f"  do:  Did you mean orders? List all topics: rackwise topics --replay {file}\n" in done.stderr

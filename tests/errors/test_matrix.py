@@ -307,4 +307,4 @@ def test_an_error_keeps_its_exit_code_with_its_traceback(run: Run, closed_port: 
     done = run("--debug", "status", "--bootstrap-servers", closed_port)
     assert done.exit_code == 5
     assert "Traceback (most recent call last)" in done.stderr
-    assert "\nrackwise: No broker answered within 5 s\n" in done.stderr
+    assert "\nrackwise: No broker answered\n" in done.stderr

@@ -136,9 +136,17 @@ def test_patterns_choose_what_is_seen(include: tuple[str, ...], exclude: tuple[s
     ],
 )
 def test_no_answer_at_all_names_its_cause(failure: CallFailed, kind: type, sentence: str, exit_code: int) -> None:
-    error = no_answer(failure, 5_000)
+    error = no_answer(failure, 5_000, 5_001.0)
     assert type(error) is kind
     assert (str(error), error.exit_code) == (sentence, exit_code)
+
+
+def test_a_time_that_did_not_pass_is_not_claimed() -> None:
+    refused = CallFailed(GapCause.UNREACHABLE, "127.0.0.1:9: connection refused")
+    todo = " Check bootstrap.servers and that the brokers run."
+    assert str(no_answer(refused, 5_000, 3.0)) == f"No broker answered: 127.0.0.1:9: connection refused.{todo}"
+    halved = CallFailed(GapCause.UNREACHABLE, "h:1 did not answer to ApiVersions in time; h:2: connection refused")
+    assert no_answer(halved, 5_000, 2_500.0).what == "No broker answered"
 
 
 def test_a_wrong_cluster_is_named_with_both_ids() -> None:

@@ -51,12 +51,14 @@ def swapped(**group: object) -> Builder:
 
 def test_a_topic_tells_what_each_partition_lacks_and_what_is_planned():
     rows = explained("topic/t", shared())
-    assert row(rows, "topic/t", "replicas share a rack").answer is Answer.YES
+    assert row(rows, "topic/t", "replicas share a rack").answer is Answer.FOUND
     spread = row(rows, "t-0", "spread over racks")
     assert spread.answer is Answer.NO
-    assert spread.sentence == "replicas [1, 4] are in racks a a: 2 in a, while b, c could take one"
+    assert spread.sentence == (
+        "its replicas are on brokers 1 (rack a), 4 (rack a): 2 in rack a, while racks b and c could take one"
+    )
     assert row(rows, "t-1", "spread over racks").answer is Answer.YES
-    assert row(rows, "t-0", "planned").sentence.startswith("[1, 4] -> [")
+    assert row(rows, "t-0", "planned").sentence.startswith("brokers 1, 4 -> ")
     assert row(rows, "t-1", "planned") == Explained("t-1", "planned", Answer.NO, "nothing is planned for it")
 
 
@@ -65,7 +67,7 @@ def test_a_partition_tells_every_broker_against_every_rule():
     rows = explained("topic/t/0", built)
     assert {r.about for r in rows if " on broker " in r.about} == {f"t-0 on broker {b}" for b in range(1, 8)}
     assert row(rows, "t-0 on broker 1", "holds it").answer is Answer.YES
-    assert row(rows, "t-0 on broker 1", "rack has room").sentence == "rack a holds 2, the fullest 2"
+    assert row(rows, "t-0 on broker 1", "rack has room").sentence == "rack a holds 2 replicas of it, the fullest rack 2"
     assert row(rows, "t-0 on broker 5", "not cordoned").answer is Answer.NO
     assert row(rows, "t-0 on broker 6", "rack known").answer is Answer.NO
     assert row(rows, "t-0 on broker 7", "unfenced").answer is Answer.WAIT
@@ -106,19 +108,19 @@ def test_an_excluded_topic_says_so():
 def test_a_group_tells_its_locality_its_rules_and_each_read():
     rows = explained("group/g", swapped())
     assert row(rows, "group/g", "local by Kafka's rule (a replica in the reader's rack)").sentence == (
-        "0 of 2 partitions now, 2 at best, 0 unknown"
+        "0 of 2 reads are local now, 2 at best"
     )  # fmt: skip
     assert row(rows, "group/g", "at its optimum").sentence == (
-        "2 reads cross now, 0 at the optimum (proven), which moves 2"
+        "2 reads cross racks now, 0 at the optimum (proven), which moves 2 partitions"
     )  # fmt: skip
     for rule in ("classic group", "stable", "cooperative", "assignor looks at racks", "racks known"):
         assert row(rows, "group/g", rule).answer is Answer.YES
     assert row(rows, "group/g", "gain above the threshold").sentence == (
-        "2 of 2 reads by Kafka's measure; wanted are at least 1 and 5%"
+        "the optimum makes 2 more of 2 reads local by Kafka's rule; the least gain is 1 read and 5 % of them"
     )  # fmt: skip
     assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
     assert row(rows, "m1 t-0", "local") == Explained(
-        "m1 t-0", "local", Answer.NO, "reader in b, replicas in a; the optimum gives it to m2"
+        "m1 t-0", "local", Answer.NO, "reader in rack b, replicas in rack a; the optimum gives it to m2"
     )
 
 
@@ -155,7 +157,7 @@ def test_warm_ups_tell_how_far_they_are():
     rows = explained("group/g", warming(copy("p2", "0_1", caught_up=False, lag=20_000.0)))
     assert row(rows, "0_1 on p2", "warm-up caught up") == Explained(
         "0_1 on p2", "warm-up caught up", Answer.WAIT,
-        "lag 20000 to 20000 records (application endpoint), acceptable.recovery.lag 10000",
+        "its lag is 20,000 records (application endpoint), acceptable.recovery.lag is 10,000 records",
     )  # fmt: skip
 
 
@@ -165,8 +167,9 @@ def test_warm_ups_tell_how_far_they_are():
 def test_a_proposal_is_explained_by_its_id_with_its_subject():
     rows = explained("the proposal", swapped())
     assert rows[0].sentence.startswith("Rebalance g once")
-    assert row(rows, rows[0].about, "lower bound") == Explained(
-        rows[0].about, "lower bound", Answer.YES, "0, reached, so nothing better exists"
+    sentence = "under any assignment at least 0 reads cross racks; this proposal reaches it"
+    assert row(rows, rows[0].about, "lower_bound_cross_rack_reads") == Explained(
+        rows[0].about, "lower_bound_cross_rack_reads", Answer.YES, sentence, 0.0
     )
     assert row(rows, "group/g", "rebalance planned").answer is Answer.YES
 

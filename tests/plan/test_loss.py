@@ -121,8 +121,8 @@ def test_leaders_go_to_the_first_in_sync_replica_that_is_left_with_their_bytes()
     assert [(s.bytes_per_s, s.bytes_per_s_after) for s in lost.survivors] == [(10.0, 20.0), (0.0, 10.0)]
     assert [(s.led_bytes, s.led_bytes_after) for s in lost.survivors] == [(100, 200), (0, 100)]
     assert loss_sentence(lost) == (
-        "no partition stops and no task restores; b leads 1 -> 2, c leads 0 -> 1, the busiest broker takes "
-        "10 B/s -> 20 B/s"
+        "no partition stops and no task restores; rack b leads 1 -> 2 partitions, rack c leads 0 -> 1 partition, "
+        "the busiest broker takes 10 B/s -> 20 B/s"
     )
 
 
@@ -138,10 +138,7 @@ def test_the_doctor_calls_it_a_risk_and_names_what_it_hurts() -> None:
     checks = {check.key: check for check in risks(built.snapshot())}
     a = checks["losing rack a"]
     assert (a.state, a.who) == (CheckState.RISK, ("app", "u"))
-    assert a.sentence == (
-        "1 partition without a leader, 1 stateful task without a caught-up standby elsewhere; b leads 2 -> 2, "
-        "c leads 0 -> 0"
-    )
+    assert a.sentences == ("rack b leads 2 -> 2 partitions, rack c leads 0 -> 0 partitions",), "its name has the rest"
     assert a.name == "losing rack a leaves 1 partition without leader: u-0; makes 1 task restore state: app 0_0"
     b = checks["losing rack b"]
     assert (b.who, b.name) == (("v",), "losing rack b leaves 1 partition under min ISR: v-0")
@@ -162,8 +159,8 @@ def test_the_label_of_a_risk_names_the_first_partitions_and_counts_the_rest() ->
 
 def test_a_rack_with_nothing_in_it_and_a_world_that_was_not_seen_are_not_called_safe() -> None:
     empty = risks(a_cluster().snapshot())
-    assert {(check.state, check.sentence.partition(";")[0]) for check in empty} == {
-        (CheckState.NOTHING, "no replica and no task was seen in it")
+    assert {(check.state, check.name, check.sentence) for check in empty} == {
+        (CheckState.NOTHING, f"losing rack {rack}", "no replica and no task was seen in it") for rack in "abc"
     }
     d = {check.key: check for check in risks(a_cluster(a=(1,), b=(2,), d=(4,)).topic("t", (1, 2)).snapshot())}
     assert [check.state for check in d.values()] == [CheckState.OK, CheckState.OK, CheckState.NOTHING]

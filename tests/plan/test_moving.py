@@ -76,7 +76,9 @@ def test_findings_and_explanations_count_the_same_replicas(
     assert bool(found) == (spread is Answer.NO)
     (row,) = [one for one in rows if one.rule == "spread over racks"]
     assert row.answer is spread
-    assert row.sentence.startswith(f"replicas {target} are, once the reassignment that runs is through, in racks ")
+    rack_of = {1: "a", 4: "a", 2: "b", 3: "c"}
+    at = ", ".join(f"{broker} (rack {rack_of[broker]})" for broker in target)
+    assert row.sentence.startswith(f"its replicas will be, after the reassignment in progress, on brokers {at}")
     if found:
         assert dict(found[0].evidence)["example"] == "t-0: 1 (a), 4 (a)"
     held = {one.about: one.sentence for one in rows if one.rule == "holds it"}

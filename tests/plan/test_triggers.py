@@ -112,7 +112,8 @@ def test_groups_that_brokers_assign_are_advised_and_never_triggered(kind):
     plan = planned(built, STRATEGY)
     assert plan.triggers == ()
     (advice,) = [a for a in plan.advice if a.reason is ProposalReason.CHANGE_ASSIGNOR]
-    assert advice.line == "group.protocol=classic"
+    streams = "" if kind is GroupKind.CONSUMER else "\nrack.aware.assignment.strategy=min_traffic"
+    assert advice.line == f"group.protocol=classic{streams}"
     assert advice.subject == "g"
 
 

@@ -172,7 +172,7 @@ def test_a_name_that_takes_long_to_look_up_does_not_hold_up_the_call(monkeypatch
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_kw: time.sleep(3))
     with WireClient({"bootstrap_servers": ["slow.example:9092"]}) as wire:
         began = time.monotonic()
-        with pytest.raises(CallFailed, match=r"the name slow\.example was not resolved in time"):
+        with pytest.raises(CallFailed, match=r"host slow\.example was not resolved in time"):
             wire.describe_brokers(DEADLINE_MS)
         assert time.monotonic() - began < LATEST_S
 
@@ -180,9 +180,9 @@ def test_a_name_that_takes_long_to_look_up_does_not_hold_up_the_call(monkeypatch
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        pytest.param("127.0.0.1:1", "127.0.0.1:1 cannot be reached: Connection refused", id="nobody listens"),
-        pytest.param("no-such-host.invalid:9092", "the name no-such-host.invalid is unknown", id="no such name"),
-        pytest.param("[::1]:1", "[::1]:1 cannot be reached", id="IPv6"),
+        pytest.param("127.0.0.1:1", "127.0.0.1:1: connection refused", id="nobody listens"),
+        pytest.param("no-such-host.invalid:9092", "host no-such-host.invalid does not resolve", id="no such name"),
+        pytest.param("[::1]:1", "[::1]:1: ", id="IPv6"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_named(address: str, sentence: str) -> None:

@@ -1,0 +1,140 @@
+"""The figures that a proposal rests on, each as a sentence with its unit; the name of a figure is for machines.
+
+A name that has no sentence here is written as it is called, so that no figure is ever left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agent.model.weighed import Basis
+from agent.plan.explained import Answer, Explained, Value
+from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.propose.words import counted, sized
+
+_MINUTE_MS = 60_000
+_BASES = {
+    Basis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes/s",
+    Basis.OWN_RATES.value: "figures rest on the agent's own rates, in bytes/s; the optimum counts partitions",
+    Basis.COUNTS.value: "figures rest on counts of partitions",
+}
+_BOUND = "lower_bound"
+
+
+def facts_of(proposal: Proposal) -> list[Explained]:
+    """One row for each figure of the evidence, then the lower bound."""
+    rows = [
+        Explained(proposal.id, name, Answer.FACT, _sentence(name, value), value)
+        for name, value in proposal.evidence
+        if value is not None and name != _BOUND
+    ]
+    return [*rows, *_lower_bound(proposal)]
+
+
+def _sentence(name: str, value: Value) -> str:
+    written = _SENTENCES.get(name)
+    return f"{name.replace('_', ' ')}: {_listed(value)}" if written is None else written(value)
+
+
+def _lower_bound(proposal: Proposal) -> list[Explained]:
+    bound = proposal.lower_bound
+    if bound is None:
+        return []
+    unit, amount = _bound_in(proposal, bound)
+    reached = "this proposal reaches it" if proposal.optimal else "whether less is possible is not proven"
+    answer = Answer.YES if proposal.optimal else Answer.UNKNOWN
+    if not proposal.optimal and not bound:
+        return [Explained(proposal.id, f"{_BOUND}_{unit}", answer, f"no lower bound is proven; {reached}", bound)]
+    return [Explained(proposal.id, f"{_BOUND}_{unit}", answer, f"{amount}; {reached}", bound)]
+
+
+def _bound_in(proposal: Proposal, bound: float) -> tuple[str, str]:
+    """The unit of the lower bound, and what no other change can undercut."""
+    number = round(bound)
+    if proposal.kind is ProposalKind.REASSIGN:
+        return "copied_bytes", f"any reassignment with this result copies at least {sized(bound)}"
+    if proposal.reason is ProposalReason.LEADERS_EVEN:
+        changes = counted(number, "preferred leader")
+        return "preferred_leaders_changed", f"any change with this result changes at least {changes}"
+    if dict(proposal.evidence).get("basis") == Basis.WEIGHTS.value and proposal.kind is ProposalKind.TRIGGER:
+        return "cross_rack_bytes_per_s", f"under any assignment at least {sized(bound)}/s cross racks"
+    return "cross_rack_reads", f"under any assignment at least {counted(number, 'read crosses', 'reads cross')} racks"
+
+
+def _listed(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _count(text: str, one: str, many: str | None = None) -> Callable[[Value], str]:
+    """``text`` with ``{}`` replaced by a number and its noun."""
+
+    def written(value: Value) -> str:
+        return text.format(counted(int(value), one, many) if isinstance(value, int | float) else value)
+
+    return written
+
+
+def _names(text: str) -> Callable[[Value], str]:
+    return lambda value: text.format(_listed(value))
+
+
+def _rate(text: str) -> Callable[[Value], str]:
+    return lambda value: text.format(f"{sized(value)}/s" if isinstance(value, int | float) else value)
+
+
+def _minutes(value: Value) -> str:
+    minutes = f"{value / _MINUTE_MS:g} min" if isinstance(value, int | float) else _listed(value)
+    return f"the application's next probing rebalance is due in {minutes} (probing.rebalance.interval.ms)"
+
+
+_SENTENCES: Mapping[str, Callable[[Value], str]] = {
+    "assignor": _names("the group's assignor is {}"),
+    "members": _count("the group has {}", "member"),
+    "measure": lambda _: "local is meant by Kafka's rule: a replica in the member's rack",
+    "prediction": _names("predicted is {}"),
+    "crossing_now": _count("{} racks now, by Kafka's rule", "read crosses", "reads cross"),
+    "crossing_own": _count("{} racks with its own assignor, as predicted", "read crosses", "reads cross"),
+    "crossing_at_best": _count("{} racks under the best assignment", "read crosses", "reads cross"),
+    "crossing_bytes_per_s_now": _rate("{} cross racks now, as read"),
+    "crossing_bytes_per_s_own": _rate("{} cross racks, as read, with its own assignor"),
+    "crossing_bytes_per_s_at_best": _rate("{} cross racks, as read, under the best assignment"),
+    "moved_own": _count("its own assignor moves {}", "partition or task", "partitions or tasks"),
+    "moved_at_best": _count("the best assignment moves {}", "partition or task", "partitions or tasks"),
+    "partitions": _count("the topic has {}", "partition"),
+    "partitions_changed": _count("the replica lists of {} change", "partition"),
+    "replica_racks_before": _names("racks of the replicas now: {}"),
+    "replica_racks_after": _names("racks of the replicas afterwards: {}"),
+    "readers": _count("consumer groups read it with {}, one for each partition that a member holds", "read"),
+    "bytes_counted": lambda _: (
+        "traffic counts copies from leader to follower, and reads from the leader or from an in-sync replica in the "
+        "reader's rack"
+    ),
+    "preferred_leaders_changed": _count("{}", "preferred leader changes", "preferred leaders change"),
+    "preferred_leaders_by_broker_before": _names("preferred leaders of the topic now: {}"),
+    "preferred_leaders_by_broker_after": _names("preferred leaders of the topic afterwards: {}"),
+    "preferred_leaders_by_rack_before": _names("preferred leaders of the topic by rack now: {}"),
+    "preferred_leaders_by_rack_after": _names("preferred leaders of the topic by rack afterwards: {}"),
+    "fetches_across_racks_before": _count(
+        "{} racks now", "fetch of followers and readers crosses", "fetches of followers and readers cross"
+    ),
+    "fetches_across_racks_after": _count(
+        "{} racks afterwards", "fetch of followers and readers crosses", "fetches of followers and readers cross"
+    ),
+    "basis": lambda value: _BASES.get(str(value), f"figures rest on {value}"),
+    "weights_from_ms": lambda value: f"the weights begin at {value} ms since 1970",
+    "weights_until_ms": lambda value: f"the weights end at {value} ms since 1970",
+    "weights_age_s": lambda value: f"the weights are {_listed(value)} s old",
+    "why_not_weights": _names("no weights of the pipeline are used: {}"),
+    "why": _names("{}"),
+    "who": _names("it concerns {}"),
+    "count": _count("it concerns {}", "client, broker or topic in all", "clients, brokers or topics in all"),
+    "tasks": _names("warm-ups that may take over: {}"),
+    "lags": _names("their lags: {}"),
+    "acceptable_recovery_lag": _count("a warm-up has caught up at a lag of at most {}", "record"),
+    "acceptable_recovery_lag_is": _names("acceptable.recovery.lag is {}"),
+    "next_probing_rebalance_ms": _minutes,
+}
