@@ -13,6 +13,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from config.foreign_text import is_mark
+
 IDS = frozenset(
     {
         "about", "bootstrap_servers", "broker", "brokers", "client_id", "cluster", "group", "host", "id", "member",
@@ -102,7 +104,7 @@ def text_width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+        0 if is_mark(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
 
 
