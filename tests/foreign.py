@@ -75,5 +75,6 @@ def _kind(char: str) -> str:
 def formulas(cells: list[str]) -> list[str]:
     """Cells of CSV that a spreadsheet would work out."""
     number = re.compile(r"[+-]?[\d,]+(\.\d+)?")
-    begun = [cell for cell in cells if cell.strip(" ")[:1] in {*"=+-@\t\r\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"}]
+    signs = {*"=+-@\t\r\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"}
+    begun = [cell for cell in cells if cell.strip(" ")[:1] in signs]
     return [cell for cell in begun if cell != "-" and not number.fullmatch(cell)]

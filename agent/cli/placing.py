@@ -6,8 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import typer
-
 from agent.cli import options, session
 from agent.cli.files import write_text
 from agent.cli.output import Format, emit
@@ -131,6 +129,4 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
         write_text(choice.reassignment_json, new_partitions_json(written) + "\n")
     rows = [placement_to_json(one) for one in both]
     emit(rows, ("placement", "sentence", "spread", "command"), output, every=every)
-    if source.replay is None:
-        session.leave(seen)
-    raise typer.Exit(0)
+    session.leave(seen)

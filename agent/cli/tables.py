@@ -133,7 +133,7 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
             "$/day": usd_words(
                 row["usd_per_day"], at_least=bool(row["replicate_unknown"]) or bool(row["read_unknown"])
             ),
-            "readers": list(dict.fromkeys(reader["group"] for reader in row["readers"])),
+            "readers": None if row["readers"] is None else list(dict.fromkeys(one["group"] for one in row["readers"])),
         }
         for row in rows
     ]
@@ -153,7 +153,7 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
             "read across": bytes_words(row["cross_rack_bytes_per_s"], at_least=bool(row["unknown_reads"])),
             "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_reads"])),
         }
-        for row in document["readers"]
+        for row in document["readers"] or ()
     ]
     _below(readers, ("group", "rack", "partitions", "read across", "$/day"), every=every)
     partitions = [
@@ -164,7 +164,9 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
                 f"{broker} ({shown(rack)})" for broker, rack in zip(row["replicas"], row["replica_racks"], strict=True)
             ],
             "written": bytes_words(row["in_bytes_per_s"]),
-            "read by": [f"{reader['group']} ({shown(reader['rack'])})" for reader in row["readers"]],
+            "read by": None
+            if row["readers"] is None
+            else [f"{reader['group']} ({shown(reader['rack'])})" for reader in row["readers"]],
         }
         for row in document["partition_list"]
     ]
@@ -176,7 +178,7 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "tasks": row["active_tasks"] + row["standby_tasks"],
+            "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
             "in": bytes_words(row["cross_rack_in_bytes_per_s"], at_least=bool(row["unknown_parts"])),
             "out": bytes_words(row["cross_rack_out_bytes_per_s"], at_least=bool(row["unknown_parts"])),
             "$/day": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),

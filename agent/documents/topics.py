@@ -54,7 +54,8 @@ class TopicDocument(TypedDict):
     usd_per_day: float | None
     rates: RatesSource
     """Where bytes per second come from."""
-    readers: list[TopicReaderDocument]
+    readers: list[TopicReaderDocument] | None
+    """Null where none was seen and some may be hidden."""
     """Costliest first."""
 
 
@@ -77,7 +78,8 @@ class PartitionDocument(TypedDict):
     replica_racks: list[str | None]
     """The rack of each of them; null where it is not known."""
     in_bytes_per_s: float | None
-    readers: list[PartitionReaderDocument]
+    readers: list[PartitionReaderDocument] | None
+    """In the same way."""
 
 
 class TopicDetailsDocument(TopicDocument):
