@@ -15,7 +15,7 @@ from config.kinds import Bytes, Millis, Names, NoneWord, Text, at_least, format_
 from config.mistake import SettingMistake
 from config.windows import Kinds
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def _not_zero(number: int) -> int:

@@ -185,7 +185,6 @@ _SENTENCES: Mapping[str, Callable[[ErrorDetails], str]] = {
     "less_than": _out_of_limits,
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), _expected("a whole number")),
     "int_parsing_size": _expected("a smaller number"),
-    "finite_number": _expected("a finite number"),
     **dict.fromkeys(("float_parsing", "float_type"), _expected("a number")),
     **dict.fromkeys(("bool_parsing", "bool_type"), _expected("true or false")),
     **dict.fromkeys(("tuple_type", "list_type"), _expected("a list, or a text with commas,")),

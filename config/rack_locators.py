@@ -41,7 +41,7 @@ Property = Annotated[
 class RackLocatorSettings(BaseModel):
     """Where the racks of brokers and clients come from (KIP-36's RackLocator)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     classes: Names = Field(default=(WIRE,), alias="class")
     """Rack locators in order, the first that knows a rack wins: ``wire`` (broker.rack and client.rack), ``file``,

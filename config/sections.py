@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from config.kinds import Bytes, Millis, Names, NoneWord, Text, TopicName, at_least, at_most
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class ClusterSettings(BaseModel):

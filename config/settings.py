@@ -46,7 +46,7 @@ DEFAULT_PLAN_INTERVAL_MS = 60_000
 class Settings(StreamsSettings, BaseSettings):
     """All settings. The Streams settings at the top apply to every application without its own."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     mode: Literal["observe", "propose", "execute"] = "propose"
     """``observe`` writes no topic, ``propose`` is a dry run that publishes proposals, ``execute`` changes the

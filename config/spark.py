@@ -12,7 +12,7 @@ from config.kinds import Millis, NoneWord, Text, at_least
 class SparkSettings(BaseModel):
     """The data pipeline on Spark; it needs the extra ``spark``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     master: Annotated[Text | None, NoneWord] = None
     """Spark master; none: as spark-submit sets it, else all cores of this machine."""

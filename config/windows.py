@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from config.kinds import NoneWord, Text
 from config.mistake import SettingMistake, nearest
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _DAY_MINUTES = 1_440
