@@ -22,10 +22,11 @@ from agent.detect.finding import Finding, FindingReason
 from agent.detect.located import whence
 from agent.detect.words import listed, numbered
 from agent.doctor_fixes import Fix, fixes_of
-from agent.doctor_sight import Sight, SightOf, World, gaps_of
+from agent.doctor_sight import Sight, SightOf, World
 from agent.limits import Limits
 from agent.memory.values import Memory
 from agent.model.snapshot import Snapshot
+from agent.model.unseen import gaps_of
 from agent.observation import Part
 from agent.plan.loss import RackLoss, rack_losses, unseen_parts
 from agent.plan.loss_words import loss_details, loss_label

@@ -24,7 +24,6 @@ from agent.model.snapshot import (
     StreamsGroup,
     TopicState,
 )
-from agent.observation import Gap, GapCause, Part
 
 _Group = ConsumerGroup | StreamsGroup
 
@@ -70,20 +69,6 @@ class World(NamedTuple):
 
 
 SightOf = Callable[[World], Sight]
-
-
-def gaps_of(snapshot: Snapshot, parts: Iterable[Part]) -> list[Gap]:
-    """Gaps in these parts; what vanished between two calls is none. What rights may hide of groups counts as groups."""
-    wanted = frozenset(parts)
-    return [
-        gap
-        for gap in snapshot.gaps
-        if gap.cause is not GapCause.VANISHED
-        and (
-            gap.part in wanted
-            or (Part.GROUPS in wanted and gap.part is Part.RIGHTS and gap.subject == Part.GROUPS.value)
-        )
-    ]
 
 
 # --- brokers and their racks ------------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ _MARKS = 4
 
 # Characters that `str.isprintable` lets through although they show nothing, or only change the letter before them.
 _UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?([eE][+-]?\d+)?( ?%)?", re.ASCII)
 
 
@@ -41,6 +41,15 @@ def is_unsafe(char: str) -> bool:
     separators, lone surrogates, private and unassigned code points, variation selectors and fillers.
     """
     return not char.isprintable() or _UNSEEN.match(char) is not None
+
+
+def is_mark(char: str) -> bool:
+    """Whether a character has no room of its own: it is drawn over the one before it, or joined to it.
+
+    Most marks of Thai and of Indic scripts have the combining class 0, so the class tells nothing; vowels and finals of
+    Hangul join the consonant before them.
+    """
+    return unicodedata.category(char) in {"Mn", "Me"} or "\u1160" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7fb"
 
 
 def harmless(text: str) -> str:
@@ -111,7 +120,8 @@ def yaml_text(document: object) -> str:
 def csv_text(text: str) -> str:
     """One cell of CSV: on one line, whole, and no formula; text that begins like one gets an apostrophe before it."""
     shown = harmless(text)
-    if text.lstrip(" ").startswith(_FORMULA) and text != "-" and not _NUMBER.fullmatch(text):
+    first = unicodedata.normalize("NFKC", text.lstrip(" ")[:1])  # a spreadsheet takes full-width and small signs alike
+    if first.startswith(_FORMULA) and text != "-" and not _NUMBER.fullmatch(text):
         return f"'{shown}"
     return shown
 
@@ -120,14 +130,17 @@ def _is_plain(text: str) -> bool:
     """Whether a text shows what it is; where that is not plain at once, it does not."""
     if not text.isprintable():
         return False
-    return text.isascii() or (_UNSEEN.search(text) is None and not any(map(unicodedata.combining, text)))
+    return text.isascii() or (_UNSEEN.search(text) is None and not any(map(is_mark, text)))
 
 
 def _shown(text: str) -> Iterable[str]:
-    """Every character, or its escape."""
-    marks = 0
+    """Every character, or its escape; a mark with no letter below it would change the sign that stands there."""
+    marks = _MARKS
     for char in text:
-        marks = marks + 1 if unicodedata.combining(char) else 0
+        if is_mark(char):
+            marks += 1
+        else:
+            marks = 0 if char.isalnum() or unicodedata.category(char) == "Mc" else _MARKS
         yield _escape(char) if marks > _MARKS or is_unsafe(char) else char
 
 
@@ -141,6 +154,8 @@ def _middle_out(word: str, most: int) -> str:
     room = most - len(f"…({len(pieces):,} characters)…")
     head = _fitting(pieces, room - room // 2)
     tail = _fitting(pieces[:head:-1], room // 2)
+    while tail and is_mark(pieces[-tail][0]):  # the letter below it is left out
+        tail -= 1
     left_out = len(pieces) - head - tail
     return f"{''.join(pieces[:head])}…({left_out:,} characters)…{''.join(pieces[len(pieces) - tail :])}"
 

@@ -193,8 +193,8 @@ def _not_offered(detail: ErrorDetails) -> str:
 
 
 def _out_of_limits(detail: ErrorDetails) -> str:
-    least, most = detail["ctx"].get("ge"), detail["ctx"].get("le")
-    limit = f"at least {least}" if least is not None else f"at most {most}"
+    words = {"ge": "at least", "gt": "only more than", "le": "at most", "lt": "only less than"}
+    limit = next(f"{word} {detail['ctx'][name]}" for name, word in words.items() if name in detail["ctx"])
     taker = "Kafka" if str(detail["loc"][-1]) in by_name(StreamsSettings) else "rackwise"
     return f"{_quoted(detail['input'])} is out of range; {taker} accepts {limit}"
 
@@ -207,7 +207,10 @@ _SENTENCES: Mapping[str, Callable[[ErrorDetails], str]] = {
     "literal_error": _not_offered,
     "greater_than_equal": _out_of_limits,
     "less_than_equal": _out_of_limits,
+    "greater_than": _out_of_limits,
+    "less_than": _out_of_limits,
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), _expected("a whole number")),
+    "int_parsing_size": _expected("a smaller number"),
     **dict.fromkeys(("float_parsing", "float_type"), _expected("a number")),
     **dict.fromkeys(("bool_parsing", "bool_type"), _expected("true or false")),
     **dict.fromkeys(("tuple_type", "list_type"), _expected("a list, or a text with commas,")),

@@ -36,6 +36,15 @@ POISONS: dict[str, str] = {
     "a variation selector": "v\ufe0fs\U000e0101",
     "a filler": "\u3164\u115f\uffa0",
     "marks over marks": "z" + "\u0301" * 60,
+    "marks of Thai": "\u0e01" + "\u0e47" * 60,
+    "a mark over nothing": "\u0338\u20dd",
+    "vowels over vowels": "\u1100" + "\u1161" * 60,
+    "an interlinear note": "\ufff9b\ufffb",
+    "a private character": "p\ue000\U000f0000",
+    "a noncharacter": "n\uffff\U0010ffff",
+    "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 80,
+    "wide letters": "\u6ce8\u6587" * 200,
+    "a small formula": "\ufe66MAX(2)",
     "blanks": "  two  blanks  ",
 }
 
@@ -50,13 +59,22 @@ def spelled(text: str) -> list[str]:
     found += [
         f"U+{ord(char):04X}" for char in text if char in "\u034f\u115f\u1160\u180b\u3164\uffa0\u2800\ufe0f\U000e0101"
     ]
-    if re.search("[\u0300-\u036f]{5}", text):
+    kinds = "".join(_kind(char) for char in text)
+    if re.search("m{5}", kinds) or re.search("(^|[^lm])m", kinds):
         found.append("marks over marks")
     return found
+
+
+def _kind(char: str) -> str:
+    """``m`` for what is drawn over the character before it, ``l`` for what it may be drawn over."""
+    if unicodedata.category(char) in {"Mn", "Me"} or ord(char) in range(0x1160, 0x1200):
+        return "m"
+    return "l" if char.isalnum() or unicodedata.category(char) == "Mc" else "-"
 
 
 def formulas(cells: list[str]) -> list[str]:
     """Cells of CSV that a spreadsheet would work out."""
     number = re.compile(r"[+-]?[\d,]+(\.\d+)?")
-    begun = [cell for cell in cells if cell.strip(" ")[:1] in {*"=+-@\t\r\uff1d\uff0b\uff0d\uff20"}]
+    signs = {*"=+-@\t\r\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b"}
+    begun = [cell for cell in cells if cell.strip(" ")[:1] in signs]
     return [cell for cell in begun if cell != "-" and not number.fullmatch(cell)]

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Callable, Mapping, Sequence
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -193,14 +193,16 @@ def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
             return "yes" if value else "no"
         case float():
             return f"{value:,.1f}" if not value.is_integer() else f"{int(value):,}"
-        case list() | tuple() | set() | frozenset():
-            items = [_shown(item, text, most) for item in value]
-        case Mapping():
-            items = [f"{text(str(key))}: {_shown(item, text, most)}" for key, item in value.items()]
-            return listed(items, most, between="; ") or Mark.NONE.value
-        case _:
-            return text(str(value))
-    return listed(items, most) or Mark.NONE.value
+        case list() | tuple() | set() | frozenset() | Mapping():
+            return _listed(value, text, most) or Mark.NONE.value
+    return text(str(value))
+
+
+def _listed(values: Collection[object], text: Callable[[str], str], most: int | None) -> str:
+    if isinstance(values, Mapping):
+        pairs = [f"{text(str(key))}: {_shown(item, text, most)}" for key, item in values.items()]
+        return listed(pairs, most, between="; ")
+    return listed([_shown(item, text, most) for item in values], most)
 
 
 def _table(

@@ -7,8 +7,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import typer
-
 from agent.cli import options, session
 from agent.cli.files import write_text
 from agent.cli.hints import remember_replay
@@ -151,9 +149,7 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
             emit([_flat(row) for row in rows], ("placement", "sentence", *fields, "command"), output)
         case _:
             emit(rows, ("placement", "sentence", "spread", "command"), output)
-    if source.replay is None:
-        session.leave(seen)
-    raise typer.Exit(0)
+    session.leave(seen)
 
 
 def _kafka_topics(servers: str | None, properties: Sequence[Path]) -> str:

@@ -80,7 +80,7 @@ def plan(
         look = placing.Source(config, properties, assign, bootstrap, replay)
         choice = placing.Choice(placement, placer, seed, reassignment_json, rollback_json)
         placing.place(wanted, look, choice, output, every=every)
-    if keep_leaders:
+    if keep_leaders and replay is None:
         assign = [*(assign or ()), "plan.keep_leaders=true"]
     seen = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     if keep_leaders and replay is not None:  # a recorded look brings its own settings
@@ -99,13 +99,12 @@ def plan(
 
         tables.basis(seen)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
-    if replay is None:
-        session.leave(seen, exit_code)
-    raise typer.Exit(exit_code)
+    session.leave(seen, exit_code)
 
 
 def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
     from agent.cli.columns import COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
+    from agent.observation import Part
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
     form = chosen(output)
@@ -113,7 +112,8 @@ def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
     match form:
         case Format.TABLE:
             shown = [table_row(row) for row in rows]
-            emit(shown, SHOWN, form, title=title, empty="no group assigns partitions", every=every)
+            empty = session.none_of("no group assigns partitions", seen, Part.GROUPS)
+            emit(shown, SHOWN, form, title=title, empty=empty, every=every)
         case Format.CSV:
             emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
         case _:

@@ -109,6 +109,7 @@ def groups(
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_groups
     from agent.money import costs_of
+    from agent.observation import Part
     from agent.plan.subjects import unknown_group
 
     costs = costs_of(look.snapshot)
@@ -126,7 +127,7 @@ def groups(
         emit(rows, tuple(name for name in rows[0] if name != "racks") if rows else (), output)
         leave(look)
     shown = rows if every else [row for row in rows if not views_groups.is_empty(look, row["group"])]
-    empty = "no groups" if not rows else "no group has members"
+    empty = session.none_of("no groups", look, Part.GROUPS) if not rows else "no group has members"
     emit(tables.groups(shown), tables.GROUPS, output, empty=empty, every=every)
     tables.basis(look)
     if len(shown) < len(rows):
@@ -156,6 +157,7 @@ def topics(
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_money
     from agent.money import costs_of
+    from agent.observation import Part
     from agent.plan.subjects import unknown_topic
 
     costs = costs_of(look.snapshot)
@@ -170,7 +172,8 @@ def topics(
         leave(look)
     rows = views_money.topics(costs, look)
     if chosen(output) is Format.TABLE:
-        emit(tables.topics(rows), tables.TOPICS, output, empty="no topics", every=every)
+        empty = session.none_of("no topics", look, Part.TOPICS)
+        emit(tables.topics(rows), tables.TOPICS, output, empty=empty, every=every)
         tables.basis(look)
         if costs.untold:
             emit_text(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent.memory import Memory
-    from agent.observation import Gap, Observation
+    from agent.observation import Gap, Observation, Part
     from agent.seen import Seen
     from agent.telemetry.looks import Recorded
     from config.load import Loaded
@@ -53,6 +53,8 @@ def look_or_replay(
                 todo="Leave one of them out.",
             )
         remember_replay(replay)
+        if config or properties or assign or bootstrap:
+            say(f"note: {replay} brings its own settings: --config, --properties, --set and -b are not read")
         return replayed(replay)
     loaded = options.settings(config, properties, assign, bootstrap)
     return measuring.look(loaded, planning=planning, for_ms=for_ms)
@@ -128,6 +130,14 @@ def _lived_through(look: Recorded) -> Seen:
 def gap_line(gap: Gap) -> str:
     """A part of the cluster that was not seen, and why, as one line for stderr."""
     return f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})"
+
+
+def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
+    """What stands in place of a table without rows: that there is nothing, or that nothing was seen."""
+    from agent.model.unseen import gaps_of
+
+    causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})
+    return f"{sentence}, as far as was seen ({', '.join(causes)})" if causes else sentence
 
 
 def leave(seen: Seen, exit_code: int = 0) -> NoReturn:

@@ -88,6 +88,7 @@ def simulate(
 
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
+    from agent.observation import Part
     from agent.plan.changes import RemoveBroker, RemoveRack
     from agent.propose.basis import figures_rest_on
     from agent.simulate import simulate as simulated
@@ -102,16 +103,15 @@ def simulate(
     else:
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
     simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
-    _show(simulation_to_json(simulation), output, every=every)
+    nothing = session.none_of("no group is affected", seen, Part.GROUPS, Part.TOPICS)
+    _show(simulation_to_json(simulation), output, nothing, every=every)
     figures = figures_rest_on(simulation.proposals)
     if figures is not None and chosen(output) is Format.TABLE:
         say(figures)
-    if replay is None:
-        session.leave(seen)
-    raise typer.Exit(0)
+    session.leave(seen)
 
 
-def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
+def _show(document: Simulation, output: Format | None, nothing: str, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
     form = chosen(output)
     if form is Format.CSV:
@@ -123,7 +123,7 @@ def _show(document: Simulation, output: Format | None, *, every: bool) -> None:
     found = document["findings"]
     groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
     rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
-    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty="no group is affected", every=every)
+    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty=nothing, every=every)
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
         ("proposals after the changes", document["proposals"], ("kind", "subject", "sentence")),

@@ -14,6 +14,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from config.foreign_text import is_mark
+
 IDS = frozenset(
     {
         "about", "bootstrap_servers", "broker", "brokers", "client_id", "cluster", "group", "host", "id", "member",
@@ -131,9 +133,7 @@ def text_width(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
+    return sum(0 if is_mark(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _column(place: int, name: str, cells: Sequence[str], *, is_right: bool) -> _Column:

@@ -152,7 +152,7 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
             "copied across": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
             "read across": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
             "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
-            "readers": list(dict.fromkeys(reader["group"] for reader in row["readers"])),
+            "readers": None if row["readers"] is None else list(dict.fromkeys(one["group"] for one in row["readers"])),
         }
         for row in rows
     ]
@@ -171,7 +171,7 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
             "partitions": row["partitions"],
             **_priced(row, "read across"),
         }
-        for row in document["readers"]
+        for row in document["readers"] or ()
     ]
     _below(readers, ("group", "rack", "partitions", "read across", "$/day"), every=every)
     partitions = [
@@ -182,7 +182,9 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
                 f"{broker} ({shown(rack)})" for broker, rack in zip(row["replicas"], row["replica_racks"], strict=True)
             ],
             "written": bytes_words(row["in_bytes_per_s"]),
-            "read by": [f"{reader['group']} ({shown(reader['rack'])})" for reader in row["readers"]],
+            "read by": None
+            if row["readers"] is None
+            else [f"{reader['group']} ({shown(reader['rack'])})" for reader in row["readers"]],
         }
         for row in document["partition_list"]
     ]
@@ -191,7 +193,13 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
 
 def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     """Racks as cells: what is in them."""
-    return [{**row, "tasks": row["active_tasks"] + row["standby_tasks"]} for row in rows]
+    return [
+        {
+            **row,
+            "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
+        }
+        for row in rows
+    ]
 
 
 def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:

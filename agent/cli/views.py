@@ -16,8 +16,10 @@ from agent.model.snapshot import (
     Snapshot,
     StreamsGroup,
 )
+from agent.model.unseen import seen_of
 from agent.money import costs_of
 from agent.money.traffic import border
+from agent.observation import Part
 
 if TYPE_CHECKING:
     from agent.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
@@ -38,10 +40,10 @@ def summary(look: Seen) -> dict[str, Any]:
         by_rack.setdefault(rack_name(broker.rack), []).append(broker.id)
     return {
         "cluster": snapshot.cluster_id,
-        "brokers": dict(sorted(by_rack.items())),
-        "topics": len(snapshot.topics),
-        "partitions": sum(len(topic.partitions) for topic in snapshot.topics.values()),
-        "groups": dict(sorted(kinds.items())),
+        "brokers": seen_of(dict(sorted(by_rack.items())), snapshot, Part.BROKERS),
+        "topics": seen_of(len(snapshot.topics), snapshot, Part.TOPICS),
+        "partitions": seen_of(sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, Part.TOPICS),
+        "groups": seen_of(dict(sorted(kinds.items())), snapshot, Part.GROUPS),
         "findings": {name: severities[name] for name in ("critical", "warning", "info") if severities[name]},
         "proposals": len(look.proposals),
         "not_seen": len(snapshot.gaps),
@@ -116,12 +118,12 @@ def racks(look: Seen) -> list[RackDocument]:
         {
             "rack": name,
             "known_from": dict(sorted(sources.get(name, Counter()).items())),
-            "brokers": brokers.get(name, []),
-            "replicas": replicas[name],
-            "leaders": leaders[name],
-            "members": members[name],
-            "active_tasks": active[name],
-            "standby_tasks": standby[name],
+            "brokers": seen_of(brokers.get(name, []), snapshot, Part.BROKERS),
+            "replicas": seen_of(replicas[name], snapshot, Part.TOPICS, Part.BROKERS),
+            "leaders": seen_of(leaders[name], snapshot, Part.TOPICS, Part.BROKERS),
+            "members": seen_of(members[name], snapshot, Part.GROUPS),
+            "active_tasks": seen_of(active[name], snapshot, Part.GROUPS),
+            "standby_tasks": seen_of(standby[name], snapshot, Part.GROUPS),
             # What crosses the border of a rack that is not known is in no rack's figure.
             "cross_rack_in_bytes_per_s": None if name == UNKNOWN else borders[name].into.bytes_per_s,
             "cross_rack_out_bytes_per_s": None if name == UNKNOWN else borders[name].out.bytes_per_s,
@@ -155,6 +157,7 @@ def _loss(loss: RackLoss) -> LossDocument:
         "tasks_without_caught_up_standby": [_lost_task(task) for task in loss.tasks],
         "untold_tasks": [_lost_task(task) for task in loss.untold_tasks],
         "untold_groups": list(loss.untold_groups),
+        "not_seen": list(loss.unseen),
         "survivors": [_survivor(survivor) for survivor in loss.survivors],
     }
 

@@ -71,7 +71,7 @@ def group_row(name: str, costs: Costs, look: Seen) -> GroupDocument:
         "kafka_local_share": _share(kafka),
         "kafka_unknown_share": _unknown(kafka),
         "kafka_best_local_share": _share(_best(judged, Measure.KAFKA)),
-        "gap_partitions": None if judged is None else judged.gap,
+        "gap_partitions": None if judged is None or (judged.unknown and not judged.gap) else judged.gap,
         "not_assessed": assessment.why_not.value if assessment is not None and assessment.why_not else None,
         "reads": None if traffic is None else traffic.parts,
         "unknown_reads": None if traffic is None else traffic.unknown,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.model.snapshot import RackState
+from agent.model.unseen import seen_of
 from agent.money import NO_TRAFFIC, Costs, Traffic
 from agent.money.costs import reads_of
 from agent.money.traffic import together
 from agent.money.words import worst_first
+from agent.observation import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,7 +124,9 @@ def topic_row(name: str, cost: TopicCost, look: Seen) -> TopicDocument:
         "read_unknown": cost.consume.unknown,
         **priced(cost.crossing, look),
         "rates": look.rates.measured.value,
-        "readers": [_reader(reading, look) for reading in dearest(cost.readings, look)],
+        "readers": seen_of(
+            [_reader(reading, look) for reading in dearest(cost.readings, look)], look.snapshot, Part.GROUPS
+        ),
     }
 
 
@@ -139,7 +143,7 @@ def topic_details(name: str, costs: Costs, look: Seen) -> TopicDetailsDocument:
             "replicas": list(state.replicas),
             "replica_racks": [racks.get(broker) for broker in state.replicas],
             "in_bytes_per_s": snapshot.bytes_per_s.get(state.id),
-            "readers": readers.get(state.id, []),
+            "readers": seen_of(readers.get(state.id, []), snapshot, Part.GROUPS),
         }
         for state in snapshot.topics[name].partitions
     ]

@@ -59,7 +59,7 @@ def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
         lower_bound=kafka.crossing - best.gap - best.slack,
         moved=best.result.moved if best.result else 0,
         result=best.result,
-        away=readers.count(NOWHERE),
+        away=0 if ground.blurred else readers.count(NOWHERE),
         ground=ground,
     )
 

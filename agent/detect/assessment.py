@@ -90,7 +90,8 @@ class Assessment:
     """Set where the optimum is the one by bytes: ``optimal``, ``optimal_crossing``, ``moved`` and ``result`` are then
     its figures, and may cross more partitions than now, of less weight."""
     away: int = 0
-    """Readers (members, or Streams processes) in a rack that no broker has: all that they read crosses racks."""
+    """Readers (members, or Streams processes) in a rack that no broker has: all that they read crosses racks.
+    None is counted where a replica may be in any rack."""
     ground: Ground | None = field(default=None, repr=False, compare=False)
     """What all of it was judged on, for later stages; None where nothing was judged."""
 

@@ -32,7 +32,8 @@ class GroupDocument(PricedDocument):
     kafka_unknown_share: float | None
     kafka_best_local_share: float | None
     gap_partitions: int | None
-    """Partitions that would be read in the own rack at best and are not, by the measure of Kafka's assignors."""
+    """Partitions that would be read in the own rack at best and are not, by the measure of Kafka's assignors; null
+    also where none is known to gain, and that of some is unknown."""
     not_assessed: str | None
     """Why there are no shares; null where there are."""
     reads: int | None

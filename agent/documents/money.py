@@ -59,7 +59,7 @@ class CrossingDocument(TypedDict):
     parts: int
     """Reads (one partition by one reader) and copies (one partition to one follower) that were looked at."""
     unknown: int
-    """Those of which it is not known how many bytes cross."""
+    """Those of which it is not known how many bytes cross; a missing answer that may hide some counts as one."""
 
 
 class MoneyDocument(TypedDict):

@@ -46,7 +46,10 @@ class LossDocument(TypedDict):
     """Tasks for which it is unknown whether another rack has a standby that has caught up."""
     untold_groups: list[str]
     """Applications whose tasks are unknown."""
+    not_seen: list[str]
+    """Missing answers that may hide more of each; while there is one, an empty list is not known to be all."""
     survivors: list[SurvivorDocument]
+    """Empty also where no topic was seen and some may be hidden."""
 
 
 class RackDocument(TypedDict):
@@ -56,12 +59,13 @@ class RackDocument(TypedDict):
     """``(unknown)`` for everything whose rack is not known."""
     known_from: dict[str, int]
     """Where the rack is known from -> how many brokers and members."""
-    brokers: list[int]
-    replicas: int
-    leaders: int
-    members: int
-    active_tasks: int
-    standby_tasks: int
+    brokers: list[int] | None
+    """Null where none was seen and some may be hidden, as in the numbers that follow."""
+    replicas: int | None
+    leaders: int | None
+    members: int | None
+    active_tasks: int | None
+    standby_tasks: int | None
     """Standbys and warm-ups."""
     cross_rack_in_bytes_per_s: float | None
     """Bytes per second that come in from other racks: at least, where ``unknown_parts`` is above 0; null: unknown."""

@@ -60,11 +60,11 @@ class StatusDocument(TypedDict):
 
     cluster: str
     """The cluster's id."""
-    brokers: dict[str, list[int]]
-    """Rack -> the ids of its brokers."""
-    topics: int
-    partitions: int
-    groups: dict[str, int]
+    brokers: dict[str, list[int]] | None
+    """Rack -> the ids of its brokers; null where none was seen and some may be hidden, as in all that follow."""
+    topics: int | None
+    partitions: int | None
+    groups: dict[str, int] | None
     """Kind -> number of groups."""
     proposals: int
     """Changes that rackwise would propose now."""

@@ -52,7 +52,8 @@ class TopicDocument(PricedDocument):
     """Reads of which it is not known how many bytes cross."""
     rates: RatesSource
     """Where bytes per second come from."""
-    readers: list[TopicReaderDocument]
+    readers: list[TopicReaderDocument] | None
+    """Null where none was seen and some may be hidden."""
     """Costliest first."""
 
 
@@ -75,7 +76,8 @@ class PartitionDocument(TypedDict):
     replica_racks: list[str | None]
     """The rack of each of them; null where it is not known."""
     in_bytes_per_s: float | None
-    readers: list[PartitionReaderDocument]
+    readers: list[PartitionReaderDocument] | None
+    """In the same way."""
 
 
 class TopicDetailsDocument(TopicDocument):

@@ -3,7 +3,8 @@
 Reads are those that members hold now: partitions of consumers, source partitions of active tasks, and changelogs of
 standbys and warm-ups. A group reads what its partitions take in, unless weights of the pipeline say otherwise.
 
-Invariant: every read and every copy is counted once, known or not.
+Invariant: every read and every copy is counted once, known or not; so is every answer that is missing and may hide
+some of them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import NamedTuple
 from agent.detect.assess import bits_of
 from agent.memo import Memo
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, RackState, Snapshot, Statefulness, TopicState
+from agent.model.unseen import gaps_of
 from agent.money.traffic import Sum, Traffic, copy_routes, read_route, together
+from agent.observation import Part
 from agent.propose.measured import states_of
 from assignors.problem import TopicPartition
 
@@ -111,8 +114,8 @@ class _Ledger:
         return Costs(
             groups=groups,
             topics=topics,
-            replicate=together(topic.replicate for topic in topics.values()),
-            consume=together(group for group in groups.values() if group is not None),
+            replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(Part.TOPICS))),
+            consume=together((*filter(None, groups.values()), self._unseen(Part.GROUPS))),
             unserved=self._unserved.traffic(),
             unplaced=self._unplaced.traffic(),
             untold=tuple(self._untold),
@@ -152,6 +155,13 @@ class _Ledger:
             self._serves[rack] = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
         return self._serves[rack]
 
+    def _unseen(self, part: Part) -> Traffic:
+        """One unknown read or copy for each answer of that part that is missing."""
+        hidden = Sum()
+        for _gap in gaps_of(self._snapshot, (part,)):
+            hidden.add(None, None)
+        return hidden.traffic()
+
     def _topic(self, topic: TopicState, readings: list[Reading]) -> TopicCost:
         copies = Sum()
         rates = [self._snapshot.bytes_per_s.get(state.id) for state in topic.partitions]
@@ -164,7 +174,7 @@ class _Ledger:
             in_unknown=rates.count(None),
             leaders=dict(sorted(leaders.items(), key=lambda row: (row[0] is None, row[0] or ""))),
             replicate=copies.traffic(),
-            consume=together(reading.traffic for reading in readings),
+            consume=together((*(reading.traffic for reading in readings), self._unseen(Part.GROUPS))),
             readings=tuple(sorted(readings, key=lambda row: (row.group, row.rack is None, row.rack or ""))),
         )
 

@@ -120,7 +120,7 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
         why = prediction.why_not.value if prediction.why_not is not None else "no prediction was asked for"
         return Explained(about, name, Answer.UNKNOWN, f"unknown: {why}")
     rebalances = {None: "many rebalances", 1: "one rebalance"}
-    after = rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, 'rebalance'))
+    after = rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, "rebalance"))
     parts = [_cost(shown.own), f"{_moved(shown.own.moved, what)} in {after}"]
     parts.append(f"certainty: {prediction.certainty.value}; its assignor is known from: {prediction.basis.value}")
     parts += [f"settings: {prediction.settings}"] if prediction.settings else []

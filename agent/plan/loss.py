@@ -27,6 +27,7 @@ from agent.model.snapshot import (
     StreamsProcess,
     TaskState,
 )
+from agent.model.unseen import seen_of
 from agent.observation import GapCause, Part
 from agent.words import counted
 from assignors.problem import TaskId, TopicPartition
@@ -265,7 +266,12 @@ def _stateful(task: TaskState | None) -> bool | None:
 
 
 def _survivors(rack: str, world: _World) -> tuple[Survivor, ...]:
-    """Every broker outside the rack; the controller gives a partition to its first in-sync replica that is left."""
+    """Every broker outside the rack; the controller gives a partition to its first in-sync replica that is left.
+
+    None where no topic was seen and some may be hidden: what they lead is not known, and not nothing.
+    """
+    if seen_of(len(world.snapshot.topics), world.snapshot, Part.TOPICS) is None:
+        return ()
     rack_of, now = world.rack_of, world.loads
     more = {broker: _Load() for broker in rack_of}
     for state in world.led_in.get(rack, ()):

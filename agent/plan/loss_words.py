@@ -85,7 +85,7 @@ def _load(loss: RackLoss) -> str:
         after[rack] += survivor.leaders_after
     told = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
     if not told:
-        return "no broker is left"
+        return "the load on other racks is unknown" if loss.unseen else "no broker is left"
     now = [survivor.bytes_per_s for survivor in loss.survivors]
     then = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in then and any(then):

@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from agent.errors import BadInput
+from agent.errors import BadInput, PartialAnswer
 from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
+from agent.model.unseen import gaps_of
+from agent.observation import Part
 from agent.plan.changes import (
     AddBroker,
     AddMember,
@@ -179,6 +181,8 @@ def _partition(snapshot: Snapshot, partition: TopicPartition) -> PartitionState:
 
 def _check_broker(snapshot: Snapshot, broker: int) -> None:
     found = snapshot.broker(broker)
+    if found is None:
+        _check_all_seen(snapshot, f"broker {broker}")
     if found is None or not found.alive:
         alive = [str(one.id) for one in snapshot.brokers if one.alive]
         raise BadInput(
@@ -202,7 +206,19 @@ def _check_rack(snapshot: Snapshot, rack: str | None) -> None:
         raise _no_rack(snapshot, rack)
 
 
+def _check_all_seen(snapshot: Snapshot, what: str) -> None:
+    """Raises where a broker or a rack that was not found may exist all the same."""
+    gap = next(iter(gaps_of(snapshot, (Part.BROKERS,))), None)
+    if gap is not None:
+        raise PartialAnswer(
+            f"{what} was not found",
+            why=f"not all brokers could be read ({gap.cause.value}), so it may exist",
+            todo="Try again once all brokers answer.",
+        )
+
+
 def _no_rack(snapshot: Snapshot, rack: str) -> BadInput:
+    _check_all_seen(snapshot, f"rack {rack!r}")
     return BadInput(
         f"there is no rack {rack!r}",
         why=f"brokers are in {', '.join(_racks(snapshot)) or 'no known rack'}",

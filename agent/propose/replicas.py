@@ -16,11 +16,13 @@ from agent.detect.finding import Evidence, Subject
 from agent.detect.locality import RackBits, topic_masks
 from agent.detect.tally import Reads
 from agent.model.snapshot import PartitionState, TopicState
+from agent.model.unseen import gaps_of, seen_of
+from agent.observation import Part
 from agent.plan.plan import PlacementPlan
 from agent.plan.reading import Readers, readers_of
 from agent.plan.settled import settled_topic
 from agent.propose.basis import basis_of_topic
-from agent.propose.flows import Flows, add, bytes_per_s, read_flows, replication_flows, usd_per_day
+from agent.propose.flows import Flows, Reader, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.propose.measured import measured, states_of
 from agent.propose.proposal import Move, PlacementChange, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Scene, finished
@@ -87,6 +89,8 @@ def _forecast(topic: TopicState, readers: Mapping[TopicPartition, Readers], scen
     snapshot, bits = scene.snapshot, bits_for(groups, scene.snapshot, scene.memo)
     shares = measured(_reads(readers, bits), {topic.name: topic_masks(topic, bits)}, snapshot.bytes_per_s)
     rows, selector = rows_of(readers), bits.selector_is_rack_aware
+    if gaps_of(snapshot, (Part.GROUPS,)):  # any partition may have readers that are not shown
+        rows += [Reader(state.id, None, 1) for state in topic.partitions]
     return Forecast(
         shares if readers else (),
         add(
@@ -185,6 +189,6 @@ def _evidence(
         ("partitions_changed", len(plan.changes)),
         ("replica_racks_before", tuple(spread(change, change.before) for change in shown)),
         ("replica_racks_after", tuple(spread(change, change.after) for change in shown)),
-        ("readers", sum(of.total + of.unknown for of in readers.values())),
+        ("readers", seen_of(sum(of.total + of.unknown for of in readers.values()), scene.snapshot, Part.GROUPS)),
         ("bytes_counted", "leader to follower, leader or near replica to reader"),
     )

@@ -54,6 +54,7 @@ def test_any_text_becomes_harmless_and_stays_so(text: str) -> None:
         pytest.param("\U000e0041", "\\U000e0041", id="a character beyond the first plane"),
         pytest.param("\ud800", "\\ud800", id="half a pair"),
         pytest.param("Größe 注文 заказы 🚀", "Größe 注文 заказы 🚀", id="letters of any script stay"),
+        pytest.param("कां हिंदी กำลังที่ 한국어", "कां हिंदी กำลังที่ 한국어", id="marks of scripts stay"),
         pytest.param("Größe", "Größe", id="a mark over a letter stays"),
         pytest.param("[red]x[/red] \\n", "[red]x[/red] \\n", id="what is only text stays"),
     ],
@@ -65,7 +66,7 @@ def test_a_text_reads(text: str, shown: str) -> None:
 UNSEEN = (
     *range(0x20), *range(0x7F, 0xA1), 0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x2028, 0x202F),
     *range(0x2060, 0x2070), 0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xFE00, 0xFE10), *range(0xD800, 0xE000),
-    *range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0), 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800,
+    *range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0), 0x115F, 0x1160, 0x3164, 0xFFA0, 0x2800, 0x16FE4, 0x1D159,
 )  # fmt: skip
 
 
@@ -153,6 +154,8 @@ def test_json_and_yaml_give_back_any_text(document: dict[str, str]) -> None:
         pytest.param("@SUM(A1)", "'@SUM(A1)", id="an at sign"),
         pytest.param("\t=1", "'\\t=1", id="a tab"),
         pytest.param("\uff1d1+1", "'\uff1d1+1", id="a full-width equals sign"),
+        pytest.param("\ufe661+1", "'\ufe661+1", id="a small equals sign"),
+        pytest.param("\u207a1+1", "'\u207a1+1", id="a raised plus"),
         pytest.param("-5", "-5", id="a negative number"),
         pytest.param("-1,234.5", "-1,234.5", id="a large negative number"),
         pytest.param("-12 %", "-12 %", id="a negative share"),

@@ -157,8 +157,18 @@ def test_one_rack_in_two_spellings_is_found(prepare: object, spellings: tuple[st
     assert "Kafka compares racks letter by letter" in found.sentence
 
 
-def test_racks_that_only_look_alike_are_not_one_rack() -> None:
-    answers = an_observation(zone1=(1,), zone2=(2,), zone11=(3,))
+@pytest.mark.parametrize(
+    "racks",
+    [
+        ("zone1", "zone2", "zone11"),
+        ("1-11", "11-1", "111"),
+        ("+", "-", "*"),
+        ("กา", "กี", "กุ"),
+    ],
+    ids=["numbers", "rooms and rows", "signs alone", "vowels that are marks"],
+)
+def test_racks_that_only_look_alike_are_not_one_rack(racks: tuple[str, ...]) -> None:
+    answers = an_observation(**{rack: (number,) for number, rack in enumerate(racks, 1)})
     assert not Run().look(answers.at(0)).of(Reason.RACK_SPELLING)
 
 
