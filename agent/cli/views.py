@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.views_money import money, worst_groups
 from agent.detect.located import whence
+from agent.memory.absences import absences
 from agent.model.snapshot import (
     Group,
     Member,
@@ -39,6 +40,7 @@ def summary(look: Seen) -> dict[str, Any]:
     return {
         "cluster": snapshot.cluster_id,
         "brokers": dict(sorted(by_rack.items())),
+        "absent_brokers": sorted(absences(look.before, snapshot)),
         "topics": len(snapshot.topics),
         "partitions": sum(len(topic.partitions) for topic in snapshot.topics.values()),
         "groups": dict(sorted(kinds.items())),
@@ -56,6 +58,7 @@ def status(look: Seen) -> StatusDocument:
     return {
         "cluster": told["cluster"],
         "brokers": told["brokers"],
+        "absent_brokers": told["absent_brokers"],
         "topics": told["topics"],
         "partitions": told["partitions"],
         "groups": told["groups"],

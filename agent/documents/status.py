@@ -54,6 +54,8 @@ class StatusDocument(TypedDict):
     """The cluster's id."""
     brokers: dict[str, list[int]]
     """Rack -> the ids of its brokers."""
+    absent_brokers: list[int]
+    """Ids of brokers that are not live: a replica list names them, or an earlier look saw them."""
     topics: int
     partitions: int
     groups: dict[str, int]

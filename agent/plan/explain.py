@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent.detect.assessment import Detection
-from agent.detect.finding import Finding
+from agent.detect.finding import Finding, FindingReason
+from agent.detect.words import named
 from agent.limits import Limits
 from agent.model.snapshot import Snapshot
 from agent.plan.explain_group import about_group
@@ -71,28 +72,44 @@ def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:
     return (topic, int(number)) if topic in snapshot.topics and number.isdecimal() else (name, None)
 
 
-def _findings(kind: str, name: str, findings: Iterable[Finding], snapshot: Snapshot) -> list[Explained]:
+def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snapshot) -> list[Explained]:
+    until = _until(findings)
     return [
         Explained(
             str(finding.subject),
             finding.reason.value,
             Answer.WAIT if finding.held else Answer.YES,
-            f"{finding.sentence}; held down until the rack has been stable" if finding.held else finding.sentence,
+            f"{finding.sentence}; held until {until}" if finding.held else finding.sentence,
         )
         for finding in findings
         if _concerns(finding, kind, name, snapshot)
     ]
 
 
-def _left_out(kind: str, name: str, findings: Iterable[Finding], plan: Plan, snapshot: Snapshot) -> list[Explained]:
+def _until(findings: Iterable[Finding]) -> str:
+    """What ends a hold: of absent brokers, of racks, or of both."""
+    held = [finding for finding in findings if finding.held]
+    away = sorted(int(finding.subject.name) for finding in held if finding.reason is FindingReason.BROKER_ABSENT)
+    if not away:
+        return "the rack has been stable"
+    are, have = ("is", "has") if len(away) == 1 else ("are", "have")
+    back = f"{named('broker', away)} {are} back, or {have} been absent for long enough"
+    racks = any(f.reason in {FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING} for f in held)
+    return f"{back}, and racks have been stable" if racks else back
+
+
+def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, snapshot: Snapshot) -> list[Explained]:
     """What was found or wanted here and is not planned, with its reason."""
     ids = {finding.id for finding in findings if _concerns(finding, kind, name, snapshot)}
     prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
     rows: list[Explained] = []
+    words = {Unplanned.HELD: f"held until {_until(findings)}"}
     for key, why in plan.unplanned:
         mine = key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal())
         if mine:
-            rows.append(Explained(key, "planned", Answer.WAIT if why in WAITING else Answer.NO, why.value))
+            rows.append(
+                Explained(key, "planned", Answer.WAIT if why in WAITING else Answer.NO, words.get(why, why.value))
+            )
     return rows
 
 
