@@ -31,7 +31,7 @@ def absent_findings(view: View, memo: Memo) -> list[Finding]:
     """One finding per absent broker; of one that holds no replica only while it may be restarting."""
     if not view.absences:
         return []
-    load = memo.of(("replicas by broker",), (view.snapshot.topics,), lambda: _load(view.snapshot))
+    load = memo.of(("load",), (view.snapshot.topics,), lambda: _load(view.snapshot))
     return [
         _absent(broker, absence, load, view)
         for broker, absence in view.absences.items()

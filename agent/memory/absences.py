@@ -117,6 +117,6 @@ def absence_words(broker: int, absence: Absence) -> str:
     if absence.for_ms is None:
         return f"broker {broker} is {what} in this one look"
     if absence.for_ms < 1_000:
-        return f"broker {broker} is {what} since this look"
+        return f"broker {broker} has been {what} since this look"
     least = "" if absence.seen_before else "at least "
     return f"broker {broker} has been {what} for {least}{lasted(absence.for_ms)}"

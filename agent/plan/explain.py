@@ -25,6 +25,8 @@ from agent.propose.proposal import Proposal
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""
+_ABOUT_RACKS = frozenset({FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING})
+_STABLE = "the rack has been stable"
 
 
 def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the cycle makes them)
@@ -73,17 +75,26 @@ def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:
 
 
 def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snapshot) -> list[Explained]:
-    until = _until(findings)
+    rest = _until(findings)
     return [
         Explained(
             str(finding.subject),
             finding.reason.value,
             Answer.WAIT if finding.held else Answer.YES,
-            f"{finding.sentence}; held until {until}" if finding.held else finding.sentence,
+            f"{finding.sentence}; held until {_own_end(finding) or rest}" if _ends_unsaid(finding) else finding.sentence,
         )
         for finding in findings
         if _concerns(finding, kind, name, snapshot)
     ]
+
+
+def _ends_unsaid(finding: Finding) -> bool:
+    """Of a held finding, whether its own sentence leaves open until when: that of an absent broker has it."""
+    return finding.held and finding.reason is not FindingReason.BROKER_ABSENT
+
+
+def _own_end(finding: Finding) -> str | None:
+    return _STABLE if finding.reason in _ABOUT_RACKS else None
 
 
 def _until(findings: Iterable[Finding]) -> str:
@@ -91,10 +102,10 @@ def _until(findings: Iterable[Finding]) -> str:
     held = [finding for finding in findings if finding.held]
     away = sorted(int(finding.subject.name) for finding in held if finding.reason is FindingReason.BROKER_ABSENT)
     if not away:
-        return "the rack has been stable"
+        return _STABLE
     are, have = ("is", "has") if len(away) == 1 else ("are", "have")
     back = f"{named('broker', away)} {are} back, or {have} been absent for long enough"
-    racks = any(f.reason in {FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING} for f in held)
+    racks = any(finding.reason in _ABOUT_RACKS for finding in held)
     return f"{back}, and racks have been stable" if racks else back
 
 
