@@ -81,7 +81,9 @@ def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snaps
             str(finding.subject),
             finding.reason.value,
             Answer.WAIT if finding.held else Answer.YES,
-            f"{finding.sentence}; held until {_own_end(finding) or rest}" if _ends_unsaid(finding) else finding.sentence,
+            f"{finding.sentence}; held until {_own_end(finding) or rest}"
+            if _ends_unsaid(finding)
+            else finding.sentence,
         )
         for finding in findings
         if _concerns(finding, kind, name, snapshot)

@@ -80,8 +80,8 @@ def test_a_broker_that_restarts_is_absent_since_the_look_that_missed_it_and_is_b
 
     (found,) = run.look(down.at(10)).of(Reason.BROKER_ABSENT)
     assert found.sentence == (
-        "broker 3 has been absent since this look; it holds 5 replicas and is the preferred leader of 3 partitions, which "
-        "other replicas lead now; nothing is moved because of it until it has been absent for 30 min"
+        "broker 3 has been absent since this look; it holds 5 replicas and is the preferred leader of 3 partitions, "
+        "which other replicas lead now; nothing is moved because of it until it has been absent for 30 min"
     )
     assert (str(found.subject), found.severity, found.held) == ("broker/3", Severity.WARNING, True)
     (found,) = run.look(down.at(22)).of(Reason.BROKER_ABSENT)
