@@ -48,6 +48,7 @@ def to_limits(settings: Settings) -> Limits:
         rack_stable_polls=settings.racks.stable_polls,
         rack_flap_changes=settings.racks.flap_changes,
         rack_flap_window_ms=settings.racks.flap_window_ms,
+        broker_absent_ms=settings.racks.broker_absent_for_ms,
         stuck_rebalance_ms=settings.detect.stuck_rebalance_after_ms,
         min_gain_partitions=settings.gain.min_partitions,
         min_gain_share=settings.gain.min_share,

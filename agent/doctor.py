@@ -191,6 +191,12 @@ _QUESTIONS = (
         parts=(Part.RIGHTS,),
     ),
 )
+_THERE = _Question(
+    name="brokers with replicas are live",
+    sight=sight_of.brokers_there,
+    reasons=(),
+    parts=(Part.BROKERS, Part.TOPICS),
+)
 _SPELLING = _Question(
     name="racks have one spelling",
     sight=groups.spellings,
@@ -211,7 +217,14 @@ def diagnose(
     """Answer every question, faults with the names and the line to change. ``memory`` is that of earlier looks."""
     world = World(snapshot, detection, limits or Limits(), memory or Memory())
     first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
-    return (first, _racks(world), _answer(_SPELLING, world, ()), *others)
+    return (_there(world), first, _racks(world), _answer(_SPELLING, world, ()), *others)
+
+
+def _there(world: World) -> Check:
+    """An absence is a fault once it has lasted; until then it may be a restart."""
+    absent = sight_of.absent_brokers(world.detection.findings)
+    lasting = [one for one in absent if not one.held and dict(one.evidence)["absent_s"] is not None]
+    return _fault(_THERE, absent, (), world) if lasting else _answer(_THERE, world, ())
 
 
 def _racks(world: World) -> Check:

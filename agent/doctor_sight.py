@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent.detect.assessment import Detection
+from agent.detect.finding import Finding, FindingReason, Severity
 from agent.detect.replicas import LEADERS_PER_RACK
 from agent.detect.words import count, listed
 from agent.limits import Limits
@@ -74,12 +75,38 @@ SightOf = Callable[[World], Sight]
 # --- brokers and their racks ------------------------------------------------------------------------------------
 
 
+def brokers_there(world: World) -> Sight:
+    """Whether the brokers that hold replicas are live; one look cannot tell a restart from a loss."""
+    alive = [broker for broker in world.snapshot.brokers if broker.alive]
+    if not alive:
+        return Sight("", ("no broker answered",))
+    absent = absent_brokers(world.detection.findings)
+    return Sight(
+        f"{all_of(len(alive), 'broker')} {'is' if len(alive) == 1 else 'are'} live, and replicas are on no other",
+        _hidden_topics(world.snapshot),
+        "" if world.snapshot.topics or absent else "no replica was seen",
+        once="; ".join(finding.sentence for finding in absent),
+        who=each_named("broker", [finding.subject.name for finding in absent]),
+    )
+
+
+def absent_brokers(findings: Iterable[Finding]) -> list[Finding]:
+    """What was found about absent brokers that hold replicas."""
+    return [f for f in findings if f.reason is FindingReason.BROKER_ABSENT and f.severity is not Severity.INFO]
+
+
 def broker_racks(world: World) -> Sight:
     """Whether brokers tell their racks."""
     alive = [broker for broker in world.snapshot.brokers if broker.alive]
     if not alive:
         return Sight("", ("no broker answered",))
-    return Sight(f"{all_of(len(alive), 'broker')} {'tells' if len(alive) == 1 else 'tell'} a rack")
+    lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
+    told = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
+    return Sight(
+        f"{all_of(len(alive), 'broker')} {'tells' if len(alive) == 1 else 'tell'} a rack",
+        (f"{told} never seen",) if lost else (),
+        who=each_named("broker", lost),
+    )
 
 
 def selector(world: World) -> Sight:

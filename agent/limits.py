@@ -118,6 +118,8 @@ class Limits:
     rack_flap_changes: int = 3
     """Changes within the window that make a rack count as flapping (held down)."""
     rack_flap_window_ms: int = 1_800_000
+    broker_absent_ms: int = 1_800_000
+    """Nothing is moved because a broker is absent until it has been absent this long."""
     stuck_rebalance_ms: int = 300_000
     min_gain_partitions: int = 1
     """A plan that brings fewer crossing partitions than this home is "nothing worth doing"."""

@@ -13,6 +13,7 @@ from agent.detect import detect
 from agent.detect.finding import Finding
 from agent.limits import Limits
 from agent.memory import Memory
+from agent.memory.absences import gone_for_good
 from agent.model.snapshot import Snapshot
 from agent.plan import make_plan
 from agent.plan.changes import Change
@@ -42,7 +43,10 @@ class Simulation:
 def simulate(snapshot: Snapshot, memory: Memory, limits: Limits, changes: tuple[Change, ...]) -> Simulation:
     """What those changes would lead to. Raises ``BadInput`` for changes that cannot be."""
     after = what_if(World(snapshot, limits), changes)
-    before, then = detect(snapshot, memory, limits, None), detect(after.snapshot, memory, after.limits, None)
+    here = {broker.id for broker in snapshot.brokers if broker.alive}
+    gone = here - {broker.id for broker in after.snapshot.brokers if broker.alive}
+    later = gone_for_good(memory, after.snapshot, after.limits.broker_absent_ms, gone)
+    before, then = detect(snapshot, memory, limits, None), detect(after.snapshot, later, after.limits, None)
     plan = make_plan(after.snapshot, then, after.limits, None)
     known, expected = {one.id for one in before.findings}, {one.id for one in then.findings}
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}

@@ -95,7 +95,7 @@ class ScopeSettings(BaseModel):
 
 
 class RackSettings(BaseModel):
-    """When a changed rack counts as changed."""
+    """When a changed rack counts as changed, and an absent broker as gone."""
 
     model_config = _STRICT
 
@@ -107,6 +107,10 @@ class RackSettings(BaseModel):
     """Changes within flap_window that make a rack count as flapping; then it leads to no proposals."""
     flap_window_ms: Annotated[Millis, at_least("1s")] = Field(default=1_800_000, alias="flap_window")
     """Window in which changes of a rack are counted."""
+    broker_absent_for_ms: Millis = Field(default=1_800_000, alias="broker_absent_for")
+    """An absent broker leads to no moves of replicas or leaders until it has been absent for this long: it may be
+    restarting.
+    """
 
 
 class DetectSettings(BaseModel):

@@ -33,6 +33,7 @@ def test_without_settings_the_limits_are_their_own_defaults() -> None:
         ("racks.stable_polls=7", "rack_stable_polls", 7),
         ("racks.flap_changes=8", "rack_flap_changes", 8),
         ("racks.flap_window=9m", "rack_flap_window_ms", 540_000),
+        ("racks.broker_absent_for=15m", "broker_absent_ms", 900_000),
         ("detect.stuck_rebalance_after=1m", "stuck_rebalance_ms", 60_000),
         ("detect.leader_skew_share=0.5", "leader_skew_share", 0.5),
         ("detect.throttle_grace=1s", "throttle_grace_ms", 1_000),

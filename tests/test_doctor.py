@@ -82,6 +82,7 @@ def test_a_world_in_which_all_is_well_is_ok_throughout() -> None:
         pytest.param(
             an_observation(a=(1, 2, 3)).topic("t", (1, 2, 3)).group("g", reader("m", "a", "t-0")),
             {
+                "brokers with replicas are live": CheckState.OK,
                 "brokers have a rack": CheckState.OK,
                 "racks are known": CheckState.OK,
                 "racks have one spelling": CheckState.OK,
@@ -430,3 +431,33 @@ def _no_group_gets_to_its_optimum(full: Seen, less: Seen, what: str) -> None:
     for name, assessment in less.detection.assessments.items():
         known = full.detection.assessments.get(name)
         assert not assessment.at_optimum or (known is not None and known.at_optimum), f"{what}: {name}"
+
+
+# --- brokers that are absent ------------------------------------------------------------------------------------
+
+
+def test_an_absent_broker_is_told_of_at_once_and_is_a_fault_once_it_has_lasted() -> None:
+    answers = fine()
+    run = Run().look(answers.at(0))
+    gone = deepcopy(answers).without_broker(3)
+
+    def there(run: Run, memory: Memory) -> Check:
+        checks = diagnose(run.snapshot, run.detection, Plan(), run.limits, memory)
+        return next(check for check in checks if check.key == "brokers with replicas are live")
+
+    before = run.memory
+    check = there(run.look(gone.at(10)).look(gone.at(22)), before)
+    assert check.state is CheckState.SEEN_ONCE
+    assert check.sentence.startswith("broker 3 has been absent for 12 s; it holds 8 replicas")
+    assert check.who == ("broker 3",)
+    check = there(run.look(gone.at(1_810)), before)
+    assert check.state is CheckState.FAULT
+    assert check.sentence.startswith("broker 3 has been absent for 30 min; it holds 8 replicas")
+
+
+def test_one_look_at_an_absent_broker_is_no_fault_and_asks_no_rack_of_it() -> None:
+    checks = checks_of(fine().without_broker(3))
+    assert checks["brokers with replicas are live"].state is CheckState.SEEN_ONCE
+    racks = checks["brokers have a rack"]
+    assert (racks.state, racks.sentence) == (CheckState.UNKNOWN, "broker 3 is absent, its rack was never seen")
+    assert racks.line is None

@@ -159,7 +159,6 @@ def test_a_group_that_vanished_with_a_gap_is_unknown_and_without_one_is_stale():
         pytest.param(shared(), shared().topic("t", (4, 1), (2, 3)), id="somebody reordered the replicas"),
         pytest.param(shared(), shared().topic("t", (1, 4), (2, 3), topic_id="new"), id="the topic was made anew"),
         pytest.param(shared(), shared().broker(4, "b"), id="a broker it names is in another rack"),
-        pytest.param(shared(), shared().broker(4, "a", alive=False), id="a broker it names is gone"),
         pytest.param(
             swapped(), swapped().group("g", member("m1", "a", "t-1"), member("m2", "b", "t-0")), id="members swapped"
         ),
@@ -195,6 +194,45 @@ def flapping(broker: int, rack: str) -> Memory:
     """A memory in which a broker told another rack a moment ago."""
     sighting = RackSighting(rack, rack, "z", 5_000_000 - SECOND, 1, (5_000_000 - SECOND,))
     return Memory(cycle=1, brokers={broker: sighting})
+
+
+@pytest.mark.parametrize(
+    ("built", "fresh", "held"),
+    [
+        pytest.param(shared(), shared().broker(4, "a", alive=False), True, id="a broker that gives"),
+        pytest.param(shared(), shared().broker(9, "a", alive=False), False, id="a broker that it does not name"),
+        pytest.param(swapped(), swapped().broker(2, "b", alive=False), True, id="a broker with what the group reads"),
+    ],
+)
+def test_a_broker_that_may_be_restarting_holds_what_rests_on_it_and_says_until_when(built, fresh, held):
+    seen = {1: RackSighting("a", "a", None, 0, 9), 2: RackSighting("b", "b", None, 0, 9)}
+    away = next(broker.id for broker in fresh.snapshot().brokers if not broker.alive)
+    memory = Memory(cycle=5, absent={away: 5_000_000 - 12 * SECOND}, brokers={**seen, 4: seen[1], 9: seen[1]})
+    answer = verdict(built, fresh, memory=memory, limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    if not held:
+        assert answer.reason is HoldReason.NOT_LEADING
+        return
+    assert (answer.reason, answer.until_ms) == (HoldReason.BROKER_ABSENT, NOW_MS + 1_788 * SECOND)
+    assert answer.sentence == (
+        f"held: broker {away} has been absent for 12 s; this waits until it is back or has been absent for 30 min"
+    )
+    assert answer.passes
+    long = verdict(built, fresh, memory=replace(memory, absent={away: 5_000_000 - 1_800 * SECOND}), limits=EXECUTE)
+    assert getattr(long, "reason", None) is not HoldReason.BROKER_ABSENT
+
+
+def test_what_was_proposed_of_a_lasting_absence_is_not_held_for_it():
+    gone = shared().broker(4, "a", alive=False)
+    memory = Memory(cycle=5, absent={4: 5_000_000 - 1_800 * SECOND})
+    answer = verdict(gone, memory=memory, limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is HoldReason.NOT_LEADING
+    once = verdict(gone, limits=EXECUTE)
+    assert isinstance(once, Hold)
+    assert once.sentence.startswith(
+        "held: broker 4 is absent in this one look; this waits until it is back or has been"
+    )
 
 
 @pytest.mark.parametrize(

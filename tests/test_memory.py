@@ -159,6 +159,7 @@ def a_rich_memory() -> tuple[Run, Answers]:
     run.memory = replace(
         run.memory,
         acts={"group/app": run.memory.monotonic_ms - 5},
+        absent={9: run.memory.monotonic_ms - 5},
         own_reassignments=frozenset([TopicPartition("orders", 1)]),
         bytes_per_record={"orders": 101.25},
     )

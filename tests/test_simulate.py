@@ -10,9 +10,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from agent.detect.finding import FindingReason
 from agent.errors import BadInput
 from agent.limits import Limits
 from agent.memory import Memory
+from agent.memory.values import RackSighting
 from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.plan.changes import (
     AddBroker,
@@ -28,6 +30,7 @@ from agent.plan.changes import (
     SetStandbys,
     SetStrategy,
 )
+from agent.propose.proposal import ProposalKind
 from agent.simulate import Simulation, simulate
 from agent.simulation_json import simulation_to_json
 from tests.plan.worlds import RACKS, shuffled, worlds
@@ -121,3 +124,14 @@ def test_bytes_are_told_where_every_rate_is_known(rate: float | None, crossing: 
     assert group.now is not None
     assert group.own is not None
     assert [group.now.cost.crossing_bytes_per_s, group.own.cost.crossing_bytes_per_s] == crossing
+
+
+def test_a_broker_that_is_lost_in_a_simulation_is_lost_for_good() -> None:
+    """Nothing is held for its return: the question is what follows once it stays away."""
+    built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("t", (3, 6, 1), (1, 2, 3))
+    memory = Memory(cycle=9, brokers={broker: RackSighting("c", "c", None, 0, 9) for broker in (3, 6)})
+    then = simulate(built.snapshot(), memory, Limits(), (RemoveBroker(3),))
+    (proposal,) = [one for one in then.proposals if one.kind is ProposalKind.REASSIGN]
+    assert proposal.sentence.endswith("; broker 3 has been absent for 30 min")
+    (absent,) = [found for found in then.found if found.reason is FindingReason.BROKER_ABSENT]
+    assert not absent.held

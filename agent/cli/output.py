@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Any

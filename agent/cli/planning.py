@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.seen import Seen
 
 CHANGES_PROPOSED = 3
+_HELD_SHOWN = 5
 _COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
 _IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
 
@@ -92,6 +93,7 @@ def plan(
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
         emit_proposals(found, output, every=every)
+    _say_held(seen)
     if groups or chosen(output) is Format.TABLE:
         _emit_groups(seen, output, every=every)
     if chosen(output) is Format.TABLE:
@@ -100,6 +102,17 @@ def plan(
         tables.basis(seen)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
     session.leave(seen, exit_code)
+
+
+def _say_held(seen: Seen) -> None:
+    """Absent brokers that are waited for: what rests on them is not among the proposals."""
+    from agent.detect.finding import FindingReason
+
+    held = [one for one in seen.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
+    for finding in held[:_HELD_SHOWN]:
+        say(finding.sentence)
+    if len(held) > _HELD_SHOWN:
+        say(f"{len(held) - _HELD_SHOWN:,} more brokers are absent: rackwise status")
 
 
 def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:

@@ -44,6 +44,8 @@ def status(
         emit_one(document, output)
         leave(look)
     summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
+    if not summary["absent_brokers"]:
+        del summary["absent_brokers"]
     emit_one(summary, output, tuple(summary), every=every)
     tables.basis(look)
     if document["worst_groups"]:

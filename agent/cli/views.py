@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
+from agent.memory.absences import absences
 from agent.model.snapshot import (
     Group,
     Member,
@@ -41,6 +42,7 @@ def summary(look: Seen) -> dict[str, Any]:
     return {
         "cluster": snapshot.cluster_id,
         "brokers": seen_of(dict(sorted(by_rack.items())), snapshot, Part.BROKERS),
+        "absent_brokers": seen_of(sorted(absences(look.before, snapshot)), snapshot, Part.BROKERS),
         "topics": seen_of(len(snapshot.topics), snapshot, Part.TOPICS),
         "partitions": seen_of(sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, Part.TOPICS),
         "groups": seen_of(dict(sorted(kinds.items())), snapshot, Part.GROUPS),
@@ -58,6 +60,7 @@ def status(look: Seen) -> StatusDocument:
     return {
         "cluster": told["cluster"],
         "brokers": told["brokers"],
+        "absent_brokers": told["absent_brokers"],
         "topics": told["topics"],
         "partitions": told["partitions"],
         "groups": told["groups"],

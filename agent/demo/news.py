@@ -102,7 +102,7 @@ def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
 
 
 def _told(finding: Finding) -> str:
-    held = " (held until the rack is stable)" if finding.held else ""
+    held = " (held for now)" if finding.held else ""
     return f"{finding.reason.value}: {finding.sentence}{held}"
 
 

@@ -20,7 +20,7 @@ from agent.detect.facts import Reading, TopicFacts
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.members import BY_THE_BROKER
-from agent.detect.words import listed
+from agent.detect.words import listed, named
 from agent.limits import GroupLimits
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, StreamsGroup
 
@@ -70,7 +70,7 @@ def awareness_findings(
     if isinstance(group, StreamsGroup):
         causes = list(_streams_causes(group, reading, view.limits.group(group.id), view))
     else:
-        causes = list(_consumer_causes(group, racks, reading))
+        causes = list(_consumer_causes(group, racks, reading, view))
     if not causes and view.ground.selector is False and _all_equal(group, reading):
         causes = [_Cause(OffCause.SELECTOR, ALL_EQUAL)]
     return [_off(group, causes, assessment, view)] if causes else []
@@ -112,7 +112,7 @@ def _all_equal(group: _Group, reading: Reading) -> bool:
     return group.assignor == "range" or len({facts.racks for facts in shown}) == 1
 
 
-def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Reading) -> Iterable[_Cause]:
+def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Reading, view: View) -> Iterable[_Cause]:
     if group.assignor in RACK_BLIND:
         yield _Cause(OffCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
     if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
@@ -124,11 +124,19 @@ def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Rea
         return
     shown = reading.shown
     if not any(facts.racks for facts in shown):
-        yield _Cause(OffCause.BROKER_RACK, f"no replica of {listed(reading.topics)} shows a rack")
+        sentence = f"no replica of {listed(reading.topics)} shows a rack{_but_absent(shown, view)}"
+        yield _Cause(OffCause.BROKER_RACK, sentence)
     elif racks and all(racks.isdisjoint(facts.racks) for facts in shown):
         replicas = sorted(frozenset().union(*[facts.racks for facts in shown]))
-        where = f"members in {listed(sorted(racks))}, replicas in {listed(replicas)}"
+        where = f"members in {listed(sorted(racks))}, replicas in {listed(replicas)}{_but_absent(shown, view)}"
         yield _Cause(OffCause.REPLICAS_ELSEWHERE, f"no member is in a rack that holds a replica ({where})")
+
+
+def _but_absent(shown: Iterable[TopicFacts], view: View) -> str:
+    """Clients know no rack of a broker that is absent, wherever its replicas are."""
+    absent = {b.id for b in view.ground.brokers if not b.alive} if view.ground.complete else set()
+    away = sorted(absent & {broker for facts in shown for broker in facts.rackless})
+    return f", while {named('broker', away)} {'is' if len(away) == 1 else 'are'} absent" if away else ""
 
 
 def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits, view: View) -> Iterable[_Cause]:

@@ -34,9 +34,9 @@ def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list
 
 
 def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
-    absent = not broker.alive and broker.host is None
+    absent = not broker.alive and broker.host is None  # what it tells is not known, and a finding says so
     believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
-    if believed or Part.BROKERS in view.missing:
+    if believed or Part.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
         return
     seen = view.sightings.get(broker.id)
     if broker.rack.state is RackState.CONFLICTING:
@@ -47,8 +47,9 @@ def _rack_missing(broker: BrokerState, view: View) -> Iterable[Finding]:
     elif broker.rack.sent is not None:
         sentence = f"broker {broker.id} has broker.rack={broker.rack.sent}, which is not used, as rack.locator.class "
         sentence += "leaves out wire, and no locator knows another"
-    elif absent:
-        sentence = f"broker {broker.id} holds replicas but is absent, and its rack was never seen"
+    elif seen is not None and seen.known is not None:
+        sentence = f"broker {broker.id} has no broker.rack now and was in rack {seen.known} before: "
+        sentence += f"set broker.rack={seen.known} again and restart it, or another rack if it was moved"
     elif not view.ground.racks:
         sentence = f"broker {broker.id} has no broker.rack, and no other broker has one: set broker.rack"
     else:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
+from agent.detect.absent import absent_findings
 from agent.detect.assess import assess_groups, topics_by_group
 from agent.detect.assessment import Assessment, Detection
 from agent.detect.brokers import broker_findings
@@ -50,6 +51,7 @@ def find_all(
     groups = group_findings(view, assessments, memo)
     findings = [
         *rights_findings(view),
+        *absent_findings(view, memo),
         *broker_findings(view, groups.racks),
         *replica_findings(view, memo),
         *move_findings(view),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 class FindingReason(StrEnum):
     """Every reason a finding can have. The value is what an operator reads in tables and metrics."""
 
+    BROKER_ABSENT = "broker absent"
     BROKER_RACK_CHANGED = "broker rack changed"
     BROKER_RACK_MISSING = "broker rack missing"
     RACK_FLAPPING = "rack flapping"

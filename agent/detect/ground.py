@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from agent.limits import Limits
 from agent.memo import Memo
+from agent.memory.absences import Absence, absences, awaited
 from agent.memory.sightings import sightings, unsteady
 from agent.memory.values import Memory, RackSighting
 from agent.model.snapshot import BrokerState, RackState, Snapshot
@@ -35,6 +36,8 @@ class Ground(NamedTuple):
     """Whether reads go to the nearest replica; None when that cannot be told."""
     complete: bool
     """False when brokers did not answer: then nobody is absent for certain."""
+    away: frozenset[int] = frozenset()
+    """Absent brokers that are waited for: nothing is moved because of their absence yet."""
     topics_whole: bool = False
     """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
 
@@ -59,6 +62,8 @@ class View(NamedTuple):
     sightings: Mapping[int, RackSighting]
     missing: frozenset[Part]
     """Parts that did not answer as a whole."""
+    absences: Mapping[int, Absence]
+    """Absent brokers."""
 
 
 def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> View:
@@ -66,13 +71,15 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
     seen = sightings(memory, snapshot)
     wavering = unsteady(seen, snapshot.monotonic_ms, limits)
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
+    absent = absences(memory, snapshot)
+    away = awaited(absent, limits.broker_absent_ms)
     complete = not any(gap.part is Part.BROKERS for gap in snapshot.gaps)
     ground = memo.of(
         ("ground",),
-        (snapshot.brokers, wavering, snapshot.selector_is_rack_aware, complete, whole := _topics_whole(snapshot)),
-        lambda: _ground(snapshot, wavering, complete=complete, topics_whole=whole),
+        (snapshot.brokers, wavering, away, snapshot.selector_is_rack_aware, complete, whole := _topics_whole(snapshot)),
+        lambda: _ground(snapshot, wavering, away, complete=complete, topics_whole=whole),
     )
-    return View(snapshot, memory, limits, ground, seen, missing)
+    return View(snapshot, memory, limits, ground, seen, missing, absent)
 
 
 def _topics_whole(snapshot: Snapshot) -> bool:
@@ -82,7 +89,9 @@ def _topics_whole(snapshot: Snapshot) -> bool:
     return not hidden and not any(gap.part in (Part.TOPICS, Part.RIGHTS) for gap in snapshot.gaps)
 
 
-def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool, topics_whole: bool) -> Ground:
+def _ground(
+    snapshot: Snapshot, wavering: frozenset[int], away: frozenset[int], *, complete: bool, topics_whole: bool
+) -> Ground:
     room = rack_room(snapshot.brokers)
     known = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
     alive = {broker.id for broker in snapshot.brokers if broker.alive or not complete}
@@ -95,5 +104,6 @@ def _ground(snapshot: Snapshot, wavering: frozenset[int], *, complete: bool, top
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,
         complete,
+        away,
         topics_whole,
     )

@@ -1,7 +1,8 @@
 """Findings about a topic's replicas: racks shared, ISR too small, preferred leaders uneven. One per topic and reason.
 
 A partition is judged as it will be when its running reassignment is through. What rests on a rack that does not hold
-still is a finding of its own and held. Unknown racks, min ISR and ISR make no finding.
+still, or on a broker that is absent and waited for, is a finding of its own and held. Unknown racks, min ISR and ISR
+make no finding.
 
 Preferred leaders are compared with replicas: a rack that holds a third of the replicas shall lead a third of the
 partitions, because that is what an order of replicas can reach without moving data.
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
-from agent.detect.words import first, listed, of_all, placed
+from agent.detect.words import first, listed, named, of_all, placed
 from agent.memo import Memo
 from agent.model.snapshot import PartitionState, Reassignment, TopicState
 from agent.model.spread import Crowding, Replicas, crowding
@@ -81,7 +82,7 @@ class _Place(NamedTuple):
     crowded: Crowding | None
     """By racks that hold still."""
     wavering: Crowding | None
-    """By racks of which one does not hold still."""
+    """By racks of which one does not hold still, or with a replica on a broker that is waited for."""
     leader: int | None
     """Index of the rack of the preferred leader."""
     racks: tuple[int, ...]
@@ -103,7 +104,8 @@ class _Places(dict[Replicas, _Place]):
 
     def __missing__(self, replicas: Replicas) -> _Place:
         ground = self._ground
-        steady = crowding(replicas, ground.steady_room) if ground.unsteady.isdisjoint(replicas) else None
+        unsure = not (ground.unsteady.isdisjoint(replicas) and ground.away.isdisjoint(replicas))
+        steady = None if unsure else crowding(replicas, ground.steady_room)
         racks = [self._index[rack] if (rack := ground.room.rack_of.get(r)) is not None else None for r in replicas]
         self[replicas] = place = _Place(
             steady,
@@ -151,7 +153,7 @@ def _shared(
     names = [str(name) for name, _ in crowded]
     state = next(state for state in topic.partitions if state.id == partition)
     replicas = target_replicas(state, view.snapshot.reassignments.get(partition))
-    wait = "; a rack changed recently, so nothing is planned from this yet" if held else ""
+    wait = f"; {_why_held(crowded, topic, view)}, so nothing is planned from this yet" if held else ""
     yield Finding(
         reason=FindingReason.REPLICAS_SHARE_RACK,
         subject=Subject("topic", topic.name),
@@ -170,6 +172,21 @@ def _shared(
         held=held,
         detail="held" if held else "",
     )
+
+
+def _why_held(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicState, view: View) -> str:
+    moves, ground = view.snapshot.reassignments, view.ground
+    names = {name for name, _ in crowded}
+    held = {
+        broker
+        for state in topic.partitions
+        if state.id in names
+        for broker in target_replicas(state, moves.get(state.id))
+    }
+    away = sorted(held & ground.away)
+    told = [f"{named('broker', away)} {'is' if len(away) == 1 else 'are'} absent"] if away else []
+    told += ["a rack changed recently"] if not away or not held.isdisjoint(ground.unsteady) else []
+    return " and ".join(told)
 
 
 def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: View) -> Iterable[Finding]:
@@ -220,7 +237,7 @@ def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str],
 
 
 def _topic_skew(topic: TopicState, spread: Leaders, view: View) -> Iterable[Finding]:
-    wavering = view.ground.unsteady
+    wavering = view.ground.unsteady | view.ground.away
     unsteady = bool(wavering) and any(not wavering.isdisjoint(state.replicas) for state in topic.partitions)
     yield from _skew(Subject("topic", topic.name), topic.name, spread, view, held=unsteady)
 
@@ -234,7 +251,7 @@ def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
             replicas[rack] += times * spread.replicas[rack]
     subject = Subject("cluster", view.snapshot.cluster_id)
     total = Leaders(tuple(leaders), tuple(replicas), any(spread.blurred for spread in spreads))
-    return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady)))
+    return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady | view.ground.away)))
 
 
 def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:

@@ -56,6 +56,11 @@ def _counted(words: Iterable[str]) -> int:
     return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
 
 
+def named(noun: str, numbers: Sequence[int]) -> str:
+    """``broker 1``, ``brokers 1, 2 and 4 more``."""
+    return f"{noun if len(numbers) == 1 else noun + 's'} {listed(numbers)}"
+
+
 def first(names: Sequence[str] | Sequence[int]) -> tuple[str | int, ...]:
     """The names that evidence shows."""
     return tuple(names[:SHOWN])

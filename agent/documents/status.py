@@ -62,6 +62,8 @@ class StatusDocument(TypedDict):
     """The cluster's id."""
     brokers: dict[str, list[int]] | None
     """Rack -> the ids of its brokers; null where none was seen and some may be hidden, as in all that follow."""
+    absent_brokers: list[int] | None
+    """Ids of brokers that are not live: a replica list names them, or an earlier look saw them."""
     topics: int | None
     partitions: int | None
     groups: dict[str, int] | None

@@ -45,11 +45,11 @@ class View(NamedTuple):
         """Where that partition is."""
         return _status(target, self)
 
-    def weak(self, targets: Iterable[Target]) -> TopicPartition | None:
-        """The first of these that is under its min ISR or without a leader; None when none is, or none may ask."""
+    def weak(self, targets: Iterable[Target]) -> str | None:
+        """Which of these has no leader or is under its min ISR, the first; None when none is, or none may ask."""
         if not self.policy.min_isr_guard:
             return None
-        return next((target.id for target in targets if _weak(target, self.partitions.get(target.id))), None)
+        return next((why for target in targets if (why := _weak(target, self.partitions.get(target.id)))), None)
 
     def lost(self, target: Target) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
@@ -95,10 +95,12 @@ def _at_rest(target: Target, replicas: tuple[int, ...]) -> Status:
     return sets.get(frozenset(replicas), Status.OTHER)
 
 
-def _weak(target: Target, now: SeenPartition | None) -> bool:
+def _weak(target: Target, now: SeenPartition | None) -> str | None:
     if now is None or now.topic_id != target.topic_id:
-        return False
-    return now.leader is None or (now.min_isr is not None and len(now.isr) < now.min_isr)
+        return None
+    if now.leader is None:
+        return f"{target.id} has no leader"
+    return f"{target.id} is under its min ISR" if now.min_isr is not None and len(now.isr) < now.min_isr else None
 
 
 def _watched(view: View) -> State:

@@ -123,7 +123,7 @@ def _hold(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | Non
 
 def _unsafe(view: View, plan: Plan, pending: tuple[Target, ...]) -> str | None:
     if (weak := view.weak(plan.targets)) is not None:
-        return f"{weak} is under its min ISR"
+        return weak
     known = view.partitions
     hidden = (it.id for it in pending if it.id in known and known[it.id].min_isr is None)
     if view.policy.min_isr_guard and (unknown := next(hidden, None)):

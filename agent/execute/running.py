@@ -28,7 +28,6 @@ from agent.execute.values import (
     Target,
 )
 from agent.propose.words import counted
-from assignors.problem import TopicPartition
 
 
 class Decision(NamedTuple):
@@ -155,21 +154,20 @@ def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
     weak = view.weak(open_targets(batch))
     if weak is None or plan.state is not PlanState.OPEN or (view.state.weak_ms or 0) < view.policy.grace_ms:
         return None
-    sentence = f"{weak} is under its min ISR"
     return Decision(
-        Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
-        (Say(alarm=True, sentence=f"{sentence}: the plan is cancelled, and moves in progress are taken back"),),
+        Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=weak),)),
+        (Say(alarm=True, sentence=f"{weak}: the plan is cancelled, and moves in progress are taken back"),),
     )
 
 
-def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) -> str | None:
+def _not_now(view: View, batch: Batch, plan: Plan, weak: str | None) -> str | None:
     """Why an intent is not carried out after all."""
     if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
         return plan.sentence or "its plan is cancelled"
     if not batch.back and (plan.paused or not view.state.may):
         return "its plan is paused" if plan.paused else view.state.may_not
     if weak is not None:
-        return f"{weak} is under its min ISR"
+        return weak
     if view.seen.moves:
         return f"another tool moves {view.seen.moves[0].id}"
     down = next((target.id for target in open_targets(batch) if not view.seen.brokers.issuperset(target.adding)), None)
@@ -269,5 +267,5 @@ def _waiting(view: View, batch: Batch, statuses: dict[Target, Status]) -> str:
     if batch.cancelling:
         return f"batch {batch.number}: waiting for cancelled moves to be taken back"
     if (weak := view.weak(statuses)) is not None:
-        return f"batch {batch.number}: {weak} is under its min ISR"
+        return f"batch {batch.number}: {weak}"
     return f"batch {batch.number}: {counted(len(statuses), 'partition')} moving"

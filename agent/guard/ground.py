@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.execute.attempts import Attempt, latest
@@ -15,6 +16,7 @@ from agent.journal.attempts import next_attempt
 from agent.journal.entry import View, under
 from agent.limits import Limits
 from agent.memory import Memory
+from agent.memory.absences import Absence
 from agent.model.snapshot import Snapshot
 from agent.propose.proposal import Proposal
 from agent.propose.rests import Rests
@@ -101,6 +103,8 @@ class Ground(NamedTuple):
     now_ms: int
     granted: tuple[Proposal, ...] = ()
     """What was allowed before it in the same round."""
+    absences: Mapping[int, Absence] = MappingProxyType({})
+    """Absent brokers."""
 
 
 Check = Callable[[Proposal, Ground], Hold | Refuse | Fine | None]

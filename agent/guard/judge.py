@@ -24,6 +24,7 @@ from agent.journal.entry import View
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory import Memory
+from agent.memory.absences import absences
 from agent.memory.sightings import sightings, unsteady
 from agent.model.snapshot import Snapshot
 from agent.plan.explained import Answer, Explained
@@ -84,7 +85,8 @@ def ground_of(fresh: Snapshot, memory: Memory, limits: Limits, view: View | None
     steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)
     at_ms = fresh.taken_ms if now_ms is None else now_ms
     records = Records(EMPTY if view is None else view)
-    return Ground(fresh, memory, limits, Rests(fresh, Memo()), steady, records, view is not None, at_ms)
+    leads, absent = view is not None, absences(memory, fresh)
+    return Ground(fresh, memory, limits, Rests(fresh, Memo()), steady, records, leads, at_ms, absences=absent)
 
 
 def _judge(proposal: Proposal, ground: Ground) -> Verdict:

@@ -14,6 +14,7 @@ class HoldReason(StrEnum):
     REASSIGNMENT_RUNNING = "a reassignment is already in progress"
     GROUP_NOT_STABLE = "the group is not stable now"
     RACK_NOT_STEADY = "a rack has not been stable for long enough"
+    BROKER_ABSENT = "a broker that it rests on is absent, and may be restarting"
     COOLING_DOWN = "the cooldown of the topic or group has not ended"
     OWNER_ACTS = "only the owner of the client or broker can do it"
     DRY_RUN = "the mode is a dry run"

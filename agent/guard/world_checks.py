@@ -1,8 +1,9 @@
 """What stands against acting on a cluster as it is, in every mode: the checks that need no journal.
 
 The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
-seen; a proposal whose ground has changed or whose time is over; a reassignment that is running; a group that is not
-stable; a rack that has not held still; an act too short a time ago; advice, which only its owner can follow; the mode.
+seen; a broker that is absent and may be restarting; a proposal whose ground has changed or whose time is over; a
+reassignment that is running; a group that is not stable; a rack that has not held still; an act too short a time ago;
+advice, which only its owner can follow; the mode.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 from agent.guard.ground import Check, Ground
 from agent.guard.verdict import Hold, HoldReason, Refuse, RefuseReason
 from agent.limits import Mode
+from agent.memory.absences import absence_words, lasted
 from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
 from agent.observation import Gap, Part
+from agent.propose.absent import rests_on_brokers, touched_brokers
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.words import counted
 
@@ -41,6 +44,25 @@ def _unknown(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
             sentence = f"held: the min ISR of {state.id.topic} is unknown"
             return Hold(proposal.id, HoldReason.UNKNOWN, sentence)
     return None
+
+
+def _broker_absent(proposal: Proposal, ground: Ground) -> Hold | None:
+    """A broker that may be restarting: what moves because it is absent would have to move back."""
+    if not ground.absences or not rests_on_brokers(proposal):
+        return None
+    least_ms = ground.limits.broker_absent_ms
+    left_ms = {
+        broker: least_ms - (absence.for_ms or 0)
+        for broker, absence in ground.absences.items()
+        if (absence.for_ms or 0) < least_ms
+    }
+    named = left_ms.keys() & touched_brokers(proposal, ground.rests)
+    if not named:
+        return None
+    broker = max(sorted(named), key=left_ms.__getitem__)
+    told = absence_words(broker, ground.absences[broker])
+    sentence = f"held: {told}; this waits until it is back or has been absent for {lasted(least_ms)}"
+    return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, ground.fresh.taken_ms + left_ms[broker])
 
 
 # --- what would be wrong by now ---------------------------------------------------------------------------------
@@ -96,11 +118,7 @@ def _group_not_stable(proposal: Proposal, ground: Ground) -> Hold | Refuse | Non
 def _rack_not_steady(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     if not ground.unsteady or proposal.kind is ProposalKind.ADVISE:
         return None
-    named = {broker for row in (*proposal.before, *proposal.after) for broker in row.value if isinstance(broker, int)}
-    if proposal.kind is ProposalKind.TRIGGER:
-        topics = [ground.fresh.topics[name] for name in ground.rests.topics(proposal.subject.name)]
-        named = {broker for topic in topics for state in topic.partitions for broker in state.replicas}
-    restless = sorted(named & ground.unsteady)
+    restless = sorted(touched_brokers(proposal, ground.rests) & ground.unsteady)
     if not restless:
         return None
     sentence = f"held: the rack of broker {restless[0]} has not been stable for long enough"
@@ -138,6 +156,7 @@ def _mode(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
 CHECKS: tuple[Check, ...] = (
     _under_min_isr,
     _unknown,
+    _broker_absent,
     _stale,
     _expired,
     _reassignment_running,

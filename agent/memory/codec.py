@@ -4,7 +4,8 @@ Written: everything but ``topic_states``, which only saves work. Round trips are
 saw. Equal replica lists, of which a cluster has few, are written once.
 
 A restart may happen on another machine, where the monotonic clock means nothing: `after_restart` moves every monotonic
-time by what the wall clock says has passed. That is the one place where a duration rests on the wall clock.
+time by what the wall clock says has passed. That is the one place where a duration rests on the wall clock. Absences of
+brokers are the exception: only what looks saw of them counts.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def memory_to_json(memory: Memory) -> str:
         "first_seen": dict(memory.first_seen),
         "gone": dict(memory.gone),
         "brokers": {str(broker): seen for broker, seen in memory.brokers.items()},
+        "absent": {str(broker): since for broker, since in memory.absent.items()},
         "replica_lists": list(lists),
         "topics": topics,
         "groups": memory.groups,
@@ -106,6 +108,8 @@ def after_restart(memory: Memory, taken_ms: int, monotonic_ms: int) -> Memory:
             broker: seen._replace(since_ms=moved(seen.since_ms), changes=tuple(map(moved, seen.changes)))
             for broker, seen in memory.brokers.items()
         },
+        # While no agent looked the broker may have been there: that time does not count.
+        absent=_each(memory.absent, lambda since_ms: monotonic_ms - (memory.monotonic_ms - since_ms)),
         changes=tuple(change._replace(seen_ms=moved(change.seen_ms)) for change in memory.changes),
         rebalancing=_each(memory.rebalancing, moved),
         streams=_each(memory.streams, lambda known: _moved_streams(known, moved)),
@@ -168,6 +172,7 @@ def _memory(value: _Json) -> Memory:
         first_seen={str(name): int(since) for name, since in value["first_seen"].items()},
         gone={str(name): (int(since), int(last)) for name, (since, last) in value["gone"].items()},
         brokers={int(broker): _sighting(row) for broker, row in value["brokers"].items()},
+        absent={int(broker): int(since) for broker, since in value.get("absent", {}).items()},
         topics={
             str(name): TopicMemory(topic_id, tuple(lists[index] for index in indices))
             for name, (topic_id, indices) in value["topics"].items()

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agent.detect.assessment import Detection
+from agent.memory.absences import absent_since
 from agent.memory.changes import moves_hidden, rack_changes, topic_memory, topics_to_compare, widened_partitions
 from agent.memory.foretold import after_look, foretold_of
 from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, next_size_base
@@ -48,6 +49,7 @@ def remember(
         first_seen=seen,
         gone=_gone(memory, seen, now_ms),
         brokers=sightings(memory, snapshot),
+        absent=absent_since(memory, snapshot),
         topics=_topics(memory, snapshot, widened.keys()),
         groups=_groups(memory, snapshot),
         changes=rack_changes(memory, snapshot),

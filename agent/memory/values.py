@@ -188,6 +188,8 @@ class Memory:
     gone: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Id of a finding that went away lately -> (epoch ms first seen, monotonic ms last seen): it may come back."""
     brokers: Mapping[int, RackSighting] = field(default_factory=dict)
+    absent: Mapping[int, int] = field(default_factory=dict)
+    """Absent broker -> monotonic ms of the first look that missed it."""
     topics: Mapping[str, TopicMemory] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     """Ids of the groups that were there; like topics, one that is only no longer shown stays."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent.detect.assessment import Detection
-from agent.detect.finding import Finding
+from agent.detect.finding import Finding, FindingReason
+from agent.detect.words import named
 from agent.limits import Limits
 from agent.model.snapshot import Snapshot
 from agent.plan.explain_facts import facts_of
@@ -25,6 +26,8 @@ from agent.propose.proposal import Proposal
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""
+_ABOUT_RACKS = frozenset({FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING})
+_STABLE = "the rack has been stable"
 
 
 def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the cycle makes them)
@@ -72,14 +75,15 @@ def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:
     return (topic, int(number)) if topic in snapshot.topics and number.isdecimal() else (name, None)
 
 
-def _findings(kind: str, name: str, findings: Iterable[Finding], snapshot: Snapshot) -> list[Explained]:
+def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snapshot) -> list[Explained]:
+    rest = _until(findings)
     return [
         Explained(
             str(finding.subject),
             finding.reason.value,
             Answer.WAIT if finding.held else Answer.FOUND,
-            f"{finding.sentence}; nothing is planned for it until the rack has been stable"
-            if finding.held
+            f"{finding.sentence}; held until {_own_end(finding) or rest}"
+            if _ends_unsaid(finding)
             else finding.sentence,
         )
         for finding in findings
@@ -87,15 +91,39 @@ def _findings(kind: str, name: str, findings: Iterable[Finding], snapshot: Snaps
     ]
 
 
-def _left_out(kind: str, name: str, findings: Iterable[Finding], plan: Plan, snapshot: Snapshot) -> list[Explained]:
+def _ends_unsaid(finding: Finding) -> bool:
+    """Of a held finding, whether its own sentence leaves open until when: that of an absent broker has it."""
+    return finding.held and finding.reason is not FindingReason.BROKER_ABSENT
+
+
+def _own_end(finding: Finding) -> str | None:
+    return _STABLE if finding.reason in _ABOUT_RACKS else None
+
+
+def _until(findings: Iterable[Finding]) -> str:
+    """What ends a hold: of absent brokers, of racks, or of both."""
+    held = [finding for finding in findings if finding.held]
+    away = sorted(int(finding.subject.name) for finding in held if finding.reason is FindingReason.BROKER_ABSENT)
+    if not away:
+        return _STABLE
+    are, have = ("is", "has") if len(away) == 1 else ("are", "have")
+    back = f"{named('broker', away)} {are} back, or {have} been absent for long enough"
+    racks = any(finding.reason in _ABOUT_RACKS for finding in held)
+    return f"{back}, and racks have been stable" if racks else back
+
+
+def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, snapshot: Snapshot) -> list[Explained]:
     """What was found or wanted here and is not planned, with its reason."""
     ids = {finding.id for finding in findings if _concerns(finding, kind, name, snapshot)}
     prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
     rows: list[Explained] = []
+    words = {Unplanned.HELD: f"held until {_until(findings)}"}
     for key, why in plan.unplanned:
         mine = key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal())
         if mine:
-            rows.append(Explained(key, "planned", Answer.WAIT if why in WAITING else Answer.NO, why.value))
+            rows.append(
+                Explained(key, "planned", Answer.WAIT if why in WAITING else Answer.NO, words.get(why, why.value))
+            )
     return rows
 
 

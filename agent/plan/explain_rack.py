@@ -14,7 +14,10 @@ def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
     if broker is None:
         return []
     about = f"broker/{name}"
-    return [_known(about, broker.rack, "broker.rack", snapshot), *_others(about, broker.rack), _to_kafka(about, broker)]
+    known = _known(about, broker.rack, "broker.rack", snapshot)
+    if broker.host is None and broker.rack.state is RackState.UNKNOWN:
+        known = known._replace(sentence="the broker is absent, and its rack was never seen")
+    return [known, *_others(about, broker.rack), _to_kafka(about, broker)]
 
 
 def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from agent.detect.finding import FindingReason, Subject
 from agent.detect.words import in_full
 from agent.model.snapshot import BrokerState, PartitionState, RackState, TopicState
 from agent.model.spread import RackRoom, crowding, rack_room
@@ -78,11 +79,23 @@ def _movable(state: PartitionState, target: Replicas, scene: Scene) -> list[Expl
     if unknown:
         sentence = f"the rack of broker {unknown[0]} is not known, so no move is sure to help"
         rows.append(Explained(about, "all racks known", Answer.NO, sentence))
-    held = [broker for broker in target if broker in scene.held]
+    away = [broker for broker in target if broker in states and not states[broker].alive]
+    rows += [Explained(about, "broker is there", _waits(b, scene), _absent(b, scene)) for b in away]
+    held = [broker for broker in target if broker in scene.held and broker not in away]
     if held:
         sentence = f"the rack of broker {held[0]} has not been stable for long enough"
         rows.append(Explained(about, "all racks stable", Answer.WAIT, sentence))
     return rows
+
+
+def _waits(broker: int, scene: Scene) -> Answer:
+    return Answer.WAIT if broker in scene.held else Answer.NO
+
+
+def _absent(broker: int, scene: Scene) -> str:
+    """What was found about an absent broker."""
+    found = scene.found.about(FindingReason.BROKER_ABSENT, Subject("broker", str(broker)))
+    return found[0].sentence if found else "not registered, as far as the brokers answered"
 
 
 def _planned(state: PartitionState, change: PlacementChange | None, *, leaders_only: bool) -> Explained:
@@ -107,7 +120,7 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
     before = original_replicas(state, scene.snapshot.reassignments.get(state.id))
     source = f" by {broker.rack.source}" if broker.rack.source else ""
     told = (broker.rack.name or f"its rack is {broker.rack.state.value}") + source
-    there = f"broker {broker.id} is {'registered' if broker.alive else 'absent from the cluster'}"
+    there = f"broker {broker.id} is registered" if broker.alive else _absent(broker.id, scene)
     rows = [
         Explained(about, "holds it", yes_or_no(broker.id in state.replicas), _held(broker.id, target, before)),
         Explained(about, "alive", yes_or_no(broker.alive), there),
@@ -117,7 +130,7 @@ def _broker(  # noqa: PLR0917 (a partition, a broker, and the world)
         rows.append(Explained(about, "unfenced", Answer.WAIT, "it is fenced: it may be starting or stopping"))
     if broker.cordoned:
         rows.append(Explained(about, "not cordoned", Answer.NO, "all its log directories are cordoned (KIP-1066)"))
-    if broker.id in scene.held:
+    if broker.id in scene.held and broker.alive:
         rows.append(Explained(about, "rack stable", Answer.WAIT, "its rack has not been stable for long enough"))
     if rack is not None:
         rows.append(_room(state, target, broker, rack, room))

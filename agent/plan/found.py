@@ -23,7 +23,7 @@ IMPROVABLE = (
     FindingReason.RACK_AWARENESS_OFF,
 )
 """Findings that say that a group's work could be nearer to its data."""
-_RACK_REASONS = (FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
+_BROKER_REASONS = (FindingReason.BROKER_ABSENT, FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING)
 
 
 class Found:
@@ -73,7 +73,8 @@ class Scene(NamedTuple):
     improvable: Mapping[str, Answered]
     """Group -> the findings that say that its work could be nearer to its data."""
     held: frozenset[int]
-    """Brokers whose rack has not been stable for long enough: nothing may rest on it."""
+    """Brokers whose rack has not been stable for long enough, and those that have not been absent for long enough:
+    nothing may rest on them."""
     limits: Limits
     memo: Memo
     predictions: Mapping[str, Prediction]
@@ -121,9 +122,9 @@ def _of_several(findings: list[Finding]) -> Answered:
 
 
 def held_brokers(found: Found, snapshot: Snapshot) -> frozenset[int]:
-    """Brokers whose rack flaps or changed too lately."""
+    """Brokers whose rack flaps or changed too lately, and those that are absent and waited for."""
     held: set[int] = set()
-    for reason in _RACK_REASONS:
+    for reason in _BROKER_REASONS:
         for finding in found.of(reason):
             if finding.held or reason is FindingReason.RACK_FLAPPING:
                 held.update(broker.id for broker in snapshot.brokers if _concerns(finding.subject, broker))

@@ -165,6 +165,8 @@ def _best(asked: _Asked, snapshot: Snapshot) -> NewPlacement:
         ) from error
     proof = "no placement is more even" if placed.leaders_optimal else "leaders as even as these replicas allow"
     sentence = f"at most {placed.most_in_a_rack} of a partition in one rack, the least that is possible; {proof}"
+    if away := [broker.id for broker in snapshot.brokers if not broker.alive]:
+        sentence += f"; brokers that are absent take nothing: {', '.join(map(str, away))}"
     if _without_rack(brokers):
         sentence += f"; brokers without a known rack take nothing: {', '.join(map(str, _without_rack(brokers)))}"
     return NewPlacement(

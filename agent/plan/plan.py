@@ -15,7 +15,7 @@ class Unplanned(StrEnum):
     """Why something that was found is not planned for."""
 
     BELOW_THRESHOLD = "nothing worth doing: the gain is below the threshold"
-    HELD = "held down until the rack has been stable"
+    HELD = "held: a rack has not been stable, or a broker has not been absent, for long enough"
     INFEASIBLE = "no allowed placement mends it"
     UNKNOWN_RACK = "the benefit would rest on an unknown rack"
     RUNNING = "a reassignment of it is running"

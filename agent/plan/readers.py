@@ -46,7 +46,8 @@ def follow_readers(scene: Scene, seats: Seats, taken: set[TopicPartition]) -> tu
             continue
         readers = scene.memo.of(("readers", name), (topic, *groups), partial(readers_of, topic, groups))
         column = scene.snapshot.weighed.topics.get(name, ())
-        wanted = _wanted(topic, readers, seats, taken, column)
+        wanted, unsure = _sure(_wanted(topic, readers, seats, taken, column), seats, scene.held)
+        skipped += unsure
         if not wanted:
             continue
         if not _is_worth(wanted, readers, column, scene.limits):
@@ -105,6 +106,21 @@ def _wanted(
     # Evenness stops the row somewhere: what counts most comes first.
     weight = {state.id: (_rate(column, state.id) or 0.0) if known else 1.0 for _, state, _ in wanted}
     return sorted(wanted, key=lambda row: (-row[0] * weight[row[1].id], row[1].id))
+
+
+def _sure(wanted: list[_Wanted], seats: Seats, held: frozenset[int]) -> tuple[list[_Wanted], Skipped]:
+    """Those whose gain rests on no replica that is held, and on no leader of unknown rack: readers may be near it."""
+    sure: list[_Wanted] = []
+    skipped: Skipped = []
+    for row in wanted:
+        _, state, _ = row
+        if not held.isdisjoint(state.replicas):
+            skipped.append((f"topic/{state.id.topic}", Unplanned.HELD))
+        elif state.replicas[0] not in seats.rack_of:
+            skipped.append((f"topic/{state.id.topic}", Unplanned.UNKNOWN_RACK))
+        else:
+            sure.append(row)
+    return sure, skipped
 
 
 def _within_limits(wanted: list[_Wanted], seats: Seats) -> list[PlacementChange]:

@@ -10,13 +10,23 @@ from agent.memory import Memory
 from agent.model.snapshot import Snapshot
 from agent.probing.decide import Ground, decide
 from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
-from agent.probing.values import Off, TriggerNow, Wait, WaitReason
+from agent.probing.values import Off, OffReason, TriggerNow, Wait, WaitReason
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 
 PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
 """Reasons that probing decides about."""
 _ESTIMATES = (WaitReason.RESTORING, WaitReason.REBALANCING)
 """What nobody can promise a time for."""
+
+
+_ENDS = {
+    OffReason.SWITCHED_OFF: "this waits until probing.enabled is true",
+    OffReason.NOT_CLASSIC: "this waits until it is a classic Streams application",
+    OffReason.EMPTY: "this waits until it has members and is Stable",
+    OffReason.NO_WARMUPS: "this waits until a process of it has a warm-up",
+    OffReason.NOTHING_WANTED: "this waits until its leader schedules one",
+}
+"""What ends it: time alone does not."""
 
 
 class Held(NamedTuple):
@@ -44,7 +54,7 @@ def probing_check(
     if isinstance(decision, TriggerNow):
         return None
     if isinstance(decision, Off):
-        return Held(decision.reason.value, decision.sentence, None)
+        return Held(decision.reason.value, f"{decision.sentence}; {_ENDS[decision.reason]}", None)
     return Held(decision.reason.value, decision.sentence, _wall_ms(decision, fresh))
 
 

@@ -11,6 +11,7 @@ from agent.limits import Limits
 from agent.memo import Memo
 from agent.model.snapshot import Snapshot
 from agent.plan.plan import Plan
+from agent.propose.absent import telling_absences
 from agent.propose.groups import rebalances
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.replicas import placement
@@ -26,8 +27,9 @@ def propose(
     others = [placement(part, scene) for part in plan.placements]
     others += [advice(part, scene) for part in plan.advice]
     others.sort(key=lambda p: (p.kind, p.subject, p.reason.name, p.id))
-    return (
+    made = (
         *[proposal for proposal in others if proposal.kind < ProposalKind.TRIGGER],
         *rebalances(plan.triggers, scene),  # by group already, one each: there can be thousands
         *[proposal for proposal in others if proposal.kind > ProposalKind.TRIGGER],
     )
+    return telling_absences(made, scene)

@@ -138,7 +138,7 @@ FINDINGS = _table(
     column("subject", STRING, "kind/name."),
     column("sentence", STRING, "The finding's sentence."),
     column("since_ms", LONG, "When it began, epoch milliseconds."),
-    column("held", BOOLEAN, "Whether no proposal follows from it until racks are stable."),
+    column("held", BOOLEAN, "Whether no proposal follows from it until racks are stable and absent brokers are back."),
 )
 
 LOCALITY = _table(

@@ -80,11 +80,6 @@ def test_a_rack_that_changes_three_times_in_half_an_hour_flaps_and_stays_held_ho
             "broker 2 has no broker.rack, and no other broker has one: set broker.rack",
             id="all brokers, with an empty text as rack",
         ),
-        pytest.param(
-            lambda answers: answers.topic("orders", (2, 9)).without_broker(2),
-            "broker 2 holds replicas but is absent, and its rack was never seen",
-            id="a broker that nobody ever saw",
-        ),
     ],
 )
 def test_a_missing_rack_is_found(prepare: object, sentence: str) -> None:

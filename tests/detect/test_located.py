@@ -9,7 +9,7 @@ import pytest
 from agent.cli import views
 from agent.detect.assessment import Measure, NotAssessed
 from agent.detect.finding import FindingReason as Reason
-from agent.doctor import CheckState, diagnose
+from agent.doctor import Check, CheckState, diagnose
 from agent.limits import Limits, LocatorKind, RackLocator
 from agent.observation import GapCause, Part
 from agent.plan import Plan, make_plan
@@ -313,9 +313,14 @@ def test_racks_are_shown_with_what_knows_them() -> None:
     }
 
 
+def about_racks(run: Run) -> Check:
+    checks = diagnose(run.snapshot, run.detection, Plan())
+    return next(check for check in checks if check.key == "racks are known")
+
+
 def test_doctor_says_from_where_racks_are_known() -> None:
     run = a_mixed_world()
-    check = diagnose(run.snapshot, run.detection, Plan())[1]
+    check = about_racks(run)
     assert (check.name, check.state, check.tells) == ("racks are known", CheckState.FAULT, True)
     assert check.sentence.split("; ")[2:] == [
         "brokers: 2 by broker.rack, 1 by file",
@@ -323,10 +328,10 @@ def test_doctor_says_from_where_racks_are_known() -> None:
         "file answered 40 s ago",
     ]
     quiet = looked(members("a", "b", "c"))
-    fine = diagnose(quiet.snapshot, quiet.detection, Plan())[1]
+    fine = about_racks(quiet)
     assert (fine.state, fine.sentence) == (CheckState.OK, "brokers: 3 by broker.rack; members: 3 by client.rack")
     unknown = looked(members("a", None, "c").gap(Part.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE)
-    blind = diagnose(unknown.snapshot, unknown.detection, Plan())[1]
+    blind = about_racks(unknown)
     assert blind.state is CheckState.UNKNOWN
     assert blind.sentence.endswith("members: 2 by client.rack, 1 unknown; file never answered")
 

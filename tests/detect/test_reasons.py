@@ -71,6 +71,7 @@ def astray(generation: int) -> Callable[[Answers], object]:
 
 
 FOUND_BY: dict[Reason, Looks] = {
+    Reason.BROKER_ABSENT: (nothing, lambda a: a.without_broker(3)),
     Reason.BROKER_RACK_CHANGED: (nothing, lambda a: a.broker(4, "b")),
     Reason.BROKER_RACK_MISSING: (lambda a: a.broker(4, None),),
     Reason.RACK_FLAPPING: (nothing, *[lambda a, rack=rack: a.broker(4, rack) for rack in "bab"]),  # type: ignore[misc]

@@ -198,6 +198,12 @@ def test_under_min_isr_nothing_begins_and_what_runs_goes_back_after_the_grace():
     assert idle.acts == []
     assert "no new batch: t-0 is under its min ISR" in idle.sentences()
 
+    leaderless = Live()
+    part = leaderless.cluster.parts[0]
+    leaderless = Live(parts=(part._replace(leader=None),))
+    leaderless.wait(10)
+    assert "no new batch: t-0 has no leader" in leaderless.sentences()
+
     live = Live()
     live.cluster = live.cluster._replace(min_isr=3)
     live.wait(50)

@@ -49,6 +49,12 @@ def test_a_broker_that_comes_back_in_another_rack_is_found_by_the_next_look(
         assert found(down, FindingReason.UNDER_MIN_ISR, "topic/fragile")
         assert found(down, FindingReason.AT_MIN_ISR, "topic/orders")
         assert found(down, FindingReason.RACK_AWARENESS_OFF, "group/exports"), told(down)
+        waiting = quick.look(planning=True)
+        (absent,) = found(waiting, FindingReason.BROKER_ABSENT)
+        assert (str(absent.subject), absent.held) == ("broker/4", True)
+        assert "nothing is moved because of it until it has been absent for 30 min" in absent.sentence
+        named = {b for one in waiting.proposals for row in (*one.before, *one.after) for b in row.value}
+        assert 4 not in named, told(waiting)
         try:
             broker.start("b")
             moved = quick.look()

@@ -66,6 +66,7 @@ def test_brokers_that_are_away_fenced_or_cordoned_get_nothing_from_the_optimum()
     ours, best = place_new_topic(built.snapshot(), "new", 12, 3, kafka())
     assert {broker for of in best.replicas for broker in of} == {1, 2, 3, 6}
     assert {broker for of in ours.replicas for broker in of} == {1, 2, 3, 6}, "Kafka takes fenced ones last"
+    assert best.sentence.endswith("; brokers that are absent take nothing: 4, 7")
 
 
 def test_a_rack_without_a_broker_that_takes_replicas_breaks_the_rule_and_it_is_said() -> None:

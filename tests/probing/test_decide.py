@@ -288,7 +288,11 @@ def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "sentence"),
     [
-        pytest.param(shown(), "not probed: no process of it has a warm-up", id="nothing to promote any more"),
+        pytest.param(
+            shown(),
+            "not probed: no process of it has a warm-up; this waits until a process of it has a warm-up",
+            id="nothing to promote any more",
+        ),
         pytest.param(
             shown(warmup(0, eta=30)),
             "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
