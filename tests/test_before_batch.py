@@ -46,7 +46,7 @@ def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
         ),
         pytest.param(
             [MOVING, moves.write(Batch("p-1", 1, (), BatchState.SENT, sendings=1))], {"batch_budget_per_hour": 1},
-            "1 of 1 batches in the last hour (execute.batches_per_hour)", id="the budget is used up",
+            "1 of 1 batch in the last hour (execute.batches_per_hour)", id="the budget is used up",
         ),
     ],
 )  # fmt: skip

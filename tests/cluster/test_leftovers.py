@@ -119,7 +119,7 @@ def test_a_cluster_with_a_dead_broker_is_partly_running(home: Path, sleeper: Sta
     found = find_cluster("one")
     assert found is not None
     assert (found.state, found.alive_brokers) == (ClusterState.PARTLY_RUNNING, (1,))
-    assert found.why == "1 of 2 brokers run"
+    assert found.why == "running: 1 of 2 brokers"
 
 
 @pytest.mark.parametrize(

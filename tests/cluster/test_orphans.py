@@ -99,7 +99,7 @@ def test_what_outlives_even_the_watchdog_is_found_and_cleared_when_asked(parent:
 
     seen = rackwise_cluster("status")
     assert [(row["name"], row["state"]) for row in json.loads(seen.stdout)] == [("orphaned", "left behind")]
-    assert "cluster orphaned was left behind, with 1 brokers still running" in seen.stderr
+    assert "cluster orphaned was left behind, with 1 broker still running" in seen.stderr
     assert "remove it with: rackwise cluster status --clear" in seen.stderr
     assert [one for one in brokers if not one.alive] == []
 

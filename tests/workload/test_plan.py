@@ -154,7 +154,7 @@ SETTLED = [
     pytest.param([row("active", None, None)], ("application shop has stored 0 of 100 records",), id="no answer yet"),
     pytest.param(
         [row("active", 0, 100), row("standby", 1_001, 100)],
-        ("standby 0_0 of shop is 1001 records behind",),
+        ("standby 0_0 of shop is 1,001 records behind",),
         id="the standby is far behind",
     ),
 ]
