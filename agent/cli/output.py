@@ -194,10 +194,9 @@ def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
             items = [_shown(item, text, most) for item in value]
         case Mapping():
             items = [f"{text(str(key))}: {_shown(item, text, most)}" for key, item in value.items()]
-            return listed(items, most, between="; ") or Mark.NONE.value
         case _:
             return text(str(value))
-    return listed(items, most) or Mark.NONE.value
+    return listed(items, most, between="; " if isinstance(value, Mapping) else ", ") or Mark.NONE.value
 
 
 def _table(

@@ -148,8 +148,7 @@ def _margin(proposal: Proposal, ground: Ground) -> tuple[float, str]:
     hours = (ground.now_ms - last_ms) / 3_600_000
     return (
         1 + execute.hysteresis_share,
-        f" ({execute.hysteresis_share * 100:.0f} % more than set, because its last change or trigger was {hours:.1f} h"
-        " ago)",
+        f" ({execute.hysteresis_share * 100:.0f} % more than set: its last change or trigger was {hours:.1f} h ago)",
     )
 
 
