@@ -4,7 +4,7 @@
 
     RackwiseError                    exit 1
     ├── Retryable                    the same call may succeed without anybody changing anything
-    │   ├── ClusterUnreachable       exit 5   no broker answered in time
+    │   ├── ClusterUnreachable       exit 5   no broker answered
     │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
     │   ├── PartialAnswer            exit 5   some of what was asked for is missing
     │   └── JournalUnavailable       exit 5   the journal could not be read or written in time
@@ -54,7 +54,7 @@ class Retryable(RackwiseError):  # noqa: N818 the name says what may be done nex
 
 
 class ClusterUnreachable(Retryable):
-    """No broker answered within the deadline."""
+    """No broker answered: refused, unknown, or silent until the deadline."""
 
     exit_code = 5
 

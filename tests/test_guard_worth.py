@@ -77,7 +77,7 @@ def test_what_was_acted_upon_lately_must_gain_more() -> None:
     assert answer.reason is HoldReason.TOO_LITTLE_GAIN
     assert answer.sentence == (
         "held: it makes 2 of 2 partitions local; the least gain is 2.4 "
-        "(20 % more than set, because its last change or trigger was 2.0 h ago)"
+        "(20 % more than set: its last change or trigger was 2.0 h ago)"
     )
     long_ago = journal(triggered("g", NOW_MS - 25 * HOUR, verdict=TriggerVerdict.AS_PREDICTED), at_ms=NOW_MS)
     assert isinstance(worth(long_ago, limits=strict), Allow)

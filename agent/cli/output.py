@@ -242,6 +242,8 @@ def _is_numeric(column: Sequence[object]) -> bool:
 
 
 def _table_cell(value: object, *, whole: bool) -> str:
+    if isinstance(value, str):
+        value = runnable(value)
     return _shown(value, harmless, None) if whole else shortened(cell(value))
 
 

@@ -18,7 +18,7 @@ def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> Rackwis
         return UnsupportedCluster(
             "The brokers are too old", why=failure.detail, todo="rackwise needs Apache Kafka 3.0 or newer."
         )
-    waited = f" within {timeout_ms / 1000:g} s" if passed_ms >= timeout_ms else ""
+    waited = f" within {timeout_ms / 1000:g} s" if round(passed_ms) >= timeout_ms else ""
     return ClusterUnreachable(
         f"No broker answered{waited}",
         why=failure.detail,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from agent.cli import hints
+from agent.cli.output import Format, emit
 from tests.builders import an_observation
 from tests.cli.conftest import Record, Run
 
@@ -70,3 +73,19 @@ def test_the_command_that_places_a_topic_names_the_cluster_and_is_one_line(here:
     assert commands == [row["command"] for row in here(*asked, "-o", "json").json]
     assert all(one.startswith("kafka-topics.sh --bootstrap-server kafka-1:9092 --create ") for one in commands)
     assert "least=" not in shown
+
+
+def test_a_sentence_in_a_table_has_the_options_too_and_json_has_the_sentence_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    row = {"sentence": "held: it is not approved; approve it with: rackwise proposals approve p-1"}
+    hints.remember((), (), (), "a:1")
+    assert "rackwise proposals approve -b a:1 p-1" in _emitted(row, Format.TABLE)
+    assert "rackwise proposals approve p-1" in _emitted(row, Format.JSON)
+
+
+def _emitted(row: dict[str, str], form: Format) -> str:
+    with redirect_stdout(StringIO()) as out:
+        emit([row], ("sentence",), form)
+    return out.getvalue()
