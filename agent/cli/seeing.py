@@ -71,7 +71,7 @@ def racks(
         tables.basis(look)
         emit_text("$/day: the price of traffic from other racks into this rack.")
         emit_line()
-        tables.losses(rows)
+        tables.losses(rows, every=every)
         leave(look)
     columns = (
         "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks",
