@@ -322,7 +322,10 @@ def _told_once(findings: Iterable[Finding]) -> list[str]:
     """The sentences of these findings; where they differ in the subject's name alone, one with all the names."""
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        key = (finding.subject.kind, finding.sentence.replace(str(finding.subject.name), "\0"))
+        kind, name = finding.subject.kind, finding.subject.name
+        # Where the name is a number it may be one of the sentence's figures too.
+        text = finding.sentence.replace(f"{kind} {name}" if name.isdecimal() else name, "\0")
+        key = (kind, text)
         alike.setdefault(key, []).append(finding)
     told = []
     for (kind, _), same in alike.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -191,6 +192,21 @@ def test_a_streams_group_of_the_broker_needs_both_lines() -> None:
     )
     (fix,) = checks_of(topics)["group protocols look at racks"].fixes
     assert fix.lines == ("group.protocol=classic", "rack.aware.assignment.strategy=min_traffic")
+
+
+def test_findings_whose_figures_differ_are_not_the_same() -> None:
+    """Also where the figure of each is the number of its broker."""
+    answers, run = Answers(), Run()
+    for broker in (3, 4):
+        answers.broker(broker, None)
+    run.look(answers.at())
+    told = tuple(
+        replace(one, sentence=f"broker {one.subject.name} has no rack in {one.subject.name} looks")
+        for one in run.detection.findings
+        if one.reason is FindingReason.BROKER_RACK_MISSING
+    )
+    check = diagnose(run.snapshot, replace(run.detection, findings=told), Plan())[0]
+    assert check.sentence == "broker 3 has no rack in 3 looks; broker 4 has no rack in 4 looks"
 
 
 def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> None:

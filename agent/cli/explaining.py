@@ -111,9 +111,9 @@ def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     from agent.cut import to_limits
     from agent.memory import Memory
 
-    threading.Thread(target=import_module, args=("agent.seen",), name="loading").start()
     asked = None if as_configured_here else _Asked(loaded)
-    observation = _observe(loaded)
+    with session.looking(loaded) as take:
+        observation = take()
     found = "" if asked is None else asked.answer()
     agent = _of_this_cluster(found, observation, loaded)
     if isinstance(agent, str):
@@ -129,6 +129,7 @@ class _Asked:
     """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
 
     def __init__(self, loaded: Loaded) -> None:
+        import_module("agent.record.running_agent")  # the thread is to load nothing
         self._found: RunningAgent | str = "reading it took too long"
         self._loaded = loaded
         self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
@@ -170,16 +171,6 @@ def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded
     if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
         return f"the newest is {age_ms / 60_000:,.0f} min old"
     return found
-
-
-def _observe(loaded: Loaded) -> Observation:
-    from agent.clock import system_clock
-    from agent.cut import to_scope
-    from agent.look_with_weights import weights_beside
-    from agent.observe import Clients, observe
-
-    with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
-        return beside(lambda: observe(clients, system_clock, to_scope(loaded.settings)))
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:

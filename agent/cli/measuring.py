@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from agent.cli import session
@@ -86,6 +87,7 @@ class AgentsLook:
     """The running agent's newest look, asked for in a thread from now on."""
 
     def __init__(self, settings: Settings) -> None:
+        import_module("agent.record.newest_look")  # the thread is to load nothing
         self._settings = settings
         self._began = time.monotonic()
         self._found: NewestLook | None = None

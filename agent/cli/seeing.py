@@ -81,7 +81,7 @@ def racks(
         emit(tables.borders(rows), tables.BORDERS, output, empty="no rack is known", every=every)
         tables.basis(look)
         emit_line()
-        tables.losses(rows)
+        tables.losses(rows, every=every)
         leave(look)
     columns = (
         "rack", "known_from", "brokers", "replicas", "leaders", "members", "active_tasks", "standby_tasks",

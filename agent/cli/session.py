@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from agent.cli import options
 from agent.cli.hints import remember_replay
+from agent.cli.loading import load_beside
 from agent.cli.output import say
 
 if TYPE_CHECKING:
@@ -78,10 +77,16 @@ def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
     from agent.observe import Clients, observe
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
-    threading.Thread(target=import_module, args=("agent.seen",), name="loading").start()
+    loading = load_beside("agent.seen")
     scope = to_scope(loaded.settings)
     with Clients.open(loaded.settings.kafka) as clients, weights_beside(loaded.settings) as beside:
-        yield lambda: beside(lambda: observe(clients, system_clock, scope))
+
+        def take() -> Observation:
+            observation = beside(lambda: observe(clients, system_clock, scope))
+            loading.join()
+            return observation
+
+        yield take
 
 
 def seen_through(observation: Observation, memory: Memory, loaded: Loaded, *, planning: bool = True) -> Seen:

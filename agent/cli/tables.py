@@ -16,7 +16,7 @@ from agent.words import counted
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from agent.doctor import Check
     from agent.documents.doctor import CheckDocument
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agent.seen import Seen
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
+MOST_LOSSES = 20
+"""Racks of which it is told what losing them costs."""
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
@@ -216,13 +218,15 @@ def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     ]
 
 
-def losses(rows: Iterable[RackDocument]) -> None:
+def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     """From where each rack is known, and what losing it costs, a paragraph each."""
-    for row in rows:
+    for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
             emit_text(f"{row['rack']} is known from: {shown(row['known_from'])}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
+    if len(rows) > MOST_LOSSES and not every:
+        emit_text(f"and {len(rows) - MOST_LOSSES:,} more racks: --all or -o json")
 
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:

@@ -136,7 +136,8 @@ def racks(look: Seen) -> list[RackDocument]:
             "losing_it": None if name not in losses else loss_sentence(losses[name]),
             "loss": None if name not in losses else _loss(losses[name]),
         }
-        for name in sorted(every, key=lambda name: (name == UNKNOWN, name))
+        # Members may claim any number of racks: those of brokers come first, so that no claim pushes one out of sight.
+        for name in sorted(every, key=lambda name: (name == UNKNOWN, name not in brokers, name))
     ]
 
 

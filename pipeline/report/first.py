@@ -11,6 +11,7 @@ from agent.propose.proposal import ProposalReason
 from pipeline.report import words
 from pipeline.report.facts import Facts, Standing
 from pipeline.report.summaries import CONSUME
+from pipeline.schemas import gold
 
 _ADVICE = {
     ProposalReason.MEND_RACK_SPREAD: "Move replicas of {}, so that no rack holds more copies than it must",
@@ -55,6 +56,8 @@ def first_line(facts: Facts) -> str:
     ranked = by_worth(facts)
     if ranked:
         return f"{todo(ranked[0])}: {worth(ranked[0], pace)}."
+    if gold.OUTCOMES.name in facts.absent:
+        return f"Unknown: the table {gold.OUTCOMES.name} does not exist yet, so no proposal can be shown."
     dearest = _dearest(facts)
     if dearest is not None:
         cluster, what, size, usd = dearest

@@ -171,6 +171,11 @@ UNKNOWN_PAIR = Pair("c", "consume", "a", "", "UNKNOWN", 1.0, None, None, None, "
             id="all is well",
         ),
         pytest.param(
+            facts(pairs=(UNKNOWN_PAIR._replace(zone="SAME_ZONE"),), absent=("gold.proposal_outcomes",)),
+            "Unknown: the table gold.proposal_outcomes does not exist yet, so no proposal can be shown.",
+            id="the table of proposals is not there",
+        ),
+        pytest.param(
             facts(pairs=(UNKNOWN_PAIR,)),
             "Set the missing racks first: for all bytes it is unknown whether they cross racks (member without rack).",
             id="nothing is known of racks",
