@@ -176,7 +176,7 @@ def _spread_words(spread: PlacementSpread) -> str:
     most = spread["most_in_a_rack"]
     return (
         f"at most {most} {'replica' if most == 1 else 'replicas'} of a partition in one rack{rule}; per broker: "
-        f"{_range(spread['topic_replicas'])} replicas of the topic "
+        f"{_range(spread['topic_replicas'])} of the topic's replicas "
         f"(as preferred leader: {_range(spread['topic_leaders'])}), "
         f"{_range(spread['cluster_replicas'])} of all topics (as preferred leader: {_range(spread['cluster_leaders'])})"
     )

@@ -107,12 +107,13 @@ def plan(
 def _say_held(seen: Seen) -> None:
     """Absent brokers that are waited for: what rests on them is not among the proposals."""
     from agent.detect.finding import FindingReason
+    from agent.words import counted
 
     held = [one for one in seen.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
     for finding in held[:_HELD_SHOWN]:
         say(finding.sentence)
     if len(held) > _HELD_SHOWN:
-        say(f"{len(held) - _HELD_SHOWN:,} more brokers are absent: rackwise status")
+        say(f"{counted(len(held) - _HELD_SHOWN, 'more absent broker')}: rackwise status")
 
 
 def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:

@@ -78,7 +78,13 @@ def racks(
     if chosen(output) is Format.TABLE:
         emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
         emit_line()
-        emit(tables.borders(rows), tables.BORDERS, output, empty="no rack is known", every=every)
+        emit(
+            tables.borders(rows if every else rows[: tables.MOST_LOSSES]),
+            tables.BORDERS,
+            output,
+            empty="no rack is known",
+            every=every,
+        )
         tables.basis(look)
         emit_line()
         tables.losses(rows, every=every)

@@ -103,15 +103,16 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
     """How many groups have an unknown cost, and what they cost at most; None where there are none."""
     if not unknown["groups"]:
         return None
-    bounded = len(unknown["groups"]) - len(unknown["unbounded_groups"])
+    unbounded = unknown["unbounded_groups"] or []
+    bounded = len(unknown["groups"]) - len(unbounded)
     rate, money = unknown["at_most_cross_rack_bytes_per_s"], unknown["at_most_usd_per_day"]
     most = bytes_words(rate) if money is None else f"{usd_words(money)}/day"
     told = f"{counted(len(unknown['groups']), 'group')} with unknown cost"
     if most is None:
         return f"{told}, and no bound is known: {listed(unknown['groups'])}"
-    if not unknown["unbounded_groups"]:
+    if not unbounded:
         return f"{told}, at most {most}: {listed(unknown['groups'])}"
-    return f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unknown['unbounded_groups'])}"
+    return f"{told}: {bounded} at most {most} together, and no bound is known of {listed(unbounded)}"
 
 
 def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:

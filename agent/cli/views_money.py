@@ -69,10 +69,11 @@ def unknown_groups(costs: Costs, look: Seen) -> UnknownGroups:
     """Groups of unknown cost, and the bound of those that have one."""
     unknown = {name: traffic for name, traffic in costs.groups.items() if traffic is None or traffic.unknown}
     bounded = [traffic for traffic in unknown.values() if traffic is not None and not traffic.unbounded]
+    unbounded = sorted(name for name, of in unknown.items() if of is None or of.unbounded)
     total = together(bounded)
     return {
-        "groups": sorted(unknown),
-        "unbounded_groups": sorted(name for name, of in unknown.items() if of is None or of.unbounded),
+        "groups": seen_of(sorted(unknown), look.snapshot, Part.GROUPS),
+        "unbounded_groups": seen_of(unbounded, look.snapshot, Part.GROUPS) if not unknown else unbounded,
         "at_most_cross_rack_bytes_per_s": total.at_most_bytes_per_s if bounded else None,
         "at_most_usd_per_day": total.at_most_usd_per_day(look.limits) if bounded else None,
     }

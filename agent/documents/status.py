@@ -46,8 +46,9 @@ class WorstGroup(PricedDocument):
 class UnknownGroups(TypedDict):
     """Groups of which it is not known, in part or in full, what their reads across racks cost."""
 
-    groups: list[str]
-    unbounded_groups: list[str]
+    groups: list[str] | None
+    """Null where none was seen and some may be hidden, as in the next."""
+    unbounded_groups: list[str] | None
     """Those among them of which not even a bound is known."""
     at_most_cross_rack_bytes_per_s: float | None
     """Bytes per second that the others read across racks at most; null: none has a bound."""

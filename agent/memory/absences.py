@@ -17,6 +17,7 @@ from typing import NamedTuple
 from agent.memory.values import Memory
 from agent.model.snapshot import Snapshot
 from agent.observation import Part
+from agent.words import counted
 
 _SECONDS_UP_TO_MS = 120_000
 _MINUTES_UP_TO_MS = 7_200_000
@@ -108,7 +109,7 @@ def lasted(ms: int) -> str:
         return f"{ms // 60_000} min"
     if ms < _HOURS_UP_TO_MS:
         return f"{ms // 3_600_000} h"
-    return f"{ms // 86_400_000} days"
+    return counted(ms // 86_400_000, "day")
 
 
 def absence_words(broker: int, absence: Absence) -> str:

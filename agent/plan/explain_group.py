@@ -326,11 +326,11 @@ def _warmups(name: str, scene: Scene) -> list[Explained]:
         lag = "its lag is unknown" if copy.lag is None else f"its lag is {_records(copy.lag)}"
         source = f" ({copy.lag_source.value})" if copy.lag_source is not None else ""
         answer = {True: Answer.YES, False: Answer.WAIT, None: Answer.UNKNOWN}[copy.caught_up]
-        sentence = f"{lag}{source}, acceptable.recovery.lag is {acceptable:,} records"
+        sentence = f"{lag}{source}, acceptable.recovery.lag is {counted(acceptable, 'record')}"
         rows.append(Explained(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
     return rows
 
 
 def _records(lag: Range) -> str:
-    low, high = f"{lag.low:,.0f}", f"{lag.high:,.0f}"
-    return f"{high} records" if low == high else f"{low} to {high} records"
+    low, high = round(lag.low), round(lag.high)
+    return counted(high, "record") if low == high else f"{low:,} to {counted(high, 'record')}"

@@ -41,7 +41,7 @@ def test_one_look_shows_the_proposal_with_the_words_that_an_agent_holds_it(here:
     assert status["absent_brokers"] == [3]
     (found,) = [one for one in status["findings"] if one["finding"] == "broker absent"]
     assert found["sentence"].startswith("broker 3 is fenced in this one look; it holds 2 replicas")
-    assert "absent_brokers" in here("status", "--replay", path, "-o", "table").stdout
+    assert "absent brokers" in here("status", "--replay", path, "-o", "table").stdout
 
 
 def test_a_cluster_with_all_its_brokers_has_no_line_for_absent_ones(here: Command, record: Record) -> None:

@@ -104,7 +104,7 @@ def leaves(document: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
             yield from leaves(value, (*path, name))
     elif isinstance(document, list) and document and isinstance(document[0], dict):
         for number, row in enumerate(document):
-            names = (row.get(name) for name in ("group", "rack", "topic", "check", "id", "broker"))
+            names = (row.get(name) for name in ("group", "rack", "topic", "check", "id", "broker", "rule"))
             yield from leaves(row, (*path, str(next((name for name in names if name is not None), number))))
     else:
         yield path, document

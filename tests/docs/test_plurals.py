@@ -29,6 +29,11 @@ FINE = frozenset(
         ),
         "agent.doctor_groups: it is unknown whether the assignor of {} looks at racks",
         "agent.doctor_sight: it is unknown whether {}={} looks at racks",
+        "agent.plan.explain_group: with {} members give up all partitions in a rebalance",
+        "agent.plan.explain_group: with {} members keep their partitions during a rebalance",
+        "agent.plan.explain_group: {} moves",
+        "agent.plan.explain_topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
+        "agent.plan.explain_topic: its replicas {} on brokers {}; no rack holds more of them than it must",
         "agent.execute.turning: {}; {} moves its partitions back",
         "pipeline.backtest.living: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
@@ -40,7 +45,6 @@ FINE = frozenset(
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
-        "agent.plan.explain_group: {} to {} records",
         "agent.propose.warmups: {} on {}: {} records behind ({})",
         "agent.predict.classic: it does not converge within {} rebalances",
         "agent.windows: and no opening within {} days",
@@ -54,7 +58,6 @@ FINE = frozenset(
         "agent.given: {} settings cannot be used",  # of one its own sentence is told
         "agent.act.carrying: {} has replicas {}, not {} as when the move was decided",
         "agent.act.journal_topic: it has {} partitions, and the journal needs exactly one",
-        "agent.detect.brokers: broker {} holds replicas but is absent, and its rack was never seen",
         "agent.execute.agreeing: {} moves at once are more than execute.max_moves_per_cluster ({})",  # more than 1
         "agent.plan.new_partitions: {} new partitions are too many",
         "agent.telemetry.looks: the events belong to {} looks; give those of one",
