@@ -39,7 +39,7 @@ POISONS: dict[str, str] = {
     "marks of Thai": "\u0e01" + "\u0e47" * 60,
     "a mark over nothing": "\u0338\u20dd",
     "vowels over vowels": "\u1100" + "\u1161" * 60,
-    "an interlinear note": "\ufff9b\ufffb",
+    "an interlinear note": "\ufff9anchor\ufffb",
     "a private character": "p\ue000\U000f0000",
     "a noncharacter": "n\uffff\U0010ffff",
     "a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 80,

@@ -77,7 +77,7 @@ def test_a_bad_setting_ends_the_command_with_its_sentence(setting: str, sentence
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         f"rackwise: {sentence} (flag --set)",
-        "  do:  Correct it and check with: rackwise config check",
+        f"  do:  Correct it and check with: rackwise config check -b 127.0.0.1:9 --set {setting}",
     ]
 
 

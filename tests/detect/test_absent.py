@@ -336,6 +336,6 @@ def test_a_changed_rack_is_not_called_absent() -> None:
 def test_the_rack_of_an_absent_broker_is_the_last_one_or_was_never_seen() -> None:
     answers = crowded()
     seen = explained("broker/3", Run().look(answers.at(0)).look(without(answers, 3).at(10)))
-    assert seen["broker/3", "rack known"] == ("yes", "rack c, by an earlier look")
+    assert seen["broker/3", "rack known"] == ("yes", "rack c, from an earlier look")
     never = explained("broker/3", Run().look(without(answers, 3).at(0)))
     assert never["broker/3", "rack known"] == ("unknown", "the broker is absent, and its rack was never seen")

@@ -342,7 +342,7 @@ def test_doctor_says_from_where_racks_are_known() -> None:
         pytest.param(
             "broker/1",
             [
-                ("rack known", "yes", "rack a, by broker.rack"),
+                ("rack known", "yes", "rack a, from broker.rack"),
                 ("locator file agrees", "no", "it gives z, but another locator comes first"),
                 ("Kafka knows its rack", "yes", "broker.rack is a"),
             ],
@@ -351,7 +351,7 @@ def test_doctor_says_from_where_racks_are_known() -> None:
         pytest.param(
             "broker/2",
             [
-                ("rack known", "yes", "rack b, by file, answered 40 s ago"),
+                ("rack known", "yes", "rack b, from file, answered 40 s ago"),
                 (
                     "Kafka knows its rack",
                     "no",
@@ -367,10 +367,10 @@ def test_doctor_says_from_where_racks_are_known() -> None:
                 (
                     "racks known",
                     "yes",
-                    "2 of 3 send their rack, and locators know 1 more, which Kafka's assignors do not",
+                    "2 of 3 members send their rack, and locators know 1 more, which Kafka's assignors do not",
                 ),
-                ("rack known", "yes", "rack b, by cidr"),
-                ("rack known", "yes", "rack b, by client.rack"),
+                ("rack known", "yes", "rack b, from cidr"),
+                ("rack known", "yes", "rack b, from client.rack"),
                 ("locator cidr agrees", "no", "it gives a, but another locator comes first"),
             ],
             id="a group",

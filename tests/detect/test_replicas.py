@@ -202,7 +202,7 @@ def test_preferred_leaders_in_one_rack(leaders: tuple[int, ...], found: list[str
     assert [str(finding.subject) for finding in run.of(Reason.LEADER_SKEW)] == found
     if found:
         assert run.of(Reason.LEADER_SKEW)[1].sentence == (
-            "rack a has the preferred leaders of 83% of the partitions of orders, but 33% of their replicas"
+            "rack a has the preferred leaders of 83 % of the partitions of orders, but 33 % of their replicas"
         )
 
 

@@ -75,13 +75,13 @@ def test_one_group_is_shown_with_its_members_and_the_copies_of_its_tasks(at: tup
     assert all(task["source"] for task in group["task_list"])
 
 
-def test_a_group_that_nobody_lists_is_bad_input(at: tuple[str, ...]) -> None:
+def test_a_group_that_no_broker_lists_is_bad_input(at: tuple[str, ...]) -> None:
     done = rackwise("groups", "nobody", *at)
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "rackwise: there is no group 'nobody'",
         "  why: no broker lists it",
-        "  do:  List all groups: rackwise groups --all",
+        f"  do:  List all groups: rackwise groups {' '.join(at)} --all",
     ]
 
 
