@@ -126,7 +126,10 @@ class TestGroups:
         assert [(row["member"], row["rack"]) for row in shop["member_list"]] == [("m1", "a"), ("m2", "b")]
         assert here("groups", "shop", "--replay", file, "-o", "table").exit_code == 0
 
-    def test_what_is_unknown_in_part_has_its_bounds(self, two_looks: Callable[..., str], here: Run) -> None:
+    def test_what_is_unknown_in_part_has_its_bounds(
+        self, two_looks: Callable[..., str], here: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "120")  # both bounds of a cell on one line
         answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
         file = two_looks(answers)
         row = next(row for row in rows(here, "groups", "--replay", file) if row["group"] == "shop")
