@@ -62,14 +62,14 @@ def _locality(about: str, assessment: Assessment | None, what: str) -> list[Expl
         )
         for now, best in zip(assessment.current, assessment.optimal, strict=True)
     ]
-    proven = "proven" if assessment.lower_bound == assessment.optimal_crossing else "not proven"
+    proven = _proven(assessment, proven=assessment.lower_bound == assessment.optimal_crossing)
     sentence = (
         f"{counted(assessment.crossing, 'read crosses', 'reads cross')} racks now, {assessment.optimal_crossing} at "
         f"the optimum ({proven}), which moves {counted(assessment.moved, what)}"
     )
     weighing = assessment.weighing
     if weighing is not None:
-        proven = "proven" if weighing.optimal_crossing <= weighing.lower_bound else "not proven"
+        proven = _proven(assessment, proven=weighing.optimal_crossing <= weighing.lower_bound)
         sentence = (
             f"{sized(weighing.crossing)}/s cross racks now, {sized(weighing.optimal_crossing)}/s at the optimum "
             f"({proven}, by weights of the pipeline), which moves {counted(assessment.moved, what)}"
@@ -80,6 +80,13 @@ def _locality(about: str, assessment: Assessment | None, what: str) -> list[Expl
     if assessment.away:
         sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
     return [*rows, Explained(about, "at its optimum", answer, sentence)]
+
+
+def _proven(assessment: Assessment, *, proven: bool) -> str:
+    """A bound proves nothing of reads whose racks are not known."""
+    if not proven:
+        return "not proven"
+    return "proven" if assessment.at_optimum or assessment.improvable else "proven for the known racks alone"
 
 
 def _shares(now: Locality, best: Locality) -> str:

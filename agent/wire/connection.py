@@ -33,6 +33,8 @@ from agent.wire.protocol import (
 from agent.wire.settings import Address, WireSettings
 
 _TLS_ALERT = b"\x15\x03"
+_HTTP = b"HTTP"
+"""Read as a length it would be 1.2 GB, which says nothing to a person whose port is a web server's."""
 _REAUTHENTICATE_AT = 0.85
 _IDLE_S = 1.0
 
@@ -194,7 +196,7 @@ class Connection:
             )
             raise CallFailed(GapCause.UNREACHABLE, str(error), error=error)
         size = struct.unpack(">i", head)[0]
-        if size < 4:
+        if size < 4 or head == _HTTP:
             raise CallFailed(GapCause.ERROR, f"what listens at {self.address} does not speak Kafka's protocol")
         if size > self._settings.max_frame_bytes:
             limit = self._settings.max_frame_bytes

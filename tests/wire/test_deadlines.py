@@ -121,7 +121,9 @@ def say(data: bytes) -> Serve:
             "cannot be read",
             id="an answer that is cut",
         ),
-        pytest.param(say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), GapCause.TOO_LARGE, "has 1213486160 bytes", id="HTTP"),
+        pytest.param(
+            say(b"HTTP/1.1 400 Bad Request\r\n\r\n"), GapCause.ERROR, "does not speak Kafka's protocol", id="HTTP"
+        ),
     ],
 )
 def test_whatever_listens_there_the_call_is_back_in_time(serve: Serve, cause: GapCause, sentence: str) -> None:
