@@ -1,8 +1,9 @@
 """What do operators' commands come to? Writes for the journal and words for the mover.
 
-Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it changes; what a journal says was obeyed is
-said to the mover again until it shows (`words_again`), so that a crash between the two loses nothing, and of the very
-attempt that it was about. Approvals are `agreeing`, all else is `turning`. Pure.
+Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it
+changes; what a journal says was obeyed is said to the mover again until it shows (`words_again`), so that a crash
+between the two loses nothing, and of the very attempt that it was about. Approvals are `agreeing`, all else is
+`turning`. Pure.
 """
 
 from __future__ import annotations
