@@ -3,7 +3,7 @@
 Invariant: foreign bytes give a value or `ForeignJsonError`, and nothing else, in time and memory linear in their
 length. A value is bounded in every direction, so that no later arithmetic, sorting, copying or writing can fail on it:
 
-- UTF-8 within a size that the caller names, nested at most `MOST_DEPTH` deep;
+- UTF-8 within a size and a number of values that the caller names, nested at most `MOST_DEPTH` deep;
 - whole numbers of 64 bits, as Kafka and Java have them; fractions of that size, none of them so small that a division
   by it leaves the range of a double; no NaN, no infinity;
 - text without half a surrogate pair, and no name twice in an object, unless the caller keeps names as they were seen.
@@ -18,6 +18,8 @@ from typing import Any
 
 MOST_BYTES = 1_048_588
 """What a broker takes as one record by default."""
+MOST_VALUES = 1 << 22
+"""A value takes 60 bytes of memory and more where its text takes two."""
 MOST_DEPTH = 64
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 LATEST_MS = 253_402_300_799_999
@@ -40,7 +42,9 @@ class ForeignJsonError(ValueError):
     """The bytes are not JSON that is read here; the sentence says why and shows none of them."""
 
 
-def read_json(data: bytes | str, *, most_bytes: int = MOST_BYTES, as_seen: bool = False) -> Json:
+def read_json(
+    data: bytes | str, *, most_bytes: int = MOST_BYTES, most_values: int = MOST_VALUES, as_seen: bool = False
+) -> Json:
     """The value that the bytes stand for. Raises ForeignJsonError.
 
     ``as_seen`` is for what rackwise saw and wrote down itself: names may hold half a surrogate pair, as some client may
@@ -49,24 +53,23 @@ def read_json(data: bytes | str, *, most_bytes: int = MOST_BYTES, as_seen: bool 
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > most_bytes:
         raise ForeignJsonError(f"it has {len(raw):,} bytes, and at most {most_bytes:,} are read")
+    if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > most_values:
+        raise ForeignJsonError(f"it has more than {most_values:,} values")
+    # A function per number costs more than all the rest: only where a long row of digits is there.
+    decoder = _DECODERS[as_seen, _LONG in raw.translate(_DIGITS)]
     try:
-        text = data if isinstance(data, str) else data.decode("utf-8-sig")
-        if isinstance(data, str) and not as_seen:
-            data.encode()
-        value = _decoder(raw, as_seen=as_seen).decode(text)
+        value = decoder.decode(data if isinstance(data, str) else data.decode("utf-8-sig"))
     except ForeignJsonError:
         raise
     except UnicodeDecodeError as error:
         raise ForeignJsonError(f"it is not UTF-8 text at byte {error.start}") from None
-    except UnicodeEncodeError:
-        raise ForeignJsonError("a text in it holds half a surrogate pair") from None
     except RecursionError:
         raise ForeignJsonError(f"it is nested more than {MOST_DEPTH} deep") from None
     except ValueError as error:
         raise ForeignJsonError(f"it is not JSON: {error}") from None
     if type(value) in _NESTING and raw.count(b"[") + raw.count(b"{") > MOST_DEPTH:
         _check_depth(value)
-    if not as_seen and _SURROGATE.search(raw) is not None:
+    if not as_seen and (isinstance(data, str) or _SURROGATE.search(raw) is not None):
         _check_text(value)
     return value
 
@@ -74,11 +77,6 @@ def read_json(data: bytes | str, *, most_bytes: int = MOST_BYTES, as_seen: bool 
 def is_time(millis: int) -> bool:
     """Whether it is a time in epoch milliseconds that has a date."""
     return 0 <= millis <= LATEST_MS
-
-
-def _decoder(raw: bytes, *, as_seen: bool) -> json.JSONDecoder:
-    """A function per number costs more than all the rest: only where a long row of digits is there."""
-    return _DECODERS[as_seen, _LONG in raw.translate(_DIGITS)]
 
 
 def _int(text: str) -> int:

@@ -1,33 +1,53 @@
 """Reads a YAML settings file: small, without tricks, and never half-read.
 
-Only plain data is loaded. A file over 1 MiB, more than a hundred aliases (a small file can unfold to gigabytes) and a
-key that is written twice are refused with the line.
+Only plain data is loaded. A file over 1 MiB, more than a hundred aliases, data that aliases unfold to more than
+100,000 values, and a key that is written twice are refused with a sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from config.mistake import SettingMistake
+from config.plain_file import read_plain
 
 _MAX_BYTES = 1_048_576
 _MAX_ALIASES = 100
+_MAX_VALUES = 100_000
+_MAX_DIGITS = 64
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that counts aliases and refuses a key that is written twice."""
+    """SafeLoader that counts what aliases unfold to, and refuses numbers without bounds and keys that come twice."""
 
-    aliases = 0
+    def __init__(self, stream: str | bytes) -> None:
+        super().__init__(stream)
+        self._aliases = 0
+        self._sizes: dict[yaml.Node, int] = {}
+        """Values in each finished node, with those that its aliases stand for."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.aliases += self.check_event(yaml.AliasEvent)
-        if self.aliases > _MAX_ALIASES:
-            raise yaml.composer.ComposerError(None, None, f"more than {_MAX_ALIASES} aliases")
-        return super().compose_node(parent, index)
+        alias = self.peek_event() if self.check_event(yaml.AliasEvent) else None
+        node = super().compose_node(parent, index)
+        if node is None:
+            return None
+        if alias is not None:
+            self._aliases += 1
+            if self._aliases > _MAX_ALIASES:
+                raise yaml.composer.ComposerError(None, None, f"more than {_MAX_ALIASES} aliases", alias.start_mark)
+            if node not in self._sizes:
+                raise yaml.composer.ComposerError(None, None, "an alias of what it is a part of", alias.start_mark)
+            return node
+        self._sizes[node] = size = 1 + sum(self._sizes[inner] for inner in _inside(node))
+        if size > _MAX_VALUES:
+            problem = f"aliases unfold it to more than {_MAX_VALUES:,} values"
+            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 the library's signature
         seen: set[str] = set()
@@ -37,25 +57,56 @@ class _Loader(yaml.SafeLoader):
             seen.add(str(key.value))
         return super().construct_mapping(node, deep=deep)
 
+    def number(self, node: yaml.ScalarNode) -> int | float:
+        """A number that Kafka and Java have as well: 64 bits, no infinity."""
+        whole = node.tag.endswith(":int")
+        if len(node.value) <= _MAX_DIGITS:
+            value = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+            if -(2**63) <= value < 2**63:  # which not-a-number never is
+                return value
+        raise yaml.constructor.ConstructorError(None, None, "a number of more than 64 bits", node.start_mark)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
+
+
+def _inside(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return chain.from_iterable(node.value)
+    return iter(node.value if isinstance(node, yaml.SequenceNode) else ())
+
 
 def load_yaml(path: Path) -> dict[Any, Any]:
     """The settings of the file; an empty file has none. Raises SettingMistake with the file's name and the line."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+        content = read_plain(path, _MAX_BYTES)
     except OSError as error:
         raise SettingMistake("", f"{path} cannot be read ({error.strerror})") from error
-    if len(content) > _MAX_BYTES:
-        raise SettingMistake("", f"{path} is larger than 1 MiB, so it is not a settings file")
     try:
-        document = yaml.load(content, Loader=_Loader)  # noqa: S506 the loader is a SafeLoader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that does not exist
-        raise SettingMistake("", f"{path} is not readable YAML: {_problem(error)}") from error
+        document = yaml_value(content)
+    except ValueError as error:
+        raise SettingMistake("", f"{path} is not readable YAML: {error}") from error
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise SettingMistake("", f"{path} holds no settings: write names and values, such as poll.interval: 10s")
     return document
+
+
+def yaml_value(content: str | bytes) -> Any:
+    """The plain data of one YAML document. Raises ValueError with a sentence that names the line."""
+    try:
+        return yaml.load(content, Loader=_Loader)  # noqa: S506 the loader is a SafeLoader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that does not exist
+        raise ValueError(_problem(error)) from error
+    except (
+        AttributeError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+    ) as error:  # the library's, for !!bool x and the like
+        raise ValueError("a value is not what its tag says") from error
 
 
 def _problem(error: Exception) -> str:
