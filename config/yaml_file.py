@@ -6,10 +6,10 @@ Only plain data is loaded. A file over 1 MiB, more than a hundred aliases, data 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -19,34 +19,21 @@ from config.plain_file import read_plain
 _MAX_BYTES = 1_048_576
 _MAX_ALIASES = 100
 _MAX_VALUES = 100_000
+_MAX_DEPTH = 32
 _MAX_DIGITS = 64
+_MAX_PROBLEM = 200
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that counts what aliases unfold to, and refuses numbers without bounds and keys that come twice."""
+_Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-    def __init__(self, stream: str | bytes) -> None:
-        super().__init__(stream)
-        self._aliases = 0
-        self._sizes: dict[yaml.Node, int] = {}
-        """Values in each finished node, with those that its aliases stand for."""
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        alias = self.peek_event() if self.check_event(yaml.AliasEvent) else None
-        node = super().compose_node(parent, index)
-        if node is None:
-            return None
-        if alias is not None:
-            self._aliases += 1
-            if self._aliases > _MAX_ALIASES:
-                raise yaml.composer.ComposerError(None, None, f"more than {_MAX_ALIASES} aliases", alias.start_mark)
-            if node not in self._sizes:
-                raise yaml.composer.ComposerError(None, None, "an alias of what it is a part of", alias.start_mark)
-            return node
-        self._sizes[node] = size = 1 + sum(self._sizes[inner] for inner in _inside(node))
-        if size > _MAX_VALUES:
-            problem = f"aliases unfold it to more than {_MAX_VALUES:,} values"
-            raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+class _Loader(_Parser):  # type: ignore[misc, valid-type] # whichever is there
+    """SafeLoader that refuses what aliases unfold without bounds, such numbers, and keys that come twice."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node: yaml.Node | None = super().get_single_node()
+        if node is not None:
+            _unfolded(node, {})
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 the library's signature
@@ -55,13 +42,14 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value} is written twice", key.start_mark)
             seen.add(str(key.value))
-        return super().construct_mapping(node, deep=deep)
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
+        return found
 
     def number(self, node: yaml.ScalarNode) -> int | float:
         """A number that Kafka and Java have as well: 64 bits, no infinity."""
         whole = node.tag.endswith(":int")
         if len(node.value) <= _MAX_DIGITS:
-            value = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+            value: int | float = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
             if -(2**63) <= value < 2**63:  # which not-a-number never is
                 return value
         raise yaml.constructor.ConstructorError(None, None, "a number of more than 64 bits", node.start_mark)
@@ -71,10 +59,21 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.number)
 
 
-def _inside(node: yaml.Node) -> Iterator[yaml.Node]:
-    if isinstance(node, yaml.MappingNode):
-        return chain.from_iterable(node.value)
-    return iter(node.value if isinstance(node, yaml.SequenceNode) else ())
+def _unfolded(node: yaml.Node, known: dict[yaml.Node, int | None]) -> int:
+    """How many values it stands for, with those that its aliases stand for. Raises ComposerError for too many."""
+    size = known.get(node, 0)
+    if size is None:
+        raise yaml.composer.ComposerError(None, None, "an alias of what it is a part of", node.start_mark)
+    if size:
+        return size
+    known[node] = None
+    items = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+    size = 1 + (0 if isinstance(node, yaml.ScalarNode) else sum(_unfolded(item, known) for item in items))
+    if size > _MAX_VALUES:
+        problem = f"aliases unfold it to more than {_MAX_VALUES:,} values"
+        raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
+    known[node] = size
+    return size
 
 
 def load_yaml(path: Path) -> dict[Any, Any]:
@@ -97,6 +96,7 @@ def load_yaml(path: Path) -> dict[Any, Any]:
 def yaml_value(content: str | bytes) -> Any:
     """The plain data of one YAML document. Raises ValueError with a sentence that names the line."""
     try:
+        _check_events(content)
         return yaml.load(content, Loader=_Loader)  # noqa: S506 the loader is a SafeLoader
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date that does not exist
         raise ValueError(_problem(error)) from error
@@ -109,6 +109,22 @@ def yaml_value(content: str | bytes) -> Any:
         raise ValueError("a value is not what its tag says") from error
 
 
+def _check_events(content: str | bytes) -> None:
+    """Raises what the parser does, and ComposerError for too much of anything, before anything is built."""
+    depth = aliases = 0
+    for number, event in enumerate(yaml.parse(content, Loader=_Parser)):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        for found, most, what in (
+            (depth, _MAX_DEPTH, "levels: it is nested too deeply"),
+            (aliases, _MAX_ALIASES, "aliases"),
+            (number, _MAX_VALUES, "values"),
+        ):
+            if found > most:
+                mark = cast("yaml.Mark", event.start_mark)
+                raise yaml.composer.ComposerError(None, None, f"more than {most:,} {what}", mark)
+
+
 def _problem(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
@@ -116,5 +132,5 @@ def _problem(error: Exception) -> str:
         kind = "UTF-8 text" if error.encoding != "unicode" else "text that YAML allows"
         return f"it is not {kind} at byte {error.position}"
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    problem = (getattr(error, "problem", None) or str(error).splitlines()[0])[:_MAX_PROBLEM]
     return f"{problem} (line {mark.line + 1})" if mark is not None else problem

@@ -223,7 +223,10 @@ def _memory(value: _Json) -> Memory:
         },
         groups=told.groups,
         changes=tuple(_change(*row) for row in told.changes),
-        reassignments={TopicPartition(t, p): RunningReassignment(*row) for t, p, *row in told.reassignments},
+        reassignments={
+            TopicPartition(topic, partition): RunningReassignment(since_ms, own)
+            for topic, partition, since_ms, own in told.reassignments
+        },
         own_reassignments=frozenset(TopicPartition(*row) for row in told.own_reassignments),
         widened={TopicPartition(topic, partition): replicas for topic, partition, replicas in told.widened},
         rebalancing=told.rebalancing,
@@ -243,10 +246,10 @@ def _nth(lists: tuple[Replicas, ...], index: int) -> Replicas:
     return lists[index]
 
 
-def _change(cause: str, subject: str, *row: Any) -> RackChange:
-    *numbers, examples, running_since_ms, shares_rack = row
-    rows = tuple(PartitionChange(TopicPartition(*tp), before, after) for tp, before, after in examples)
-    return RackChange(ChangeCause(cause), subject, *numbers, rows, running_since_ms, shares_rack)
+def _change(cause: str, *row: Any) -> RackChange:
+    change = RackChange(ChangeCause(cause), *row)
+    rows = tuple(PartitionChange(TopicPartition(*tp), before, after) for tp, before, after in change.examples)
+    return change._replace(examples=rows)
 
 
 def _read_streams(told: _WrittenStreams) -> StreamsMemory:

@@ -19,10 +19,12 @@ from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
 from agent.telemetry.looks import memory_of
 from agent.typed_json import UnreadableError, from_json
+from config.plain_file import open_plain
 
 KINDS = frozenset({Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
 _FIRST_STEP = 1 << 20
 _GROWTH = 8
+_MOST_BYTES = 256 * 1024 * 1024
 
 
 class RunningAgent(NamedTuple):
@@ -81,7 +83,7 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLo
     """The newest events of `KINDS` in a telemetry file, from its end in steps that grow, until ``deadline``."""
     step = _FIRST_STEP
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             size = file.seek(0, os.SEEK_END)
             while True:
                 file.seek(max(0, size - step))
@@ -91,7 +93,7 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLo
                 left_out: list[str] = []
                 events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster, left_out.append)
                 missing = ", ".join(sorted(KINDS - events.keys()))
-                if not missing or whole or time.monotonic() > deadline:
+                if not missing or whole or step > _MOST_BYTES or time.monotonic() > deadline:
                     why_not = f"{path} shows no {missing}" if missing else None
                     if missing and left_out:
                         why_not = f"{why_not}; {len(left_out)} of its lines could not be read: {left_out[0]}"
