@@ -107,7 +107,7 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 def _check_depth(value: Json) -> None:
     """Level by level, so that nothing recurses."""
     level = [value]
-    for _ in range(MOST_DEPTH + 1):
+    for _ in range(MOST_DEPTH):
         items = chain.from_iterable([one.values() if type(one) is dict else one for one in level])
         level = [item for item in items if type(item) in _NESTING]
         if not level:

@@ -206,7 +206,7 @@ def test_a_group_that_is_not_read_has_all_its_members_and_says_why() -> None:
     for one in found.members:
         assert isinstance(one.subscription, Undecodable)
         assert one.subscription.reason is UndecodableReason.TOO_LARGE
-        assert "of all groups need more than the 0 MiB of memory" in one.subscription.sentence
+        assert "of all groups need more than 0 MiB of memory" in one.subscription.sentence
         assert one.assignment == one.subscription
 
 
