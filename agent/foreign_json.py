@@ -26,7 +26,7 @@ LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999 since the epoch: a later time has no date."""
 _MOST_FLOAT = float(2**63)
 _LEAST_FLOAT = 1e-100
-_INT_CHARS = 20
+_INT_CHARS = 21
 _FLOAT_CHARS = 64
 
 Json = Any
@@ -48,7 +48,8 @@ def read_json(
     """The value that the bytes stand for. Raises ForeignJsonError.
 
     ``as_seen`` is for what rackwise saw and wrote down itself: names may hold half a surrogate pair, as some client may
-    have sent them, and an object is not searched for names that come twice, which takes as long as reading it.
+    have sent them; a sum of offsets may have two bits more than an offset; and an object is not searched for names that
+    come twice, which takes as long as reading it.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if len(raw) > most_bytes:
@@ -83,6 +84,14 @@ def _int(text: str) -> int:
     value = int(text) if len(text) <= _INT_CHARS else MOST_INT + 1
     if not LEAST_INT <= value <= MOST_INT:
         raise ForeignJsonError("a number in it has more than 64 bits")
+    return value
+
+
+def _sum(text: str) -> int:
+    """A sum or a difference of numbers that members and brokers told, which have 64 bits each."""
+    value = int(text) if len(text) <= _INT_CHARS else 2**66
+    if abs(value) >= 2**66:
+        raise ForeignJsonError("a number in it has more than 66 bits")
     return value
 
 
@@ -126,7 +135,7 @@ _DECODERS = {
     (as_seen, wary): json.JSONDecoder(
         parse_float=_float,
         parse_constant=_constant,
-        parse_int=_int if wary else int,
+        parse_int=int if not wary else _sum if as_seen else _int,
         object_pairs_hook=None if as_seen else _once,
     )
     for as_seen in (False, True)

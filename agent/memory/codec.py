@@ -10,6 +10,7 @@ time by what the wall clock says has passed. That is the one place where a durat
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -204,6 +205,7 @@ class _Written(NamedTuple):
     foretold: Mapping[str, tuple[str, int, str, str, int, tuple[str, ...], bool, str | None]] = MappingProxyType({})
 
 
+_BROKER = re.compile(r"[0-9]{1,10}")
 _COPY_VALUES = 7
 _COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool, tuple[int, int] | None])
 
@@ -248,6 +250,8 @@ def _nth(lists: tuple[Replicas, ...], index: int) -> Replicas:
 
 def _change(cause: str, *row: Any) -> RackChange:
     change = RackChange(ChangeCause(cause), *row)
+    if not change.examples or (change.cause is ChangeCause.RELABELLED and not _BROKER.fullmatch(change.subject)):
+        raise ValueError("a change of racks without a broker or an example")
     rows = tuple(PartitionChange(TopicPartition(*tp), before, after) for tp, before, after in change.examples)
     return change._replace(examples=rows)
 
