@@ -108,9 +108,15 @@ bench-spark: venv ## the pipeline's figures of docs/benchmarks.md (BENCH="ingest
 	$(BIN)/python -m tests.bench.spark $(BENCH)
 
 .PHONY: fuzz
-fuzz: venv ## fuzz the decoders (FUZZ_SECONDS, default 60)
+fuzz: venv ## fuzz decoders by coverage (FUZZ_SECONDS, default 60), then a million records of all five topics
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
 	$(BIN)/python tests/fuzz/fuzz_decode.py -max_total_time=$(or $(FUZZ_SECONDS),60)
+	$(BIN)/python -m tests.fuzz.campaign --record build/fuzz/topics.jsonl --inputs 1000000 --processes 2 \
+	  --only commands --only journal --only proposals --only telemetry --only weights
+
+.PHONY: fuzz-campaign
+fuzz-campaign: venv ## the recorded campaign of docs/fuzz.md; goes on where it stopped (FUZZ_INPUTS, default 10^8)
+	$(BIN)/python -m tests.fuzz.campaign --inputs $(or $(FUZZ_INPUTS),100000000) --processes 2
 
 .PHONY: lock
 lock: venv ## resolve the lock files anew

@@ -6,7 +6,7 @@ The only place that knows settings *and* shell. Everything that it opens is clos
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -20,14 +20,13 @@ from agent.cut import to_limits, to_scope
 from agent.cut_leadership import to_leadership_plan
 from agent.cycle import Cycle
 from agent.daemon import Agent, Pace
-from agent.errors import BadInput, PartialAnswer, reason
+from agent.errors import PartialAnswer
 from agent.librdkafka import refusal
 from agent.limits import Limits, Mode
 from agent.look_with_weights import weights_beside
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
 from agent.observe.knock import knock
-from agent.propose.codec import BadProposalDocument
 from agent.propose.proposal import Proposal
 from agent.propose.published import Life
 from agent.record.own_topics import OwnTopic
@@ -35,7 +34,6 @@ from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
 from agent.seen import PARTIAL_EXIT, is_partial
-from agent.typed_json import UnreadableError
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
@@ -124,10 +122,11 @@ def record_plan(settings: Settings) -> RecordPlan:
     )
 
 
-def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
+def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposal | Life, ...]:
     """The open proposals of the proposals topic, read with a plain consumer.
 
-    Raises what `knock` and `refusal` say, PartialAnswer when it was not read to its end, BadInput for foreign records.
+    ``tell`` is told of records that are none. Raises what `knock` and `refusal` say, PartialAnswer when the topic was
+    not read to its end.
     """
     settings = loaded.settings
     topic, kafka = settings.proposals_topic, settings.kafka
@@ -140,15 +139,12 @@ def read_proposals(loaded: Loaded) -> tuple[Proposal | Life, ...]:
             found = proposals_in(reader.read(spans))
             if not reader.in_time:
                 raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
-            return found
     except KafkaException as failed:
         raise refusal(failed, f"topic {topic}", servers=str(kafka.root["bootstrap.servers"])) from failed
-    except (UnreadableError, BadProposalDocument) as error:
-        raise BadInput(
-            f"A record of {topic} is not a proposal",
-            why=reason(error),
-            todo="Check which other users may write to this topic.",
-        ) from error
+    if found.left_out:
+        first = f"{len(found.left_out)} records of {topic} are not proposals and are left out; {found.left_out[0]}"
+        tell(f"{first}; check which other users may write to this topic")
+    return found.states
 
 
 def _agent_name(settings: Settings) -> str:

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from functools import cache
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any, NamedTuple, TypeVar, cast
 
 from assignors.problem import TopicPartition
@@ -26,6 +27,9 @@ from assignors.problem import TopicPartition
 T = TypeVar("T")
 Json = Any
 _PLAIN = (str, int, float, bool, type(None), object)
+_KEY = re.compile(r"-?[0-9]{1,19}")
+_MOST_WHY = 300
+"""Characters of a sentence: what is foreign in it may be as long as a record."""
 
 
 class UnreadableError(ValueError):
@@ -48,8 +52,8 @@ def from_json(kind: type[T], data: Json) -> T:
     """The value of that type. Raises UnreadableError."""
     try:
         value: T = codec(cast("Hashable", kind)).read(data)
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise UnreadableError(f"no {kind.__name__}: {error}") from error
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError, RecursionError) as error:
+        raise UnreadableError(f"no {kind.__name__}: {str(error)[:_MOST_WHY]}") from error
     return value
 
 
@@ -104,6 +108,7 @@ def _bytes(data: Json) -> bytes:
 def _union(arguments: tuple[Any, ...]) -> Codec:
     """An optional value, or a choice of plain values that JSON itself tells apart."""
     rest = tuple(argument for argument in arguments if argument is not type(None))
+    plain = frozenset(argument for argument in arguments if argument in _PLAIN)
     if len(rest) == 1:
         inner = codec(rest[0])
         return Codec(
@@ -115,7 +120,7 @@ def _union(arguments: tuple[Any, ...]) -> Codec:
     def read(data: Json) -> Any:
         if isinstance(data, list) and lists:
             return lists[0].read(data)
-        if not isinstance(data, (str, int, float, bool, type(None))):
+        if type(data) not in plain:
             raise TypeError(f"{type(data).__name__} found")
         return data
 
@@ -159,7 +164,7 @@ def _mapping(key: Any, value: Any) -> Codec:
     if key is int:
         return Codec(
             lambda mapping: {str(name): values.write(item) for name, item in mapping.items()},
-            lambda data: {int(name): values.read(item) for name, item in data.items()},
+            lambda data: {_int_key(name): values.read(item) for name, item in data.items()},
         )
     if isinstance(key, type) and issubclass(key, Enum):
         return Codec(
@@ -219,7 +224,20 @@ def _runs(partitions: tuple[TopicPartition, ...]) -> Json:
 
 
 def _from_runs(data: Json) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(run["topic"], partition) for run in _list(data) for partition in run["partitions"])
+    return tuple([TopicPartition(*pair) for run in _list(data) for pair in _run(run)])
+
+
+def _run(run: Json) -> Iterator[tuple[str, int]]:
+    topic, numbers = run["topic"], _list(run["partitions"])
+    if type(topic) is not str or set(map(type, numbers)) - {int}:
+        raise TypeError("a topic with the numbers of its partitions expected")
+    return zip(repeat(topic), numbers)
+
+
+def _int_key(name: str) -> int:
+    if _KEY.fullmatch(name) is None:
+        raise ValueError(f"{name[:40]!r} is not a number")
+    return int(name)
 
 
 def _list(data: Json) -> list[Json]:

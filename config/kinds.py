@@ -15,15 +15,23 @@ _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_MAX_CHARS = 40
+"""Of a number with its unit; cut beyond, so that what is longer is none or too large."""
+_MOST_MS = 36_500 * _MS["d"]
+"""A century: with any time of now it is still a time that has a date."""
+_MOST_BYTES = 10**18
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def parse_duration(value: object) -> int:
     """Milliseconds of ``500ms``, ``10s``, ``1.5m``, ``2h`` or ``7d``. Raises ValueError with a sentence."""
-    found = _DURATION.fullmatch(str(value).strip())
+    found = _DURATION.fullmatch(str(value).strip()[:_MAX_CHARS])
     if found is None or isinstance(value, bool):
         raise ValueError("a duration with its unit is expected, such as 500ms, 10s, 5m, 2h or 7d")
-    return round(float(found[1]) * _MS[found[2]])
+    millis = float(found[1]) * _MS[found[2]]
+    if millis > _MOST_MS:
+        raise ValueError(f"it must be at most {_MOST_MS // _MS['d']}d")
+    return round(millis)
 
 
 def format_duration(millis: int) -> str:
@@ -34,10 +42,13 @@ def format_duration(millis: int) -> str:
 
 def parse_size(value: object) -> int:
     """Bytes of ``1048576``, ``50MB`` or ``1GiB``. Raises ValueError with a sentence."""
-    found = _SIZE.fullmatch(str(value).strip().removesuffix("/s"))
+    found = _SIZE.fullmatch(str(value).strip()[:_MAX_CHARS].removesuffix("/s"))
     if found is None or isinstance(value, bool) or found[2] not in _BYTES:
         raise ValueError("a number of bytes is expected, such as 1048576, 50MB or 1GiB")
-    return round(float(found[1]) * _BYTES[found[2]])
+    size = float(found[1]) * _BYTES[found[2]]
+    if size > _MOST_BYTES:
+        raise ValueError(f"it must be at most {_MOST_BYTES // _BYTES['GB']}GB")
+    return round(size)
 
 
 def format_size(size: int) -> str:

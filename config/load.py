@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,9 @@ from config.sources import (
     from_yaml,
 )
 from config.streams_names import StreamsSettings
+
+_MOST_CHARS = 500
+"""Of a sentence: a value that is shown in it may be as long as the file."""
 
 
 class SettingsRefusedError(ValueError):
@@ -147,11 +150,34 @@ def _sources(
 
 def _validated(merged: Mapping[SettingPath, Value]) -> tuple[Settings | None, list[SettingMistake]]:
     document = nested({path: value.raw for path, value in merged.items()})
+    origins = {public(path): value.origin for path, value in merged.items()}
     try:
-        return Settings(**document), []
+        settings = Settings(**document)
     except ValidationError as error:
-        origins = {public(path): value.origin for path, value in merged.items()}
         return None, _mistakes(error, origins)
+    except UnicodeEncodeError:
+        return None, [SettingMistake("", "a value holds half a surrogate pair, which is no text")]
+    return settings, [
+        _beyond(name, origins)
+        for name, number in _numbers(settings.model_dump(by_alias=True))
+        if not -(2**63) <= number < 2**63
+    ]
+
+
+def _numbers(value: object, name: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _numbers(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _numbers(item, name)
+    elif isinstance(value, int | float):
+        yield name, value
+
+
+def _beyond(name: str, origins: Mapping[str, Origin]) -> SettingMistake:
+    where = _where(name, origins)
+    return SettingMistake(name, "the number is out of range; 64 bits are the most" + (f" ({where})" if where else ""))
 
 
 def _mistakes(error: ValidationError, origins: Mapping[str, Origin]) -> list[SettingMistake]:
@@ -159,7 +185,7 @@ def _mistakes(error: ValidationError, origins: Mapping[str, Origin]) -> list[Set
     found: dict[str, SettingMistake] = {}
     for detail in error.errors(include_url=False):
         cause = detail.get("ctx", {}).get("error")
-        name, sentence = _name_of(detail, cause, origins), _sentence(detail, cause)
+        name, sentence = _name_of(detail, cause, origins), _sentence(detail, cause)[:_MOST_CHARS]
         where = _where(name, origins)
         found.setdefault(name, SettingMistake(name, f"{sentence} ({where})" if where else sentence))
     return list(found.values())

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from config.mistake import SettingMistake
+from config.plain_file import read_plain
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _BLANK = " \t\f"
@@ -56,12 +57,9 @@ def resolve_references(
 def read_text_file(path: str) -> str:
     """Text of a small file, ISO-8859-1. Raises SettingMistake when it is missing, binary or over 1 MiB."""
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(_MAX_FILE_BYTES + 1)
+        content = read_plain(path, _MAX_FILE_BYTES)
     except OSError as error:
         raise SettingMistake("", f"{path} cannot be read ({error.strerror})") from error
-    if len(content) > _MAX_FILE_BYTES:
-        raise SettingMistake("", f"{path} is larger than 1 MiB, so it is not a properties file")
     if (found := _CONTROL.search(content)) is not None:
         raise SettingMistake("", f"{path} is not text: it has a control character at byte {found.start()}")
     return content.decode("iso-8859-1")

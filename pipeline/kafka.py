@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
@@ -21,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
 from agent.librdkafka import MISSING, Heard, client_settings, refusal
 from config.kafka_client import KafkaClientConfig
+from config.plain_file import read_plain
 
 TIMEOUT_S = 15.0
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call] # a constant of the library
@@ -43,6 +43,7 @@ _SAME = (
     "receive.buffer.bytes",
 )
 """Names that are the same in Java's client."""
+_MOST_PEM_BYTES = 1_048_576
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
@@ -126,7 +127,7 @@ def _text_of(location: str | None, setting: str) -> str:
     if not location:
         return ""
     try:
-        return Path(location).read_text("utf-8")
+        return read_plain(location, _MOST_PEM_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             f"kafka.{setting} cannot be read", why=reason(error), todo="Name a readable PEM file."

@@ -6,10 +6,10 @@ import csv
 import math
 from collections.abc import Callable, Mapping
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, reason
+from config.plain_file import read_plain
 from pipeline.transforms.prices import PriceRow
 from pipeline.transforms.producers import ProducerRow
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _PRICE = ("source_rack", "target_rack", "usd_per_gb", "from_date")
 _PRODUCER = ("topic", "rack", "share")
 _TOO_MUCH = 1.000_001
+_MOST_BYTES = 64 * 1024 * 1024
 T = TypeVar("T")
 
 
@@ -47,9 +48,9 @@ def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
 
 def _rows(file: str, setting: str, names: tuple[str, ...], read: Callable[[Mapping[str, str]], T]) -> tuple[T, ...]:
     try:
-        text = Path(file).read_text(encoding="utf-8-sig")
+        text = read_plain(file, _MOST_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}, which {setting} names, cannot be read", why=str(error)) from error
+        raise ConfigError(f"{file}, which {setting} names, cannot be read", why=reason(error)) from error
     lines = csv.DictReader(text.splitlines())
     missing = [name for name in names if name not in (lines.fieldnames or ())]
     if missing:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
+from agent.foreign_json import ForeignJsonError, read_json
 from agent.journal.codec import (
     NewerEntryError,
     Numbered,
@@ -39,6 +40,7 @@ LEAST_BYTES = 16 * 1024 * 1024
 _GROWTH = 4
 _MODE = 0o600
 _SUM_BYTES = 8
+_MOST_LINE_BYTES = 64 * 1024 * 1024
 _TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
 """What a crash can leave of a first line, with or without its end."""
 
@@ -261,8 +263,8 @@ def _transaction(line: bytes) -> list[Any] | None:
     if line[-1:] != b"\n" or line[: _SUM_BYTES + 1] != b"%08x " % zlib.crc32(text):
         return None
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = read_json(text, most_bytes=_MOST_LINE_BYTES, as_seen=True)
+    except ForeignJsonError:
         return None
     return found if isinstance(found, list) else None
 

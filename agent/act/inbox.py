@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
+from agent.foreign_json import ForeignJsonError, read_json
 from agent.journal.entry import View, Write
 
 POSITION = "command-position"
@@ -53,7 +54,10 @@ def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
         raise BadInput("The command is not JSON", why=reason(error)) from error
     if len(data) > MAX_BYTES:
         raise BadInput("The command is too big", why=f"it has {len(data)} bytes, and at most {MAX_BYTES} are allowed")
-    found = command_of(data)
+    try:
+        found = _named(read_json(data, most_bytes=MAX_BYTES))
+    except ForeignJsonError as error:
+        raise BadInput("The command cannot be sent", why=str(error)) from error
     if found is None:
         raise BadInput("The command has no id", why="it needs one of 1 to 64 letters, digits, dots, dashes")
     return found[0], data
@@ -61,18 +65,21 @@ def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
 
 def command_of(data: bytes | None) -> tuple[str, Mapping[str, Any]] | None:
     """The id of a command and what it says; None for anything else."""
-    if data is None or len(data) > MAX_BYTES:
+    if data is None:
         return None
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
+        return _named(read_json(data, most_bytes=MAX_BYTES))
+    except ForeignJsonError:
         return None
-    if not isinstance(found, dict):
-        return None
-    name = found.get("id")
-    return (name, found) if isinstance(name, str) and _ID.fullmatch(name) else None
 
 
 def is_answered(command_id: str, view: View) -> bool:
     """Whether the journal holds its answer."""
     return f"{ANSWERS}/{command_id}" in view
+
+
+def _named(found: Any) -> tuple[str, Mapping[str, Any]] | None:
+    if not isinstance(found, dict):
+        return None
+    name = found.get("id")
+    return (name, found) if isinstance(name, str) and _ID.fullmatch(name) else None

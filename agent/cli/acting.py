@@ -250,7 +250,7 @@ def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 
-    for one in read_proposals(loaded):
+    for one in read_proposals(loaded, say):
         if isinstance(one, Standing) and one.id == proposal_id:
             return one
     raise BadInput(
@@ -265,5 +265,5 @@ def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 
-    found = read_proposals(loaded)
+    found = read_proposals(loaded, say)
     emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every)

@@ -97,10 +97,12 @@ class AgentsLook:
     def base(self, observation: Observation) -> tuple[Memory, Rates]:
         """What the look's rates may rest on, and who measured; an empty memory, and why, where there is nothing."""
         from agent.clock import Instant
-        from agent.memory import Memory, UnreadableMemoryError, memory_from_json
+        from agent.memory import Memory
         from agent.money.looks import base_of_agent
         from agent.money.rates import Rates
         from agent.telemetry.events import Kind
+        from agent.telemetry.looks import memory_of
+        from agent.typed_json import UnreadableError
 
         topic = self._settings.telemetry_topic
         if not any(one.name == topic for one in observation.topics):
@@ -113,8 +115,8 @@ class AgentsLook:
         if event is None or event.cluster != observation.cluster_id:
             return Memory(), Rates(why_not=found.why_not or f"{topic} is of another cluster")
         try:
-            memory = memory_from_json(str(event.data["text"]))
-        except UnreadableMemoryError as error:
+            memory = memory_of(event)
+        except UnreadableError as error:
             return Memory(), Rates(why_not=f"the memory in {topic} cannot be read ({error})")
         now = Instant(observation.taken_ms, observation.monotonic_ms)
         return base_of_agent(memory, event.look, event.taken_ms, now)

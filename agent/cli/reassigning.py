@@ -282,12 +282,13 @@ def _planned(loaded: Loaded, what: str) -> tuple[Placements, list[str]]:
     from agent.cli.records import throttle_line, throttle_row
     from agent.errors import BadInput, reason
     from agent.journal import moves
-    from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
+    from agent.propose.reassignment_json import MOST_BYTES, BadReassignmentFile, read_reassignment_json
+    from config.plain_file import read_plain
 
     if Path(what).suffix == ".json" or Path(what).exists():
         try:
-            return read_reassignment_json(Path(what).read_text()), []
-        except (OSError, UnicodeDecodeError, BadReassignmentFile) as error:
+            return read_reassignment_json(read_plain(what, MOST_BYTES)), []
+        except (OSError, BadReassignmentFile) as error:
             raise BadInput(
                 f"{what} is not a file of kafka-reassign-partitions",
                 why=reason(error),

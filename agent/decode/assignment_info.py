@@ -26,7 +26,16 @@ from struct import Struct
 
 from agent.decode.cursor import Broken, int32, int64, truncated
 from agent.decode.java_text import from_utf16
-from agent.decode.reading import Hosts, Reading, int32s
+from agent.decode.reading import (
+    HOST,
+    NAME,
+    NUMBER,
+    PAIR_OF_TEXTS,
+    TASK_WITH_PARTITIONS,
+    Hosts,
+    Reading,
+    int32s,
+)
 from agent.decode.subscription_info import named_task
 from agent.decode.values import (
     LATEST_STREAMS_VERSION,
@@ -83,7 +92,7 @@ def _assignment_info(data: bytes, reading: Reading) -> StreamsAssignment:
 
 def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple[TaskId, ...], int]:
     size = _task_bytes(version)
-    items = reading.count(data, at, size, "the active tasks")
+    items = reading.count(data, at, size, "the active tasks", NUMBER)
     at += 4
     known = reading.names.tasks
     if version < 10:
@@ -94,6 +103,7 @@ def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple
     plain = [known[task] for task, units in _NAMED_TASK.iter_unpack(data[at:end]) if units <= 0]
     if len(plain) == items:
         return tuple(plain), end
+    reading.named_tasks(items, at, "the active tasks")
     tasks = []
     for _ in range(items):
         task, at = _task(data, at, version, reading)
@@ -104,7 +114,7 @@ def _active(data: bytes, at: int, version: int, reading: Reading) -> tuple[tuple
 def _standby(
     data: bytes, at: int, version: int, reading: Reading
 ) -> tuple[tuple[tuple[TaskId, tuple[TopicPartition, ...]], ...], int]:
-    items = reading.count(data, at, _task_bytes(version) + 4, "the standby tasks")
+    items = reading.count(data, at, _task_bytes(version) + 4, "the standby tasks", TASK_WITH_PARTITIONS)
     at += 4
     tasks = {}
     for _ in range(items):
@@ -135,7 +145,7 @@ def _task(data: bytes, at: int, version: int, reading: Reading) -> tuple[TaskId,
 
 
 def _partitions(data: bytes, at: int, reading: Reading, what: str) -> tuple[tuple[TopicPartition, ...], int]:
-    items = reading.count(data, at, 6, what)
+    items = reading.count(data, at, 6, what, NAME)
     at += 4
     found = []
     for _ in range(items):
@@ -166,7 +176,7 @@ def _hosts(data: bytes, at: int, version: int, reading: Reading) -> tuple[Hosts,
 
 
 def _partitions_by_host(data: bytes, at: int, reading: Reading) -> tuple[tuple[HostPartitions, ...], int]:
-    items = reading.count(data, at, 10, "the partitions by host")
+    items = reading.count(data, at, 10, "the partitions by host", HOST)
     at += 4
     hosts = {}
     for _ in range(items):
@@ -178,7 +188,7 @@ def _partitions_by_host(data: bytes, at: int, reading: Reading) -> tuple[tuple[H
 
 
 def _dictionary(data: bytes, at: int, reading: Reading) -> tuple[dict[int, str], int]:
-    items = reading.count(data, at, 6, "the topic dictionary")
+    items = reading.count(data, at, 6, "the topic dictionary", PAIR_OF_TEXTS)
     at += 4
     topics = {}
     for _ in range(items):
@@ -190,13 +200,13 @@ def _dictionary(data: bytes, at: int, reading: Reading) -> tuple[dict[int, str],
 def _indexed_partitions_by_host(
     data: bytes, at: int, topics: dict[int, str], reading: Reading
 ) -> tuple[tuple[HostPartitions, ...], int]:
-    items = reading.count(data, at, 10, "the partitions by host")
+    items = reading.count(data, at, 10, "the partitions by host", HOST)
     at += 4
     hosts = {}
     for _ in range(items):
         host, at = reading.java_name(data, at, "a host")
         port = int32(data, at, "a host's port")
-        pairs = reading.count(data, at + 4, 8, "the partitions of a host")
+        pairs = reading.count(data, at + 4, 8, "the partitions of a host", NUMBER)
         at += 8
         numbers = int32s(data, at, 2 * pairs)
         known = reading.names.partitions

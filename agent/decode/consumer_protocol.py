@@ -19,7 +19,7 @@ An assignment is an array of {topic, array of int32} and nullable bytes in every
 from __future__ import annotations
 
 from agent.decode.cursor import Broken, int16, int32, nullable_bytes
-from agent.decode.reading import Reading
+from agent.decode.reading import NAME, Reading
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
 
 _new = tuple.__new__
@@ -97,7 +97,7 @@ def _head(data: bytes, reading: Reading) -> tuple[int, tuple[str, ...], int]:
         if data.startswith(raw):
             return version, topics, len(raw)
     version = _version(data, "the subscription")
-    items = reading.count(data, 2, 2, "the topics")
+    items = reading.count(data, 2, 2, "the topics", NAME)
     at = 6
     names = []
     for _ in range(items):

@@ -9,7 +9,7 @@ the bytes are handed on unread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from operator import itemgetter
 
@@ -17,7 +17,7 @@ from agent.decode import values
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import read_assignment, read_subscription
 from agent.decode.cursor import Broken
-from agent.decode.reading import BOUNDS, Bounds, Names, Reading
+from agent.decode.reading import BOUNDS, MOST_WORK_PER_BYTE, Bounds, Names, Pool, PoolUsedUpError, Reading
 from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
@@ -38,50 +38,67 @@ from agent.observation import Observation, RawGroup, RawMember
 from agent.reuse import each
 
 _ID = itemgetter(0)
+_MEMBER_BYTES = 400
+"""What a member keeps in memory beside its arrays."""
 _NO_STREAMS_DATA = Undecodable(UndecodableReason.EMPTY, "a Streams member has no data of its assignor", 0)
 
 
 def decode_members(observation: Observation, memo: Memo | None = None, bounds: Bounds = BOUNDS) -> DecodedGroups:
     """Every classic group with its members' bytes read; with a memo, only groups that changed are read again."""
     memo = memo if memo is not None else Memo()
+    pool = Pool(bounds.pool_bytes)
 
     @cache
     def names() -> Names:
         told = observation.topics, observation.brokers
-        return Names(memo.of(("names",), told, lambda: _known_names(observation)))
+        return Names(memo.of(("names",), told, lambda: _known_names(observation)), pool)
 
-    # All at once, as if the spare items would do for everybody: they nearly always do.
-    read = each(
-        memo, "decode", observation.groups, _ID, lambda raw: _decode_wide(raw, names(), bounds), context=(bounds,)
-    )
-    if bounds.spare_items - sum([more for _, more in read]) >= bounds.group_items:
-        return DecodedGroups(tuple([group for group, _ in read]))
-    return _decode_in_turn(observation.groups, names(), memo, bounds)
-
-
-def _decode_wide(raw: RawGroup, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
-    """The group as read with all the items that one group may have, and how many it took of the spare ones."""
-    free_items = _free_items(raw, bounds)
-    group, used_items = _decode_group(raw, max(free_items, bounds.group_items), names, bounds)
-    return group, max(0, used_items - free_items)
-
-
-def _decode_in_turn(groups: Iterable[RawGroup], names: Names, memo: Memo, bounds: Bounds) -> DecodedGroups:
-    """Group after group, each with what those before it have left of the spare items."""
-    spare_items = bounds.spare_items
-    decoded = []
-    for raw in groups:
-        free_items = _free_items(raw, bounds)
-        items = max(free_items, bounds.group_items) if spare_items >= bounds.group_items else free_items
-        read = partial(_decode_group, raw, items, names, bounds)
-        group, used_items = memo.of(("decode", raw.group_id), (raw, items, bounds), read)
-        spare_items -= max(0, used_items - free_items)
-        decoded.append(group)
-    return DecodedGroups(tuple(decoded))
+    try:
+        read = each(
+            memo, "decode", observation.groups, _ID, lambda raw: _weighed(raw, names(), bounds), context=(bounds,)
+        )
+        if sum([kept_bytes for _, kept_bytes in read]) <= bounds.pool_bytes:
+            return DecodedGroups(tuple([group for group, _ in read]))
+    except PoolUsedUpError:
+        pass
+    # Not all of it can be kept. What was read so far is let go, and what earlier looks have left here as well.
+    read = []
+    memo.turn()
+    memo.turn()
+    known = _known_names(observation)
+    names.cache_clear()
+    return _decode_while_room(observation.groups, Names(known, Pool(bounds.pool_bytes)), bounds)
 
 
-def _free_items(raw: RawGroup, bounds: Bounds) -> int:
-    return bounds.free_items + bounds.free_items_per_member * len(raw.members)
+def _weighed(raw: RawGroup, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
+    """The group as read, and how many bytes it keeps in memory. Raises PoolUsedUpError."""
+    before_bytes = names.pool.left_bytes
+    group = _decode_group(raw, names, bounds)
+    return group, before_bytes - names.pool.left_bytes
+
+
+def _decode_while_room(groups: Sequence[RawGroup], names: Names, bounds: Bounds) -> DecodedGroups:
+    """Those whose members hold the fewest bytes first: ordinary groups are small or have many members."""
+    decoded: dict[int, DecodedGroup] = {}
+    order = sorted(range(len(groups)), key=lambda i: (_bytes_per_member(groups[i]), groups[i].group_id))
+    full = False
+    for i in order:
+        try:
+            decoded[i] = _unread(groups[i], bounds) if full else _decode_group(groups[i], names, bounds)
+        except PoolUsedUpError:
+            full = True
+            decoded[i] = _unread(groups[i], bounds)
+    return DecodedGroups(tuple([decoded[i] for i in range(len(groups))]))
+
+
+def _bytes_per_member(raw: RawGroup) -> float:
+    return sum([_bytes(member) for member in raw.members]) / max(1, len(raw.members))
+
+
+def _unread(raw: RawGroup, bounds: Bounds) -> DecodedGroup:
+    """Members whose bytes were not read, which is said of each: a group that is not read is never an empty one."""
+    sentence = f"the members' bytes of all groups need more than {bounds.pool_bytes >> 20} MiB of memory when read"
+    return DecodedGroup(raw, tuple([_too_large(member, sentence) for member in raw.members]))
 
 
 def _known_names(observation: Observation) -> Mapping[bytes, str]:
@@ -90,19 +107,21 @@ def _known_names(observation: Observation) -> Mapping[bytes, str]:
     return {name.encode(): name for name in (*[topic.name for topic in observation.topics], *racks) if name.isascii()}
 
 
-def _decode_group(raw: RawGroup, items: int, names: Names, bounds: Bounds) -> tuple[DecodedGroup, int]:
-    """The group as read, and how many items it built."""
+def _decode_group(raw: RawGroup, names: Names, bounds: Bounds) -> DecodedGroup:
+    """The group as read. Raises PoolUsedUpError."""
     if raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
         unread = tuple([DecodedMember(member, None, None, None, None) for member in raw.members])
-        return DecodedGroup(raw, unread), 0
-    reading = Reading(names, items)
+        return DecodedGroup(raw, unread)
+    names.pool.take(_MEMBER_BYTES * len(raw.members))
+    work = bounds.group_work + bounds.work_per_member * len(raw.members)
+    reading = Reading(names, work)
     read = partial(_decode_member, raw, reading)
     total_bytes = sum([len(member.metadata) + len(member.assignment) for member in raw.members])
-    if total_bytes <= min(items, bounds.member_bytes):  # no bound can be reached: an item takes at least one byte
+    if total_bytes <= min(bounds.member_bytes, work // MOST_WORK_PER_BYTE):  # no bound can be reached
         members = [read(member) for member in raw.members]
     else:
         members = _smallest_first(raw.members, read, bounds)
-    return DecodedGroup(raw, tuple(members)), items - reading.items_left
+    return DecodedGroup(raw, tuple(members))
 
 
 def _smallest_first(

@@ -4,8 +4,9 @@ Invariant: sharing never changes a value. Names, partitions and tasks are looked
 from an earlier member only where the bytes in front of the reader begin with that array's own bytes: every layout says
 its own length, so equal bytes are an equal array.
 
-A group may build a limited number of array items: an item costs a hundred bytes and more where the wire needs four, so
-the limit on bytes alone would not keep memory flat. Arrays taken from an earlier member cost nothing.
+Two things are bounded beside the bytes, because an item costs a hundred bytes and more where the wire needs four. What
+reading one group may cost in time is charged before anything is built, as if nothing were known yet, so that it is the
+same whatever other groups say. What all groups together keep in memory is counted as it is built, in one `Pool`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.decode.cursor import INT32, Broken, int16, name_bytes, truncated, utf8
-from agent.decode.java_text import from_modified_utf8
+from agent.decode.java_text import from_modified_utf8, slow_characters
 from agent.decode.values import HostPartitions, StickyUserData, Undecodable, UndecodableReason
 from assignors.problem import TaskId, TopicPartition
 
@@ -31,48 +32,108 @@ _SMALL_ARRAYS = tuple(Struct(f">{items}i").unpack_from for items in range(65))
 
 
 class Bounds(NamedTuple):
-    """How much foreign bytes may make this process hold; what is beyond reads as too large."""
+    """How much foreign bytes may make this process hold and do; what is beyond reads as too large."""
 
     member_bytes: int = 1 << 20
     """Subscription and assignment of one member together."""
     group_bytes: int = 16 << 20
-    group_items: int = 1 << 20
-    """Names, partitions, tasks and pairs that one group may build; more only where its free items are more."""
-    free_items: int = 1 << 14
-    """What every group may build whatever the others do, ..."""
-    free_items_per_member: int = 1 << 10
-    """... and this for each of its members: honest groups are large because they have many of them."""
-    spare_items: int = 1 << 21
-    """What all groups together may build beyond that, so that many hostile groups cost no more than a few."""
+    group_work: int = 40_000_000
+    """What reading one group may cost: nanoseconds, about, ..."""
+    work_per_member: int = 300_000
+    """... and as much more for each of its members: honest groups are large because they have many of them."""
+    pool_bytes: int = 256 << 20
+    """What all groups together may keep in memory: 20,000 members of Streams applications, half a million of others."""
 
 
 BOUNDS = Bounds()
 
 
-class _PartitionsOfTopic(dict[int, TopicPartition]):
-    __slots__ = ("topic",)
+class Cost(NamedTuple):
+    """What one item of an array costs: measured, and rounded up."""
 
-    def __init__(self, topic: str) -> None:
+    work: int
+    """Nanoseconds, where nothing of it is known yet."""
+    kept_bytes: int
+    """Memory beside the names, partitions and tasks that are new with it, which are counted where they are made."""
+
+
+NUMBER = Cost(300, 8)
+NAME = Cost(1_000, 8)
+BLOCK = Cost(2_500, 0)
+"""A topic with an array of its partitions; a subtopology with one of its tasks."""
+OFFSET_SUM = Cost(500, 120)
+TASK_WITH_PARTITIONS = Cost(2_000, 250)
+HOST = Cost(3_000, 400)
+PAIR_OF_TEXTS = Cost(2_000, 100)
+
+MOST_WORK_PER_BYTE = 600
+"""That of empty names, which take two bytes each, and a little more."""
+_NAMED_WORK = 2_500
+"""A task of a named topology, beside what any task costs."""
+_NEW_NUMBER_BYTES = 220
+"""A partition or a task, and its place among what is known."""
+_NEW_TEXT_BYTES = 300
+_BYTES_PER_BYTE = 6
+"""A text has up to four bytes for each of its own, which are kept beside it."""
+_WORK_PER_BYTE = 20
+_WORK_PER_SLOW_CHARACTER = 500
+
+
+class PoolUsedUpError(Exception):
+    """What all groups may keep is used up; it never leaves this package."""
+
+
+class Pool:
+    """What may still be kept in memory. One object, so that what makes a name needs no other."""
+
+    __slots__ = ("left_bytes",)
+
+    def __init__(self, left_bytes: int) -> None:
+        self.left_bytes = left_bytes
+
+    def take(self, kept_bytes: int) -> None:
+        """Raises PoolUsedUpError."""
+        self.left_bytes -= kept_bytes
+        if self.left_bytes < 0:
+            raise PoolUsedUpError
+
+
+class _PartitionsOfTopic(dict[int, TopicPartition]):
+    __slots__ = ("pool", "topic")
+
+    def __init__(self, topic: str, pool: Pool) -> None:
         super().__init__()
         self.topic = topic
+        self.pool = pool
 
     def __missing__(self, partition: int) -> TopicPartition:
+        self.pool.take(_NEW_NUMBER_BYTES)
         made = self[partition] = tuple.__new__(TopicPartition, (self.topic, partition))
         return made
 
 
 class _Partitions(dict[str, _PartitionsOfTopic]):
-    __slots__ = ()
+    __slots__ = ("pool",)
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self.pool = pool
 
     def __missing__(self, topic: str) -> _PartitionsOfTopic:
-        made = self[topic] = _PartitionsOfTopic(topic)
+        self.pool.take(_NEW_TEXT_BYTES)
+        made = self[topic] = _PartitionsOfTopic(topic, self.pool)
         return made
 
 
 class _Tasks(dict[bytes, TaskId]):
-    __slots__ = ()
+    __slots__ = ("pool",)
+
+    def __init__(self, pool: Pool) -> None:
+        super().__init__()
+        self.pool = pool
 
     def __missing__(self, raw: bytes) -> TaskId:
+        self.pool.take(_NEW_NUMBER_BYTES)
         made = self[raw] = TaskId(*_TASK(raw))
         return made
 
@@ -84,13 +145,14 @@ class Names:
     for what is known already.
     """
 
-    __slots__ = ("partitions", "process_ids", "tasks", "texts")
+    __slots__ = ("partitions", "pool", "process_ids", "tasks", "texts")
 
-    def __init__(self, known: Mapping[bytes, str] = MappingProxyType({})) -> None:
+    def __init__(self, known: Mapping[bytes, str] = MappingProxyType({}), pool: Pool | None = None) -> None:
         """Known names by their bytes; what members add to them is not handed back."""
+        self.pool = pool if pool is not None else Pool(BOUNDS.pool_bytes)
         self.texts = dict(known)
-        self.partitions = _Partitions()
-        self.tasks = _Tasks()
+        self.partitions = _Partitions(self.pool)
+        self.tasks = _Tasks(self.pool)
         self.process_ids: dict[bytes, str] = {}
 
 
@@ -105,14 +167,16 @@ class Reading:
         "generation",
         "heads",
         "hosts",
-        "items_left",
         "names",
+        "pool",
         "tails",
+        "work_left",
     )
 
-    def __init__(self, names: Names | None = None, items: int = BOUNDS.group_items) -> None:
+    def __init__(self, names: Names | None = None, work: int = BOUNDS.group_work) -> None:
         self.names = names if names is not None else Names()
-        self.items_left = items
+        self.pool = self.names.pool
+        self.work_left = work
         self.front: tuple[bytes, int, tuple[str, ...], bytes | None] | None = None
         """Of an earlier subscription: bytes, version, topics and user data of its beginning."""
         self.heads: list[tuple[bytes, int, tuple[str, ...]]] = []
@@ -126,15 +190,19 @@ class Reading:
         self._array_raw, self._array = _EMPTY_ARRAY, _NO_PARTITIONS
         self._array_head: tuple[bytes, _PartitionsOfTopic] | None = None
 
-    def count(self, data: bytes, at: int, smallest_bytes: int, what: str) -> int:
+    def count(self, data: bytes, at: int, smallest_bytes: int, what: str, cost: Cost) -> int:
         """How many items an array claims, once it is sure that they can be there and may be built."""
         try:
             items: int = INT32(data, at)[0]
         except struct.error:
             truncated(data, at, 4, what)
         left = len(data) - at - 4
-        if 0 <= items <= self.items_left and items * smallest_bytes <= left:
-            self.items_left -= items
+        item_work, item_kept_bytes = cost
+        work_left = self.work_left - items * item_work
+        if items >= 0 and work_left >= 0 and items * smallest_bytes <= left:
+            self.work_left = work_left
+            if item_kept_bytes:
+                self.pool.take(items * item_kept_bytes)
             return items
         if items < 0:
             raise Broken(
@@ -145,8 +213,27 @@ class Reading:
                 f"{what}: the number of items is {items}, each of {smallest_bytes} bytes or more, but {left} are left"
             )
             raise Broken(UndecodableReason.COUNT_TOO_LARGE, sentence, at)
-        sentence = f"{what}: the number of items is {items}, but the group may build {self.items_left} more at most"
+        most = self.work_left // item_work
+        sentence = f"{what}: the number of items is {items}, but the group may have {most} more at most"
         raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
+
+    def named_tasks(self, items: int, at: int, what: str) -> None:
+        """Charge for tasks of which some have a named topology, so that they are read one by one."""
+        self.work_left -= items * _NAMED_WORK
+        if self.work_left < 0:
+            self.work_left = 0
+            sentence = f"{what}: {items} tasks with named topologies are more than the group may still have"
+            raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
+        self.pool.take(items * _NEW_TEXT_BYTES)
+
+    def new_text(self, raw: bytes, at: int, what: str, slow: int = 0) -> None:
+        """Charge for text that was not known, ``slow`` of whose characters take longer to read."""
+        work = _WORK_PER_BYTE * len(raw) + _WORK_PER_SLOW_CHARACTER * slow
+        if work > self.work_left:
+            sentence = f"{what}: {len(raw)} bytes of text, which are more than the group may still have"
+            raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
+        self.work_left -= work
+        self.pool.take(_NEW_TEXT_BYTES + _BYTES_PER_BYTE * len(raw))
 
     def nullable_name(self, data: bytes, at: int, what: str) -> tuple[str | None, int]:
         """A name in UTF-8, or None for null."""
@@ -167,6 +254,7 @@ class Reading:
         texts = self.names.texts
         known = texts.get(raw)
         if known is None:
+            self.new_text(raw, at, what)
             known = texts[raw] = utf8(raw, at, what)
         return known
 
@@ -183,6 +271,7 @@ class Reading:
             truncated(data, at, length, what)
         if raw.isascii():
             return self.text(raw, at, what), end
+        self.new_text(raw, at, what, slow_characters(raw))
         return from_modified_utf8(raw, at, what), end
 
     def partitions(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
@@ -205,7 +294,7 @@ class Reading:
 
     def _partitions_by_topic(self, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
         start = at
-        topics = self.count(data, at, 6, "the partitions")
+        topics = self.count(data, at, 6, "the partitions", BLOCK)
         at += 4
         found: list[TopicPartition] = []
         for _ in range(topics):
@@ -218,7 +307,7 @@ class Reading:
         return tuple(found), at
 
     def _partitions_of(self, known: _PartitionsOfTopic, data: bytes, at: int) -> tuple[tuple[TopicPartition, ...], int]:
-        items = self.count(data, at, 4, "the partitions of a topic")
+        items = self.count(data, at, 4, "the partitions of a topic", NUMBER)
         at += 4
         if items == 1:
             return (known[INT32(data, at)[0]],), at + 4

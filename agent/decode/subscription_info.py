@@ -24,7 +24,7 @@ from __future__ import annotations
 from struct import Struct
 
 from agent.decode.cursor import Broken, int8, int32, int64, plain_bytes, truncated
-from agent.decode.reading import Reading
+from agent.decode.reading import BLOCK, NUMBER, OFFSET_SUM, PAIR_OF_TEXTS, Reading
 from agent.decode.values import (
     LATEST_STREAMS_VERSION,
     RUNNING_ACTIVE,
@@ -120,7 +120,7 @@ def _process_id(data: bytes, at: int, reading: Reading) -> tuple[str, int]:
 
 
 def _tasks(data: bytes, at: int, reading: Reading, what: str) -> tuple[tuple[TaskId, ...], int]:
-    items = reading.count(data, at, 8, what)
+    items = reading.count(data, at, 8, what, NUMBER)
     start = at + 4
     end = start + 8 * items
     return tuple([reading.names.tasks[data[i : i + 8]] for i in range(start, end, 8)]), end
@@ -134,12 +134,12 @@ def _text(data: bytes, at: int, reading: Reading, what: str) -> tuple[str, int]:
 def _sums_by_subtopology(data: bytes, at: int, reading: Reading) -> tuple[dict[TaskId, int], int]:
     tasks = reading.names.tasks
     sums: dict[TaskId, int] = {}
-    subtopologies = reading.count(data, at, 8, "the offset sums")
+    subtopologies = reading.count(data, at, 8, "the offset sums", BLOCK)
     at += 4
     for _ in range(subtopologies):
         subtopology = data[at : at + 4]
         at += 4
-        items = reading.count(data, at, 12, "the offset sums of a subtopology")
+        items = reading.count(data, at, 12, "the offset sums of a subtopology", OFFSET_SUM)
         start = at + 4
         at = start + 12 * items
         for i, (_, offset_sum) in zip(range(start, at, 12), _SUM_OF_PARTITION(data[start:at]), strict=True):
@@ -149,7 +149,7 @@ def _sums_by_subtopology(data: bytes, at: int, reading: Reading) -> tuple[dict[T
 
 def _sums(data: bytes, at: int, reading: Reading) -> tuple[dict[TaskId, int], int]:
     """One line for the usual case, in which no task has a named topology and every item is equally long."""
-    items = reading.count(data, at, _SUM_BYTES, "the offset sums")
+    items = reading.count(data, at, _SUM_BYTES, "the offset sums", OFFSET_SUM)
     start = at + 4
     end = start + _SUM_BYTES * items
     # The sign of each named topology's length: negative means null.
@@ -160,6 +160,7 @@ def _sums(data: bytes, at: int, reading: Reading) -> tuple[dict[TaskId, int], in
 
 
 def _sums_with_names(data: bytes, at: int, items: int, reading: Reading) -> tuple[dict[TaskId, int], int]:
+    reading.named_tasks(items, at, "the offset sums")
     sums: dict[TaskId, int] = {}
     for _ in range(items):
         task = TaskId(int32(data, at, "a task's subtopology"), int32(data, at + 4, "a task's partition"))
@@ -175,7 +176,7 @@ def named_task(task: TaskId, topology: str | None) -> TaskId:
 
 
 def _client_tags(data: bytes, at: int, reading: Reading) -> tuple[tuple[str, str], ...]:
-    items = reading.count(data, at, 8, "the client tags")
+    items = reading.count(data, at, 8, "the client tags", PAIR_OF_TEXTS)
     at += 4
     tags = []
     for _ in range(items):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
@@ -14,7 +15,7 @@ from agent.demo.shares import Share, shares
 from agent.detect.assessment import Measure
 from agent.errors import ClusterUnreachable
 from agent.limits import Limits
-from agent.propose.codec import proposal_from_json
+from agent.propose.codec import BadProposalDocument, proposal_from_json
 from agent.propose.flows import priced
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.published import CREATED
@@ -62,8 +63,9 @@ def published(records: Iterable[Read]) -> Published:
     for record in records:
         count += 1
         if record.headers.get("ce_type") == CREATED and record.value is not None:
-            proposal = proposal_from_json(record.value)
-            found.setdefault(proposal.id, proposal)
+            with suppress(BadProposalDocument):
+                proposal = proposal_from_json(record.value)
+                found.setdefault(proposal.id, proposal)
     return Published(count, tuple(found.values()))
 
 

@@ -1,8 +1,9 @@
 """What do operators' commands come to? Writes for the journal and words for the mover.
 
-Invariants: a command is answered once, in the same transaction as what it changes; what a journal says was obeyed is
-said to the mover again until it shows (`words_again`), so that a crash between the two loses nothing, and of the very
-attempt that it was about. Approvals are `agreeing`, all else is `turning`. Pure.
+Invariants: a command is answered once, whatever it says and whatever fault it meets, in the same transaction as what it
+changes; what a journal says was obeyed is said to the mover again until it shows (`words_again`), so that a crash
+between the two loses nothing, and of the very attempt that it was about. Approvals are `agreeing`, all else is
+`turning`. Pure.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from agent.errors import BadInput, reason
 from agent.execute import agreeing, turning
 from agent.execute.attempts import attempt, back_of, forth_of
 from agent.execute.commanded import Foresee, Result, Room, Spoken, refused
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.values import Plan
 from agent.journal import moves
+from agent.journal.codec import numbered
 from agent.journal.commands import (
     Answer,
     Command,
@@ -80,6 +83,7 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
             continue
         room = Room(view, by_id, moves.plans(view), limits, now_ms, foresee)
         command, result = _obey_one(one, room)
+        result = _writable(result, now_ms)
         answer = Answer(result.done, result.sentence, now_ms, result.plan)
         writes = (*result.writes, answered(command, answer), one.after)
         view = _shown(view, writes, now_ms)
@@ -148,8 +152,22 @@ def _obey_one(one: Waiting, room: Room) -> tuple[Command, Result]:
     except UnreadableError as error:
         unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
         return unread, Result(done=False, sentence=f"refused: {error}")
-    late = _too_late(command, room)
-    return command, _VERBS[command.verb](command, room) if late is None else refused(late)
+    try:
+        late = _too_late(command, room)
+        return command, _VERBS[command.verb](command, room) if late is None else refused(late)
+    except UnreadableError:
+        raise
+    except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
+        return command, refused(f"internal error of rackwise ({type(error).__name__}: {reason(error)}); report it")
+
+
+def _writable(result: Result, now_ms: int) -> Result:
+    """A refusal where no journal can hold what it came to: all answers are one append, which would fail for all."""
+    try:
+        numbered(result.writes, at_ms=now_ms, epoch=0, first_seq=0)
+    except BadInput as error:
+        return refused(str(error))
+    return result
 
 
 def _too_late(command: Command, room: Room) -> str | None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput
+from agent.foreign_json import ForeignJsonError, is_time, read_json
 from agent.journal.entry import Entry, View, Write
 from agent.typed_json import UnreadableError, from_json
 
@@ -22,6 +23,8 @@ MAX_VALUE_BYTES = 900_000
 """Below what a broker takes as one record by default, with room for key and headers."""
 MAX_KEY_BYTES = 65_536
 """Kafka takes names of groups of half this length, and keys are made of names."""
+MOST_EPOCH = 2**53
+"""No journal comes to so many leaderships or entries; what counts on from here stays within 64 bits."""
 
 
 class UnreadableEntryError(ValueError):
@@ -100,27 +103,27 @@ def key_of(data: bytes) -> str:
 def entry_of(key: str, data: bytes) -> Entry:
     """The entry. Raises UnreadableEntryError, NewerEntryError."""
     try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableEntryError(f"{key!r} is not JSON: {error}") from error
+        found = read_json(data, as_seen=True)
+    except ForeignJsonError as error:
+        raise UnreadableEntryError(f"{key[:80]!r} cannot be read: {error}") from error
     return entry_of_json(key, found)
 
 
 def entry_of_json(key: str, found: Any) -> Entry:
     """The entry of JSON that was read already. Raises UnreadableEntryError, NewerEntryError."""
     if not isinstance(found, dict):
-        raise UnreadableEntryError(f"{key!r} is not an object")
+        raise UnreadableEntryError(f"{key[:80]!r} is not an object")
     version = found.get("v")
     if isinstance(version, int) and version > VERSION:
-        raise NewerEntryError(f"{key!r} was written in layout {version}, and this rackwise knows up to {VERSION}")
+        raise NewerEntryError(f"{key[:80]!r} was written in layout {version}, and this rackwise knows up to {VERSION}")
     try:
         record = from_json(Record, found)
     except UnreadableError as error:
-        raise UnreadableEntryError(f"{key!r} is not an entry: {error}") from error
-    if record.v != VERSION or min(record.epoch, record.seq) < 0:
-        raise UnreadableEntryError(
-            f"{key!r} is not an entry: version {record.v}, epoch {record.epoch}, seq {record.seq}"
-        )
+        raise UnreadableEntryError(f"{key[:80]!r} is not an entry: {error}") from error
+    counts = record.epoch, record.seq
+    if record.v != VERSION or min(counts) < 0 or max(counts) > MOST_EPOCH or not is_time(record.at_ms):
+        found = f"version {record.v}, epoch {record.epoch}, seq {record.seq}, at {record.at_ms}"
+        raise UnreadableEntryError(f"{key[:80]!r} is not an entry: {found}")
     return Entry(key, record.kind, record.value, record.at_ms, record.epoch, record.seq)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
+from agent.foreign_json import MOST_INT, is_time
 from agent.journal.entry import Entry, View, Write, under
 from agent.typed_json import UnreadableError, from_json, to_json
 
@@ -145,9 +146,13 @@ def command_from_json(data: object) -> Command:
     command = from_json(Command, data)
     if not command.id or len(command.id) > 64 or not command.id.isascii() or not command.id.isprintable():
         raise UnreadableError("no command: its id is not a short text")
+    if not is_time(command.at_ms):
+        raise UnreadableError("no command: at_ms is not a time in epoch milliseconds")
+    if max(len(command.proposal_id or ""), len(command.plan_hash or "")) > MAX_TEXT:
+        raise UnreadableError(f"no command: proposal_id and plan_hash have at most {MAX_TEXT} characters")
     for number in (command.throttle_bytes_per_s, command.max_moves, command.attempt):
-        if number is not None and number < 1:
-            raise UnreadableError("no command: a rate, a number of moves and an attempt are at least 1")
+        if number is not None and not 1 <= number <= MOST_INT:
+            raise UnreadableError("no command: a rate, a number of moves and an attempt are at least 1, of 64 bits")
     return command._replace(who=command.who[:MAX_TEXT], reason=command.reason[:MAX_TEXT])
 
 

@@ -11,10 +11,14 @@ brokers are the exception: only what looks saw of them counts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
+from agent.errors import reason
+from agent.foreign_json import read_json
 from agent.memory.values import (
     ChangeCause,
     CopyMemory,
@@ -31,9 +35,12 @@ from agent.memory.values import (
     StreamsMemory,
     TopicMemory,
 )
+from agent.typed_json import codec, from_json
 from assignors.problem import TaskId, TopicPartition
 
 VERSION = 1
+MOST_BYTES = 64 * 1024 * 1024
+"""The memory of 100,000 partitions is a fifth of it."""
 
 _Json = Any
 _Key = TypeVar("_Key")
@@ -82,13 +89,13 @@ def memory_to_json(memory: Memory) -> str:
 def memory_from_json(text: str) -> Memory:
     """The memory that was written; raises UnreadableMemoryError for anything else."""
     try:
-        value = json.loads(text)
+        value = read_json(text, most_bytes=MOST_BYTES, as_seen=True)
         version = value["v"]
         known = _memory(value) if version == VERSION else None
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise UnreadableMemoryError(f"the remembered state cannot be read ({error!r}); it is ignored") from error
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise UnreadableMemoryError(f"the remembered state cannot be read ({reason(error)}); it is ignored") from error
     if known is None:
-        sentence = f"the remembered state is of version {version!r}, this agent reads {VERSION}; it is ignored"
+        sentence = f"the remembered state is of another version, this agent reads {VERSION}; it is ignored"
         raise UnreadableMemoryError(sentence)
     return known
 
@@ -163,108 +170,117 @@ def _rate_base(base: RateBase) -> _Json:
 # --- reading -------------------------------------------------------------------------------------------------
 
 
+_Rates = tuple[int, tuple[tuple[str, int, int, int | None], ...]]
+_Example = tuple[tuple[str, int], Replicas, Replicas]
+
+
+class _WrittenStreams(NamedTuple):
+    join: tuple[str, int | None, int, tuple[tuple[str | int, int, int], ...]] | None
+    sums: tuple[tuple[str, str | int, int, int], ...]
+    copies: tuple[tuple[object, ...], ...]
+    """Rows of `_COPY`; an older rackwise wrote them without their last value."""
+    rates: tuple[tuple[float, float | None], ...]
+    ready_ms: int | None = None
+
+
+class _Written(NamedTuple):
+    """The shape of what `memory_to_json` writes; a row of values is a list in their order."""
+
+    cycle: int
+    taken_ms: int
+    monotonic_ms: int
+    first_seen: Mapping[str, int]
+    gone: Mapping[str, tuple[int, int]]
+    brokers: Mapping[int, tuple[str | None, str | None, str | None, int, int, tuple[int, ...]]]
+    replica_lists: tuple[Replicas, ...]
+    topics: Mapping[str, tuple[str | None, tuple[int, ...]]]
+    groups: tuple[str, ...]
+    changes: tuple[tuple[str, str, int, int, int, int, tuple[_Example, ...], int | None, bool], ...]
+    reassignments: tuple[tuple[str, int, int, bool], ...]
+    own_reassignments: tuple[tuple[str, int], ...]
+    rebalancing: Mapping[str, int]
+    streams: Mapping[str, _WrittenStreams]
+    throttles: Mapping[str, int]
+    acts: Mapping[str, int]
+    rate_bases: tuple[_Rates, ...]
+    size_base: _Rates | None
+    bytes_per_record: Mapping[str, float]
+    widened: tuple[tuple[str, int, Replicas], ...] = ()
+    absent: Mapping[int, int] = MappingProxyType({})
+    foretold: Mapping[str, tuple[str, int, str, str, int, tuple[str, ...], bool, str | None]] = MappingProxyType({})
+
+
+_BROKER = re.compile(r"[0-9]{1,10}")
+_COPY_VALUES = 7
+_COPY = codec(tuple[str, str | int, int, int, tuple[tuple[int, int], ...], bool, tuple[int, int] | None])
+
+
 def _memory(value: _Json) -> Memory:
-    lists = [tuple(map(int, replicas)) for replicas in value["replica_lists"]]
+    told = from_json(_Written, value)
     return Memory(
-        cycle=int(value["cycle"]),
-        taken_ms=int(value["taken_ms"]),
-        monotonic_ms=int(value["monotonic_ms"]),
-        first_seen={str(name): int(since) for name, since in value["first_seen"].items()},
-        gone={str(name): (int(since), int(last)) for name, (since, last) in value["gone"].items()},
-        brokers={int(broker): _sighting(row) for broker, row in value["brokers"].items()},
-        absent={int(broker): int(since) for broker, since in value.get("absent", {}).items()},
+        cycle=told.cycle,
+        taken_ms=told.taken_ms,
+        monotonic_ms=told.monotonic_ms,
+        first_seen=told.first_seen,
+        gone=told.gone,
+        brokers={broker: RackSighting(*row) for broker, row in told.brokers.items()},
+        absent=told.absent,
         topics={
-            str(name): TopicMemory(topic_id, tuple(lists[index] for index in indices))
-            for name, (topic_id, indices) in value["topics"].items()
+            name: TopicMemory(topic_id, tuple(_nth(told.replica_lists, index) for index in indices))
+            for name, (topic_id, indices) in told.topics.items()
         },
-        groups=tuple(map(str, value["groups"])),
-        changes=tuple(_change(row) for row in value["changes"]),
+        groups=told.groups,
+        changes=tuple(_change(*row) for row in told.changes),
         reassignments={
-            TopicPartition(str(topic), int(partition)): RunningReassignment(int(since), bool(own))
-            for topic, partition, since, own in value["reassignments"]
+            TopicPartition(topic, partition): RunningReassignment(since_ms, own)
+            for topic, partition, since_ms, own in told.reassignments
         },
-        own_reassignments=frozenset(TopicPartition(str(t), int(p)) for t, p in value["own_reassignments"]),
-        widened={
-            TopicPartition(str(topic), int(partition)): tuple(map(int, replicas))
-            for topic, partition, replicas in value.get("widened", [])
-        },
-        rebalancing={str(name): int(at) for name, at in value["rebalancing"].items()},
-        streams={str(name): _read_streams(row) for name, row in value["streams"].items()},
-        throttles={str(subject): int(at) for subject, at in value["throttles"].items()},
-        acts={str(subject): int(at) for subject, at in value["acts"].items()},
-        rate_bases=tuple(_read_rate_base(*row) for row in value["rate_bases"]),
-        size_base=None if value["size_base"] is None else _read_rate_base(*value["size_base"]),
-        foretold={str(name): _read_foretold(row) for name, row in value.get("foretold", {}).items()},
-        bytes_per_record={str(topic): float(size) for topic, size in value["bytes_per_record"].items()},
+        own_reassignments=frozenset(TopicPartition(*row) for row in told.own_reassignments),
+        widened={TopicPartition(topic, partition): replicas for topic, partition, replicas in told.widened},
+        rebalancing=told.rebalancing,
+        streams={name: _read_streams(row) for name, row in told.streams.items()},
+        throttles=told.throttles,
+        acts=told.acts,
+        rate_bases=tuple(_read_rate_base(*row) for row in told.rate_bases),
+        size_base=None if told.size_base is None else _read_rate_base(*told.size_base),
+        foretold={name: Foretold(*row) for name, row in told.foretold.items()},
+        bytes_per_record=told.bytes_per_record,
     )
 
 
-def _read_foretold(row: _Json) -> Foretold:
-    rebalance, subject, by, basis, crossing, outcomes, exact, missed = row
-    return Foretold(
-        str(rebalance), int(subject), str(by), str(basis), int(crossing), tuple(map(str, outcomes)), bool(exact), missed
-    )
+def _nth(lists: tuple[Replicas, ...], index: int) -> Replicas:
+    if index < 0:
+        raise IndexError(f"there is no replica list {index}")
+    return lists[index]
 
 
-def _sighting(row: _Json) -> RackSighting:
-    rack, known, previous, since_ms, polls, changes = row
-    return RackSighting(rack, known, previous, int(since_ms), int(polls), tuple(map(int, changes)))
+def _change(cause: str, *row: Any) -> RackChange:
+    change = RackChange(ChangeCause(cause), *row)
+    if not change.examples or (change.cause is ChangeCause.RELABELLED and not _BROKER.fullmatch(change.subject)):
+        raise ValueError("a change of racks without a broker or an example")
+    rows = tuple(PartitionChange(TopicPartition(*tp), before, after) for tp, before, after in change.examples)
+    return change._replace(examples=rows)
 
 
-def _change(row: _Json) -> RackChange:
-    cause, subject, at_ms, seen_ms, partitions, topics, examples, running_since_ms, shares_rack = row
-    rows = tuple(
-        PartitionChange(TopicPartition(str(tp[0]), int(tp[1])), tuple(before), tuple(after))
-        for tp, before, after in examples
-    )
-    return RackChange(
-        ChangeCause(cause),
-        str(subject),
-        int(at_ms),
-        int(seen_ms),
-        int(partitions),
-        int(topics),
-        rows,
-        running_since_ms,
-        bool(shares_rack),
-    )
-
-
-def _task(subtopology: int | str, partition: int) -> TaskId:
-    return TaskId(subtopology, int(partition))
-
-
-def _read_streams(row: _Json) -> StreamsMemory:
-    join = row["join"]
+def _read_streams(told: _WrittenStreams) -> StreamsMemory:
+    join = None
+    if told.join is not None:
+        key, after_ms, seen_ms, ends = told.join
+        join = Join(key, after_ms, seen_ms, {TaskId(s, p): end for s, p, end in ends})
+    copies = {}
+    for row in told.copies:
+        process, subtopology, partition, *copy = _COPY.read([*row, None] if len(row) == _COPY_VALUES - 1 else [*row])
+        copies[process, TaskId(subtopology, partition)] = CopyMemory(*copy)
     return StreamsMemory(
-        None
-        if join is None
-        else Join(str(join[0]), join[1], int(join[2]), {_task(s, p): int(e) for s, p, e in join[3]}),
-        {(str(process), _task(s, p)): int(offset) for process, s, p, offset in row["sums"]},
-        {
-            (str(process), _task(s, p)): CopyMemory(
-                int(since_ms),
-                tuple((int(at), int(lag)) for at, lag in samples),
-                bool(warmup),
-                (int(nearest[0][0]), int(nearest[0][1])) if nearest and nearest[0] else None,
-            )
-            for process, s, p, since_ms, samples, warmup, *nearest in row["copies"]
-        },
-        tuple(RestoreRate(float(low), None if high is None else float(high)) for low, high in row["rates"]),
-        None if row.get("ready_ms") is None else int(row["ready_ms"]),
+        join,
+        {(process, TaskId(s, p)): offset for process, s, p, offset in told.sums},
+        copies,
+        tuple(RestoreRate(*rate) for rate in told.rates),
+        told.ready_ms,
     )
 
 
-def _join(row: _Json) -> Join | None:
-    if row is None:
-        return None
-    key, after_ms, seen_ms, ends = row
-    return Join(str(key), after_ms, int(seen_ms), {_task(s, p): int(end) for s, p, end in ends})
-
-
-def _read_rate_base(monotonic_ms: int, rows: list[_Json]) -> RateBase:
-    ends = {TopicPartition(str(topic), int(partition)): int(end) for topic, partition, end, _ in rows}
-    sizes = {
-        TopicPartition(str(topic), int(partition)): int(size) for topic, partition, _, size in rows if size is not None
-    }
-    return RateBase(int(monotonic_ms), ends, sizes)
+def _read_rate_base(monotonic_ms: int, rows: tuple[tuple[str, int, int, int | None], ...]) -> RateBase:
+    ends = {TopicPartition(topic, partition): end for topic, partition, end, _ in rows}
+    sizes = {TopicPartition(topic, partition): size for topic, partition, _, size in rows if size is not None}
+    return RateBase(monotonic_ms, ends, sizes)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import re
 import socket
 import ssl
@@ -24,7 +23,7 @@ import time
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from agent.errors import reason
+from agent.foreign_json import ForeignJsonError, read_json
 from agent.observation import Gap, GapCause, Part, RawApplicationLag
 from assignors.problem import TaskId
 
@@ -63,9 +62,9 @@ def read_application_lags(url: str, *, timeout_ms: int, max_bytes: int) -> Appli
 def parse_application_lags(body: bytes) -> tuple[RawApplicationLag, ...]:
     """The lags in an answer's body, sorted."""
     try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise _Unusable(GapCause.ERROR, f"the answer is not JSON: {reason(error)}") from error
+        document = read_json(body, most_bytes=len(body))
+    except ForeignJsonError as error:
+        raise _Unusable(GapCause.ERROR, f"the answer cannot be read: {error}") from error
     root = _object(document, "the answer")
     if root.get("v") != _VERSION:
         raise _Unusable(

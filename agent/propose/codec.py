@@ -18,10 +18,11 @@ from typing_extensions import TypedDict
 
 from agent.detect.assessment import Locality, Measure
 from agent.detect.finding import Subject
+from agent.foreign_json import ForeignJsonError, is_time, read_json
 from agent.propose.proposal import SCHEMA_VERSION, Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 
 SCHEMA_ID = f"urn:rackwise:proposal:v{SCHEMA_VERSION}"
-_DOCUMENT = ConfigDict(use_attribute_docstrings=True, extra="ignore")
+_DOCUMENT = ConfigDict(use_attribute_docstrings=True, extra="ignore", strict=True)
 
 
 @with_config(_DOCUMENT)
@@ -187,10 +188,10 @@ def proposal_from_json(document: str | bytes | Mapping[str, Any]) -> Proposal:
     Raises ``BadProposalDocument`` for anything that is not a proposal of this schema version or an older one.
     """
     try:
-        if isinstance(document, str | bytes):
-            read = _READER.validate_json(document)
-        else:
-            read = _READER.validate_python(dict(document))
+        given = read_json(document) if isinstance(document, str | bytes) else dict(document)
+        read = _READER.validate_python(given)
+    except ForeignJsonError as error:
+        raise BadProposalDocument(f"not a proposal: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
@@ -200,6 +201,8 @@ def proposal_from_json(document: str | bytes | Mapping[str, Any]) -> Proposal:
             f"the proposal has schema version {read['schema_version']} and this release reads up to {SCHEMA_VERSION}; "
             "use a newer release of rackwise"
         )
+    if not (is_time(read["created_ms"]) and is_time(read["expires_ms"])):
+        raise BadProposalDocument("not a proposal: created_ms and expires_ms are not times in epoch milliseconds")
     return _proposal(read)
 
 
@@ -230,7 +233,7 @@ def _locality(share: Locality) -> LocalityDocument:
 def _proposal(read: ProposalDocument) -> Proposal:
     reason = read["reason"].upper()
     if reason not in ProposalReason.__members__:
-        raise BadProposalDocument(f"not a proposal: reason: there is no reason {read['reason']!r}")
+        raise BadProposalDocument(f"not a proposal: reason: there is no reason {read['reason'][:80]!r}")
     return Proposal(
         id=read["id"],
         kind=ProposalKind(read["kind"]),

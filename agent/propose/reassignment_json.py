@@ -12,9 +12,13 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
 
-from agent.errors import reason
+from agent.foreign_json import ForeignJsonError, read_json
 from agent.propose.proposal import PlacementChange, Proposal, ProposalKind, Row
 from assignors.problem import TopicPartition
+
+MOST_BYTES = 64 * 1024 * 1024
+_MOST_NUMBER = 2**31 - 1
+"""Numbers of brokers and partitions have 32 bits in Kafka."""
 
 
 class BadReassignmentFile(ValueError):  # noqa: N818 (it names the file, as BadProblem names the problem)
@@ -31,15 +35,15 @@ def rollback_json(proposals: Iterable[Proposal]) -> str:
     return _written(proposals, "before")
 
 
-def read_reassignment_json(text: str) -> dict[TopicPartition, tuple[int, ...]]:
+def read_reassignment_json(text: str | bytes) -> dict[TopicPartition, tuple[int, ...]]:
     """Partition -> replicas of such a file, sorted; ``log_dirs`` are left to the brokers.
 
     Raises ``BadReassignmentFile``.
     """
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadReassignmentFile(f"not JSON: {reason(error)}") from error
+        data = read_json(text, most_bytes=MOST_BYTES)
+    except ForeignJsonError as error:
+        raise BadReassignmentFile(str(error)) from error
     if not isinstance(data, dict) or data.get("version", 1) != 1 or not isinstance(data.get("partitions"), list):
         raise BadReassignmentFile('expected {"version": 1, "partitions": [...]}')
     placements: dict[TopicPartition, tuple[int, ...]] = {}
@@ -97,7 +101,7 @@ def _entry(entry: Any, number: int) -> tuple[TopicPartition, tuple[int, ...]]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return type(value) is int and 0 <= value <= _MOST_NUMBER
 
 
 def _partition(key: str) -> TopicPartition:

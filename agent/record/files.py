@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TextIO, TypeVar
+from typing import BinaryIO, Protocol, TextIO, TypeVar
 
 from agent.errors import BadInput, reason
-from agent.telemetry.events import Event, from_lines
+from agent.telemetry.events import MOST_LINE_BYTES, Event, from_lines
 from agent.typed_json import UnreadableError
+from config.plain_file import open_plain
 
 
 class HasText(Protocol):
@@ -93,7 +94,7 @@ class TelemetryFile:
 def read_events(path: Path) -> Iterator[Event]:
     """Events of a telemetry file. Raises BadInput when it cannot be read or holds something else."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             yield from from_lines(_whole_lines(file))
     except OSError as error:
         raise BadInput(
@@ -105,5 +106,10 @@ def read_events(path: Path) -> Iterator[Event]:
         ) from error
 
 
-def _whole_lines(file: Iterable[bytes]) -> Iterator[bytes]:
-    return (line for line in file if line.endswith(b"\n"))
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Raises UnreadableError for a line that no event has: a sparse file may be one line without end."""
+    while line := file.readline(MOST_LINE_BYTES + 1):
+        if line.endswith(b"\n"):
+            yield line
+        elif len(line) > MOST_LINE_BYTES:
+            raise UnreadableError(f"a line is longer than {MOST_LINE_BYTES:,} bytes")

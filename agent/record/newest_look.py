@@ -9,7 +9,7 @@ Invariant: nothing raises because of a broker or of what the topic holds; where 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -18,7 +18,6 @@ from confluent_kafka import KafkaException
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.record.restart import MEMORY_PARTITION
 from agent.telemetry.events import Event, Kind, from_lines
-from agent.typed_json import UnreadableError
 
 ONE_PER_LOOK = frozenset({Kind.LOOK, Kind.GAPS, Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
 """Kinds whose subject is the cluster: one event in every look that is written in full."""
@@ -54,16 +53,15 @@ def newest_look(
             return _newest(reader, topic, cluster, kinds)
     except KafkaException as error:
         return NewestLook({}, f"{topic} could not be read ({error.args[0].str()})")
-    except UnreadableError as error:
-        return NewestLook({}, f"{topic} could not be read ({error})")
 
 
 def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: AbstractSet[Kind]) -> NewestLook:
-    """Raises KafkaException and UnreadableError."""
+    """Raises KafkaException."""
     spans = reader.spans(only=frozenset({MEMORY_PARTITION}) if kinds == {Kind.MEMORY} else None)
     if not spans:
         return NewestLook({}, f"there is no topic {topic}")
     found: dict[Kind, Event] = {}
+    left_out: list[str] = []
     step, whole = _FIRST_STEP, False
     while not whole and kinds - found.keys():
         tail = tuple(span._replace(first=max(span.first, span.end - step)) for span in spans)
@@ -73,24 +71,28 @@ def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: Abstrac
                 values[read.partition].append(read.value)
         if not reader.in_time:  # what came so far need not be the newest
             break
-        found = _last_of_each(values.values(), cluster, kinds)
+        left_out = []
+        found = _last_of_each(values.values(), cluster, kinds, left_out.append)
         whole = _covers(tail, spans)
         step *= _GROWTH
     missing = kinds - found.keys()
     if not missing:
         return NewestLook(found)
     named = ", ".join(sorted(missing))
-    return NewestLook(found, f"{topic} holds no {named}" if whole else f"{topic} did not show its {named} in time")
+    why_not = f"{topic} holds no {named}" if whole else f"{topic} did not show its {named} in time"
+    if left_out:
+        why_not = f"{why_not}; {len(left_out)} of its records could not be read: {left_out[0]}"
+    return NewestLook(found, why_not)
 
 
 def _last_of_each(
-    partitions: Iterable[list[bytes]], cluster: str | None, kinds: AbstractSet[Kind]
+    partitions: Iterable[list[bytes]], cluster: str | None, kinds: AbstractSet[Kind], left_out: Callable[[str], None]
 ) -> dict[Kind, Event]:
-    """The newest event of each kind; what is older is not even decoded. Raises UnreadableError."""
+    """The newest event of each kind; what is older is not even decoded, and what is no event hides none."""
     newest: dict[Kind, Event] = {}
     for values in partitions:
         open_kinds = set(kinds)
-        for event in from_lines(reversed(values)):
+        for event in from_lines(reversed(values), left_out):
             if event.kind in open_kinds and cluster in (None, event.cluster):
                 open_kinds.discard(event.kind)
                 known = newest.get(event.kind)

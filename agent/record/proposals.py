@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from agent.errors import reason
+from agent.foreign_json import ForeignJsonError, is_time, read_json
 from agent.propose.cloud_events import source
-from agent.propose.codec import proposal_from_json, proposal_to_bytes
+from agent.propose.codec import BadProposalDocument, proposal_from_json, proposal_to_bytes
 from agent.propose.proposal import Proposal
 from agent.propose.published import CREATED, Life, created_headers, life_headers, slot
 from agent.record.publisher import Record
@@ -32,6 +34,15 @@ class Published(NamedTuple):
     subject: str
     created_ms: int
     expires_ms: int
+
+
+class Found(NamedTuple):
+    """What the topic says."""
+
+    states: tuple[Proposal | Life, ...]
+    """The newest state of every slot, sorted by key: a proposal, or the step that ended it."""
+    left_out: tuple[str, ...]
+    """One sentence for each slot whose newest record is neither; it hides no other one."""
 
 
 class Update(NamedTuple):
@@ -73,39 +84,49 @@ def update(
 
 
 def standing_in(records: Iterable[Read], cluster: str) -> dict[str, Published]:
-    """What stands in the topic by slot, as its records tell in their order; other clusters' are left aside."""
+    """What stands in the topic by slot, as its records tell in their order.
+
+    Records of other clusters are left aside, and so is what is no proposal and no step of one, so that its slot is
+    written anew.
+    """
     standing: dict[str, Published] = {}
     for read in records:
         if not read.headers.get("ce_source", "").startswith(source(cluster, "")):
             continue
-        if read.headers.get("ce_type") == CREATED and read.value is not None:
-            standing[read.key] = _published(proposal_from_json(read.value))
-        elif read.key in standing and _life_id(read) in (None, standing[read.key].id):
+        state = None if read.value is None else _state(read, read.value)
+        if isinstance(state, Proposal):
+            standing[read.key] = _published(state)
+        elif read.key in standing and (not isinstance(state, Life) or state.id == standing[read.key].id):
             del standing[read.key]
     return standing
 
 
-def proposals_in(records: Iterable[Read]) -> tuple[Proposal | Life, ...]:
-    """The newest state of every slot, sorted by key: a proposal, or the step that ended it."""
+def proposals_in(records: Iterable[Read]) -> Found:
+    """What the topic says, whatever else stands in it."""
     newest = {read.key: read for read in records}
-    return tuple(_state(read) for _, read in sorted(newest.items()) if read.value is not None)
+    states = [_state(read, read.value) for _, read in sorted(newest.items()) if read.value is not None]
+    return Found(
+        tuple(state for state in states if not isinstance(state, str)),
+        tuple(state for state in states if isinstance(state, str)),
+    )
 
 
-def _state(read: Read) -> Proposal | Life:
-    value = read.value or b""
-    return proposal_from_json(value) if read.headers.get("ce_type") == CREATED else _life(value)
-
-
-def _life_id(read: Read) -> str | None:
-    """The proposal that a life record is about; a tombstone ends whatever stands in its slot."""
-    return None if read.value is None else _life(read.value).id
+def _state(read: Read, value: bytes) -> Proposal | Life | str:
+    """What a record says, or why it cannot be read."""
+    try:
+        return proposal_from_json(value) if read.headers.get("ce_type") == CREATED else _life(value)
+    except (UnreadableError, BadProposalDocument) as error:
+        return f"the record at offset {read.offset} of partition {read.partition} cannot be read: {reason(error)}"
 
 
 def _life(value: bytes) -> Life:
     try:
-        return from_json(Life, json.loads(value))
-    except ValueError as error:
-        raise UnreadableError(f"a record is not an event of a proposal: {error}") from error
+        life = from_json(Life, read_json(value))
+    except ForeignJsonError as error:
+        raise UnreadableError(str(error)) from error
+    if not is_time(life.at_ms):
+        raise UnreadableError(f"{life.at_ms} is not a time in epoch milliseconds")
+    return life
 
 
 def _ages(published: Published, now_ms: int) -> bool:

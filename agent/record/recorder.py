@@ -19,7 +19,6 @@ from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.memory import Memory
 from agent.observation import Observation
-from agent.propose.codec import BadProposalDocument
 from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
@@ -29,7 +28,6 @@ from agent.record.reader import open_reader
 from agent.record.restart import MEMORY_PARTITION, Restored, restore
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.typed_json import UnreadableError
 from agent.words import counted
 
 RESTORE_MS = 10_000
@@ -164,7 +162,7 @@ class Recorder:
         if self._standing is None:
             try:
                 self._standing = self._read_standing(topic.name, cluster)
-            except (KafkaException, UnreadableError, BadProposalDocument) as error:
+            except KafkaException as error:
                 # Written all the same: at worst a record is written twice, and a void one stays until it expires.
                 self._standing = {}
                 problems = (f"{topic.name}: its earlier records could not be read ({error})",)

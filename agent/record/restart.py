@@ -7,15 +7,16 @@ that forgets. The memory found is the one that went *into* the last look that wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
 from agent.clock import Instant
-from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json
+from agent.memory import Memory, after_restart
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.telemetry.events import Kind, from_lines
+from agent.telemetry.looks import memory_of
 from agent.typed_json import UnreadableError
 
 MEMORY_PARTITION = 0
@@ -37,40 +38,45 @@ def restore(
     """The memory of the telemetry topic on this process's clock; an empty one, with the reason, when there is none."""
     try:
         with open_reader(config, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
-            found, whole = _last_memory(reader, cluster)
+            found, whole, left_out = _last_memory(reader, cluster)
     except KafkaException as error:
         return Restored(
             Memory(), f"no memory was restored: {topic} could not be read ({error.args[0].str()})", found=False
         )
-    except (UnreadableError, UnreadableMemoryError) as error:
-        return Restored(Memory(), f"no memory was restored: {error}", found=False)
     if found is None:
         why = f"{topic} holds no memory" if whole else f"no memory was found in the last records of {topic} in time"
+        if left_out:
+            why = f"{why}; {len(left_out)} of its records could not be read: {left_out[-1]}"
         return Restored(Memory(), f"no memory was restored: {why}", found=False)
     age_s = max(0, now.wall_ms - found.taken_ms) // 1_000
     memory = after_restart(found, now.wall_ms, now.monotonic_ms)
     return Restored(memory, f"restored the memory of look {found.cycle}, {age_s} s ago", found=True)
 
 
-def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool]:
-    """The newest memory of that cluster, and whether everything was looked through."""
+def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool, list[str]]:
+    """The newest memory of that cluster, whether everything was looked through, and what could not be read."""
+    left_out: list[str] = []
     span = next((span for span in reader.spans() if span.partition == MEMORY_PARTITION), None)
     if span is None:
-        return None, True
+        return None, True, left_out
     step, start = _FIRST_STEP, span.end
     while start > span.first and reader.in_time:
         start = max(span.first, span.end - step)
         tail = Span(MEMORY_PARTITION, start, span.end)
-        text = _newest((read.value for read in reader.read((tail,)) if read.value), cluster)
-        if text is not None:
-            return memory_from_json(text), True
+        left_out = []
+        memory = newest_memory((read.value for read in reader.read((tail,)) if read.value), cluster, left_out.append)
+        if memory is not None:
+            return memory, True, left_out
         step *= _GROWTH
-    return None, start <= span.first
+    return None, start <= span.first, left_out
 
 
-def _newest(values: Iterable[bytes], cluster: str) -> str | None:
-    newest = None
-    for event in from_lines(values):
-        if event.kind is Kind.MEMORY and event.cluster == cluster:
-            newest = str(event.data["text"])
-    return newest
+def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
+    """The last memory of that cluster that can be read; what cannot is told, and hides no older one."""
+    told = [one for one in from_lines(values, left_out) if one.kind is Kind.MEMORY and one.cluster == cluster]
+    for event in reversed(told):
+        try:
+            return memory_of(event)
+        except UnreadableError as error:
+            left_out(str(error))
+    return None

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from agent.limits import Limits
-from agent.memory import Memory, UnreadableMemoryError, memory_from_json
+from agent.memory import Memory
 from agent.record.newest_look import NewestLook, newest_look
 from agent.telemetry.derived import ReportData
-from agent.telemetry.events import Event, Kind, LimitsData, MemoryData, from_lines
+from agent.telemetry.events import Event, Kind, LimitsData, from_lines
+from agent.telemetry.looks import memory_of
 from agent.typed_json import UnreadableError, from_json
+from config.plain_file import open_plain
 
 KINDS = frozenset({Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
 _FIRST_STEP = 1 << 20
 _GROWTH = 8
+_MOST_BYTES = 256 * 1024 * 1024
 
 
 class RunningAgent(NamedTuple):
@@ -80,28 +83,30 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLo
     """The newest events of `KINDS` in a telemetry file, from its end in steps that grow, until ``deadline``."""
     step = _FIRST_STEP
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             size = file.seek(0, os.SEEK_END)
             while True:
                 file.seek(max(0, size - step))
                 lines = file.read(step).split(b"\n")
                 whole = step >= size
                 # The first may be the end of a line, and what follows the last line break is one that is being written.
-                events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster)
+                left_out: list[str] = []
+                events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster, left_out.append)
                 missing = ", ".join(sorted(KINDS - events.keys()))
-                if not missing or whole or time.monotonic() > deadline:
-                    return NewestLook(events, f"{path} shows no {missing}" if missing else None)
+                if not missing or whole or step > _MOST_BYTES or time.monotonic() > deadline:
+                    why_not = f"{path} shows no {missing}" if missing else None
+                    if missing and left_out:
+                        why_not = f"{why_not}; {len(left_out)} of its lines could not be read: {left_out[0]}"
+                    return NewestLook(events, why_not)
                 step *= _GROWTH
     except OSError as error:
         return NewestLook({}, f"{path} cannot be read ({error.strerror})")
-    except UnreadableError as error:
-        return NewestLook({}, f"{path} cannot be read ({error})")
 
 
-def _newest(lines: Iterable[bytes], cluster: str | None) -> dict[Kind, Event]:
-    """Raises UnreadableError."""
+def _newest(lines: Iterable[bytes], cluster: str | None, left_out: Callable[[str], None]) -> dict[Kind, Event]:
+    """The newest event of each kind; what is no event hides none."""
     found: dict[Kind, Event] = {}
-    for event in from_lines(lines):
+    for event in from_lines(lines, left_out):
         if event.kind in KINDS and event.kind not in found and cluster in (None, event.cluster):
             found[event.kind] = event
         if len(found) == len(KINDS):
@@ -116,8 +121,8 @@ def _agent(told: NewestLook) -> RunningAgent | str:
     try:
         limits = from_json(LimitsData, limits_event.data)
         report = from_json(ReportData, report_event.data)
-        memory = memory_from_json(from_json(MemoryData, told.events[Kind.MEMORY].data).text)
-    except (UnreadableError, UnreadableMemoryError) as error:
+        memory = memory_of(told.events[Kind.MEMORY])
+    except UnreadableError as error:
         return f"its telemetry cannot be read ({error})"
     return RunningAgent(
         limits.limits,

@@ -8,11 +8,11 @@ aside what it does not know, and refuses a newer major version.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from agent.errors import reason
+from agent.foreign_json import ForeignJsonError, is_time, read_json
 from agent.limits import Limits
 from agent.observation import (
     Gap,
@@ -28,13 +28,17 @@ from agent.observation import (
     RawTopic,
     Rights,
 )
-from agent.typed_json import UnreadableError
+from agent.typed_json import UnreadableError, from_json
 from agent.weights.kept import Told
 
 VERSION = 1
 MAX_RECORD_CHARS = 900_000
 """A record below Kafka's default ``max.message.bytes`` of 1,048,588, with room for key and headers."""
-_MAX_OPEN = 64
+MOST_LINE_BYTES = 2 * MAX_RECORD_CHARS
+_MOST_PARTS = 128
+"""Pieces of one event, and of all that are not whole yet. What a look remembers of 100,000 partitions has 40."""
+_FIELD_TYPES = (str, str, str, str, int, int, dict, int)
+"""Of `Event` as JSON."""
 
 
 class Kind(StrEnum):
@@ -230,33 +234,42 @@ def to_lines(event: Event) -> Iterator[str]:
         yield _dumps(event._replace(kind=Kind.FRAGMENT, data=data))
 
 
-def from_lines(lines: Iterable[str | bytes]) -> Iterator[Event]:
-    """Events of lines or record values, fragments joined. Raises UnreadableError for what is no event.
+def from_lines(lines: Iterable[str | bytes], left_out: Callable[[str], None] | None = None) -> Iterator[Event]:
+    """Events of lines or record values, fragments joined.
 
-    Events of kinds that this version does not know are left out; a newer major version is refused.
+    Events of kinds that this version does not know are left out. What is no event, or of a newer major version, raises
+    UnreadableError; with ``left_out`` that is told instead, and the others are read.
     """
-    pieces: dict[tuple[str, int], dict[int, str]] = {}
+    open_events: dict[tuple[str, int], dict[int, str]] = {}
     for line in lines:
-        event = _loads(line)
-        if event is None:
+        try:
+            event = _loads(line, MOST_LINE_BYTES)
+            if event is not None and event.kind is Kind.FRAGMENT:
+                event = _joined(open_events, event)
+        except UnreadableError as error:
+            if left_out is None:
+                raise
+            left_out(str(error))
             continue
-        if event.kind is not Kind.FRAGMENT:
+        if event is not None:
             yield event
-            continue
-        whole = _joined(pieces, event)
-        if whole is not None:
-            yield whole
 
 
-def _joined(pieces: dict[tuple[str, int], dict[int, str]], event: Event) -> Event | None:
-    held = pieces.setdefault((event.look, event.n), {})
-    if len(pieces) > _MAX_OPEN:  # the oldest will not be completed any more
-        del pieces[next(iter(pieces))]
-    held[int(event.data["part"])] = str(event.data["text"])
-    if len(held) < int(event.data["parts"]):
+def _joined(open_events: dict[tuple[str, int], dict[int, str]], event: Event) -> Event | None:
+    piece = from_json(FragmentData, event.data)
+    if not 0 <= piece.part < piece.parts <= _MOST_PARTS:
+        raise UnreadableError(f"a fragment is part {piece.part} of {piece.parts}, and at most {_MOST_PARTS} are read")
+    held = open_events.setdefault((event.look, event.n), {})
+    held[piece.part] = piece.text
+    while len(open_events) > 1 and sum(map(len, open_events.values())) > _MOST_PARTS:
+        del open_events[next(iter(open_events))]  # the oldest: it will not be completed any more
+    if len(held) < piece.parts:
         return None
-    pieces.pop((event.look, event.n), None)
-    return _loads("".join(text for _, text in sorted(held.items())))
+    open_events.pop((event.look, event.n), None)
+    whole = _loads("".join(text for _, text in sorted(held.items())), _MOST_PARTS * MAX_RECORD_CHARS)
+    if whole is not None and whole.kind is Kind.FRAGMENT:
+        raise UnreadableError("a fragment is made of fragments")
+    return whole
 
 
 def _dumps(event: Event) -> str:
@@ -265,19 +278,20 @@ def _dumps(event: Event) -> str:
     return json.dumps(fields, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
-def _loads(line: str | bytes) -> Event | None:
+def _loads(line: str | bytes, most_bytes: int) -> Event | None:
     try:
-        data = json.loads(line)
+        data = read_json(line, most_bytes=most_bytes, as_seen=True)
         version = data["v"]
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"a line is not a telemetry event: {reason(error)}") from error
-    except (TypeError, KeyError) as error:
+    except ForeignJsonError as error:
+        raise UnreadableError(f"a line is not a telemetry event: {error}") from error
+    except (TypeError, KeyError, IndexError) as error:
         raise UnreadableError("a line is not a telemetry event: it has no version (v)") from error
-    if not isinstance(version, int) or version > VERSION:
-        raise UnreadableError(f"an event of version {version} needs a newer rackwise; this one reads up to {VERSION}")
-    try:
-        if data["kind"] not in Kind._value2member_map_:
-            return None
-        return Event(**{name: data[name] for name in Event._fields} | {"kind": Kind(data["kind"])})
-    except (TypeError, KeyError) as error:
-        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(Event._fields)}") from error
+    if type(version) is not int or version > VERSION:
+        shown = repr(version)[:40]
+        raise UnreadableError(f"an event of version {shown} needs a newer rackwise; this one reads up to {VERSION}")
+    kind = data.get("kind")
+    if isinstance(kind, str) and kind not in Kind._value2member_map_:
+        return None
+    if tuple(map(type, map(data.get, Event._fields))) != _FIELD_TYPES or not is_time(data["taken_ms"]):
+        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(Event._fields)}")
+    return Event(Kind(kind), *[data[name] for name in Event._fields[1:]])

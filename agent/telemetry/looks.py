@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from agent.foreign_json import is_time
 from agent.limits import Limits
 from agent.memory import Memory, UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observation import Observation
@@ -87,6 +88,8 @@ def observation_from_events(events: Iterable[Event]) -> Recorded:
     if last.kind is not Kind.LOOK:
         raise IncompleteLookError(f"look {look} has no last event, so it is not known how many there were")
     head = from_json(LookData, last.data)
+    if not is_time(head.taken_ms):
+        raise UnreadableError(f"look {look} was taken at {head.taken_ms}, which is not a time in epoch milliseconds")
     missing = head.events - len(by_number)
     if missing:
         raise IncompleteLookError(f"look {look} lacks {missing} of its {counted(head.events, 'event')}")
@@ -102,6 +105,14 @@ def looks_in(events: Iterable[Event]) -> Iterator[tuple[Event, ...]]:
     """The events of one look after the other; those of a look lie together in a file."""
     for _, look in groupby(events, key=lambda event: event.look):
         yield tuple(look)
+
+
+def memory_of(event: Event) -> Memory:
+    """The memory that a `MEMORY` event tells. Raises UnreadableError."""
+    try:
+        return memory_from_json(from_json(MemoryData, event.data).text)
+    except UnreadableMemoryError as error:
+        raise UnreadableError(str(error)) from error
 
 
 def limits_digest(limits: Limits) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
+from agent.foreign_json import ForeignJsonError, read_json
 from agent.typed_json import UnreadableError, from_json, to_json
 from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 
@@ -88,9 +89,9 @@ def keys_of(weights: Iterable[Weights]) -> frozenset[str]:
 def weights_of(key: str, value: bytes) -> Weights:
     """The weights of one record. Raises UnreadableWeightsError."""
     try:
-        data = json.loads(value, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableWeightsError(f"{key[:80]!r} is not JSON: {error}") from error
+        data = read_json(value)
+    except ForeignJsonError as error:
+        raise UnreadableWeightsError(f"{key[:80]!r} cannot be read: {error}") from error
     version = data.get("v") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise UnreadableWeightsError(f"{key[:80]!r} has no version, so it is not a record of weights")
@@ -106,7 +107,7 @@ def weights_of(key: str, value: bytes) -> Weights:
                 return _group(key, data)
             case kind:
                 raise UnreadableWeightsError(f"{key[:80]!r} is of kind {str(kind)[:20]!r}, which is not known")
-    except (UnreadableError, ValueError, OverflowError) as error:
+    except (UnreadableError, ValueError) as error:
         raise UnreadableWeightsError(f"{key[:80]!r} is not a record of weights: {error}") from error
 
 
@@ -178,7 +179,3 @@ def _check_partition(number: int) -> None:
 def _check_rate(rate: float | None) -> None:
     if rate is not None and not 0 <= rate <= _MOST_PER_S:
         raise ValueError(f"{rate} is not a rate")
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number")

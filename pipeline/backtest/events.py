@@ -8,7 +8,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from agent.telemetry.events import INPUT_SHAPES, VERSION, Event, Kind, from_lines
+from agent.foreign_json import ForeignJsonError, read_json
+from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, Event, Kind, from_lines
 from agent.telemetry.looks import IncompleteLookError, Recorded, observation_from_events
 from agent.typed_json import UnreadableError
 from pipeline.backtest.look import Unusable
@@ -57,8 +58,8 @@ def _events(rows: Iterable[EventRow]) -> Iterator[Event]:
 
 def _data(row: EventRow) -> dict[str, object]:
     try:
-        data = json.loads(row.data)
-    except (ValueError, TypeError, RecursionError) as error:
+        data = read_json(row.data, most_bytes=MOST_LINE_BYTES, as_seen=True)
+    except (ForeignJsonError, TypeError) as error:
         raise UnreadableError(f"event {row.n} of look {row.look} has no data that can be read: {error}") from error
     if not isinstance(data, dict):
         raise UnreadableError(f"event {row.n} of look {row.look} has data that is no object")

@@ -17,12 +17,11 @@ from enum import Enum
 from functools import cache
 from typing import Any, cast
 
-import yaml
-
 from agent.errors import BadInput, reason
 from agent.limits import GroupLimits, Limits, Mode
 from agent.limits_execute import ApprovalRule, TriggerLimits
 from agent.typed_json import UnreadableError, from_json
+from config.yaml_file import yaml_value
 
 APPROVED = ApprovalRule(name="backtest")
 """Somebody is assumed to approve at once whatever the guard would let pass."""
@@ -159,7 +158,7 @@ def limits_under(strategy: Strategy, recorded: Limits) -> Limits:
 
 def _described(text: str, known: Mapping[str, Strategy], source: str) -> dict[str, Strategy]:
     try:
-        document = yaml.safe_load(text)
+        document = yaml_value(text)
         rows = document.get("strategies") if isinstance(document, dict) else None
         if not isinstance(rows, list):
             raise _undescribed(source, "it has no list named strategies")
@@ -170,7 +169,7 @@ def _described(text: str, known: Mapping[str, Strategy], source: str) -> dict[st
             found[new.name] = _changed(new, row.get("set") or {})
     except BadInput:
         raise
-    except (yaml.YAMLError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
         raise _undescribed(source, why) from error
     return found
@@ -190,8 +189,8 @@ def _change(text: str) -> tuple[str, str, Any]:
     if not (name.strip() and colon and limit.strip() and equals):
         raise BadInput(f"{text!r} changes no strategy", todo="Write NAME:LIMIT=VALUE, as patient:min_gain_share=0.1.")
     try:
-        return name.strip(), limit.strip(), yaml.safe_load(value)
-    except yaml.YAMLError as error:
+        return name.strip(), limit.strip(), yaml_value(value)
+    except ValueError as error:
         raise BadInput(f"The value of {limit.strip()} cannot be read", why=str(error)) from error
 
 

@@ -11,6 +11,7 @@ import typer
 
 from agent.errors import BadInput, reason
 from config.foreign_text import json_text
+from config.plain_file import read_plain
 from pipeline import options
 from pipeline.options import say
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
 _HOUR_MS = 3_600_000
+_MOST_BYTES = 1_048_576
 
 
 class _Output(StrEnum):
@@ -154,6 +156,6 @@ def _text(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        return path.read_text()
+        return read_plain(path, _MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read", why=reason(error), todo="Name a YAML file with strategies.") from error

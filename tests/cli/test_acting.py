@@ -80,7 +80,7 @@ Start = Callable[..., FileAgent]
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; what stands in the proposals topic is one proposal."""
-    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded: (MOVE,))
+    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     monkeypatch.setattr(asking, "POLL_S", 0.02)
     monkeypatch.setattr(following, "POLL_S", 0.02)
     return tmp_path / "journal"

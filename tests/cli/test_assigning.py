@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -111,11 +112,25 @@ def assert_three_sentences(done: Done, what: str, why: str = "") -> None:
     assert todo.startswith("  do:  ")
 
 
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe.json")
+    return folder / "pipe.json"
+
+
+def sparse(folder: Path) -> Path:
+    with (folder / "sparse.json").open("wb") as file:
+        file.truncate(10_000_000_000)
+    return folder / "sparse.json"
+
+
 def bad_files(folder: Path) -> dict[str, tuple[str, str, str]]:
     """What is wrong -> file, what is told, and why; the same for both commands."""
     whole = gzip.compress(b'{"cases": []}' * 99)
     contents = {
-        "a directory": (folder, None, "cannot be read", "Is a directory"),
+        "a directory": (folder, None, "cannot be read", "it is a directory, and only a regular file is read"),
+        "a named pipe": (pipe(folder), None, "cannot be read", "it is a named pipe"),
+        "a device": (Path("/dev/zero"), None, "cannot be read", "it is a device"),
+        "a sparse file of 10 GB": (sparse(folder), None, "cannot be read", "it is larger than 256 MiB"),
         "not there": (folder / "nowhere.json.gz", None, "cannot be read", "No such file or directory"),
         "not gzip": (folder / "plain.json.gz", b'{"cases": []}', "is not a whole gzip file", "Not a gzipped file"),
         "cut gzip": (folder / "cut.json.gz", whole[:-20], "is not a whole gzip file", ""),
@@ -125,16 +140,29 @@ def bad_files(folder: Path) -> dict[str, tuple[str, str, str]]:
             "is not a whole gzip file",
             "",
         ),
-        "not JSON": (folder / "text.json", b"cases: []", "is not JSON", "Expecting value"),
-        "not JSON in gzip": (folder / "text.json.gz", gzip.compress(b"cases: []"), "is not JSON", "Expecting value"),
-        "nothing": (folder / "empty.json", b"", "is not JSON", "Expecting value"),
-        "not text": (folder / "binary.json", b'{"\xff": 1}', "is not JSON", "it is not UTF-8 text at byte 2"),
-        "too deep": (folder / "deep.json", b"[" * 100_000, "is not JSON", "it is nested too deeply"),
+        "not JSON": (folder / "text.json", b"cases: []", "cannot be used", "it is not JSON: Expecting value"),
+        "not JSON in gzip": (folder / "text.json.gz", gzip.compress(b"cases: []"), "cannot be used", "it is not JSON"),
+        "nothing": (folder / "empty.json", b"", "cannot be used", "it is not JSON: Expecting value"),
+        "not text": (folder / "binary.json", b'{"\xff": 1}', "cannot be used", "it is not UTF-8 text at byte 2"),
+        "too deep": (folder / "deep.json", b"[" * 100_000, "cannot be used", "it is nested more than 64 deep"),
+        "a number of 400 digits": (folder / "long.json", b"9" * 400, "cannot be used", "a number in it has more than"),
+        "infinity": (folder / "inf.json", b"[1e999]", "cannot be used", "a number in it is too large"),
+        "half a character": (folder / "half.json", b'["\\ud800"]', "cannot be used", "a text in it holds half a"),
+        "a name that comes twice": (folder / "twice.json", b'{"a":1,"a":2}', "cannot be used", "a name comes twice"),
     }
     for path, content, *_ in contents.values():
         if content is not None:
             path.write_bytes(content)
     return {name: (str(path), what, why) for name, (path, _, what, why) in contents.items()}
+
+
+def test_a_gzip_file_that_unfolds_without_end_is_refused(
+    tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.cli.files._MOST_BYTES", 10_000)
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 1_000_000))
+    done = here("assign", str(tmp_path / "bomb.json.gz"))
+    assert_three_sentences(done, "bomb.json.gz cannot be used", "it has 10,001 bytes, and at most 10,000 are read")
 
 
 @pytest.mark.parametrize("command", ["assign", "optimize"])

@@ -335,7 +335,7 @@ def test_no_two_settings_share_an_environment_variable() -> None:
         pytest.param(
             "poll: {interval: 1s, interval: 2s}", "is not readable YAML: interval is written twice (line 1)", id="twice"
         ),
-        pytest.param("poll: [", "is not readable YAML: expected the node content", id="broken"),
+        pytest.param("poll: [", "is not readable YAML: did not find expected node content", id="broken"),
         pytest.param("- a\n", "holds no settings: write names and values, such as poll.interval: 10s", id="a list"),
         pytest.param(
             "x: !!python/object/apply:os.getcwd []", "could not determine a constructor for the tag", id="code"

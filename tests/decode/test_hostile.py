@@ -15,9 +15,11 @@ from agent.decode import decode_members
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_assignment, decode_subscription
 from agent.decode.encode import encode_assignment, encode_subscription
-from agent.decode.reading import Bounds
+from agent.decode.reading import BOUNDS, NUMBER, Bounds, Pool, PoolUsedUpError, Reading
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
+from agent.memo import Memo
+from agent.observation import RawGroup
 from assignors.problem import TopicPartition
 from tests.decode.generate import LAYOUTS, mutated
 from tests.decode.hostile import HOSTILE_ASSIGNMENTS, HOSTILE_SUBSCRIPTIONS, HOSTILE_USER_DATA
@@ -48,8 +50,12 @@ def dense(item: Callable[[int], bytes], items: int, before: bytes = b"") -> byte
     return before + pack(">i", items) + b"".join(item(i) for i in range(items))
 
 
-def many_partitions(size: int) -> bytes:
-    before = pack(">hiiih", 3, 0, -1, 1, 0)
+def without_bounds() -> Reading:
+    return Reading(work=1 << 62)
+
+
+def many_partitions(size: int, topic: bytes = b"") -> bytes:
+    before = pack(">hiiih", 3, 0, -1, 1, len(topic)) + topic
     return dense(lambda i: pack(">i", i - 7), size // 4 - 7, before) + pack(">ih", 4, -1)
 
 
@@ -107,11 +113,11 @@ DENSE = [
 
 @pytest.mark.parametrize(("decode", "make"), DENSE)
 def test_the_densest_bytes_cost_no_more_than_sixty_times_their_size(
-    decode: Callable[[bytes], object], make: Callable[[int], bytes]
+    decode: Callable[[bytes, Reading], object], make: Callable[[int], bytes]
 ) -> None:
     data = make(MIB // 4)
     tracemalloc.start()
-    value = decode(data)
+    value = decode(data, without_bounds())
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert not isinstance(value, Undecodable)
@@ -121,13 +127,13 @@ def test_the_densest_bytes_cost_no_more_than_sixty_times_their_size(
 @pytest.mark.drill  # it measures time, so it wants a quiet machine: run by `make drill` and judged beside `make bench`
 @pytest.mark.parametrize(("decode", "make"), DENSE)
 def test_time_grows_with_the_bytes_and_no_faster(
-    decode: Callable[[bytes], object], make: Callable[[int], bytes]
+    decode: Callable[[bytes, Reading], object], make: Callable[[int], bytes]
 ) -> None:
     def cpu_s(data: bytes) -> float:
         times = []
         for _ in range(3):
             began = time.process_time()
-            decode(data)
+            decode(data, without_bounds())
             times.append(time.process_time() - began)
         return min(times)
 
@@ -163,48 +169,125 @@ def test_in_a_group_over_the_limit_the_smallest_members_are_read() -> None:
     assert {told.sentence for told in refused} == {f"the group's members hold more than {16 * MIB} bytes"}
 
 
-def few_items(items: int) -> Bounds:
-    return Bounds(group_items=items, free_items=items, free_items_per_member=0)
+def few_numbers(numbers: int) -> Bounds:
+    return Bounds(group_work=numbers * NUMBER.work, work_per_member=0)
 
 
-def test_a_group_may_build_only_so_many_items() -> None:
+def test_a_group_may_have_only_so_many_items() -> None:
     greedy = member(many_partitions(4_000), b"", "greedy")
     rows = (greedy, member(subscribed(), assigned(), "small"), greedy)
-    (found,) = decode_members(observation(group(*rows)), bounds=few_items(1_200)).groups
+    (found,) = decode_members(observation(group(*rows)), bounds=few_numbers(1_200)).groups
     told = found.members[2].subscription
     assert isinstance(told, Subscription)  # the same bytes as the first one's, so nothing is built
-    (found,) = decode_members(observation(group(*rows)), bounds=few_items(900)).groups
+    (found,) = decode_members(observation(group(*rows)), bounds=few_numbers(900)).groups
     told = found.members[0].subscription
     assert isinstance(told, Undecodable)
     assert told.reason is UndecodableReason.TOO_LARGE
     assert (
         told.sentence
-        == "the partitions of a topic: the number of items is 993, but the group may build 896 more at most"
+        == "the partitions of a topic: the number of items is 993, but the group may have 878 more at most"
     )
     assert found.members[1].subscription == SUBSCRIPTION
 
 
-def test_many_hostile_groups_cost_no_more_than_a_few_and_hide_no_small_one() -> None:
-    bounds = Bounds(group_items=2_000, free_items=100, free_items_per_member=0, spare_items=5_000)
-    greedy = [group(member(many_partitions(4_000)), name=f"greedy {i}") for i in range(10)]
+def small_pool(kept_bytes: int) -> Bounds:
+    return Bounds(pool_bytes=kept_bytes)
+
+
+def test_many_hostile_groups_keep_no_more_than_the_pool_and_hide_no_small_one() -> None:
+    greedy = [group(member(many_partitions(4_000, b"%d" % i), name=f"m{i}"), name=f"greedy {i}") for i in range(10)]
     healthy = [group(member(subscribed(), assigned()), name=f"healthy {i}") for i in range(10)]
-    decoded = decode_members(observation(*greedy, *healthy), bounds=bounds)
+    decoded = decode_members(observation(*greedy, *healthy), bounds=small_pool(250_000))
     read = [found.raw.group_id for found in decoded.groups if isinstance(found.members[0].subscription, Subscription)]
-    assert read == [f"greedy {i}" for i in range(4)] + [f"healthy {i}" for i in range(10)]
+    assert read == ["greedy 0", *(f"healthy {i}" for i in range(10))]
+
+
+def test_a_group_that_is_not_read_has_all_its_members_and_says_why() -> None:
+    rows = [member(many_partitions(4_000), b"", f"m{i}") for i in range(3)]
+    (found,) = decode_members(observation(group(*rows)), bounds=Bounds(pool_bytes=100_000)).groups
+    assert [one.raw for one in found.members] == rows
+    for one in found.members:
+        assert isinstance(one.subscription, Undecodable)
+        assert one.subscription.reason is UndecodableReason.TOO_LARGE
+        assert "of all groups need more than 0 MiB of memory" in one.subscription.sentence
+        assert one.assignment == one.subscription
 
 
 def test_a_group_of_many_ordinary_members_needs_nothing_of_what_hostile_groups_use_up() -> None:
-    bounds = Bounds(group_items=2_000, free_items=100, free_items_per_member=10, spare_items=2_000)
-    greedy = group(member(many_partitions(8_000)), name="greedy")
+    greedy = group(member(many_partitions(32_000)), name="greedy")
     rows = [
         member(encode_subscription(Subscription(3, (f"t{i}",), None, (), 4, "r1")), assigned(), f"m{i}")
         for i in range(1_000)
     ]
     decoded = decode_members(
-        observation(greedy, greedy._replace(group_id="too"), group(*rows, name="many")), bounds=bounds
+        observation(greedy, greedy._replace(group_id="too"), group(*rows, name="many")), bounds=small_pool(2_000_000)
     )
     read = [sum(isinstance(m.subscription, Subscription) for m in found.members) for found in decoded.groups]
-    assert read == [1, 0, 1_000]
+    assert read == [0, 0, 1_000]
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+def test_what_does_not_fit_is_refused_alike_with_and_without_a_memo(turns: int) -> None:
+    rows = [member(many_partitions(4_000, b"%d" % i), b"", f"m{i}") for i in range(8)]
+    seen = observation(*(group(row, name=f"g{i}") for i, row in enumerate(rows)))
+    bounds, memo = Bounds(pool_bytes=700_000), Memo()
+    alone = decode_members(seen, bounds=bounds)
+    assert 0 < sum(isinstance(found.members[0].subscription, Undecodable) for found in alone.groups) < 8
+    for _ in range(turns):
+        assert decode_members(seen, memo, bounds) == alone
+        memo.turn()
+
+
+def test_sixty_kilobytes_a_group_keep_no_more_than_the_pool_however_many_groups_there_are() -> None:
+    def hostile(number: int) -> RawGroup:
+        return group(member(many_partitions(61_000, b"%d" % number), b"", f"m{number}"), name=f"g{number}")
+
+    def kept_bytes(groups: int, bounds: Bounds) -> int:
+        seen = observation(*map(hostile, range(groups)))
+        tracemalloc.start()
+        decoded = decode_members(seen, bounds=bounds)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(decoded.groups) == groups
+        return peak
+
+    bounds = Bounds(pool_bytes=16 * MIB)
+    assert kept_bytes(20, bounds) < 18 * MIB
+    assert kept_bytes(60, bounds) < 18 * MIB
+    assert kept_bytes(20, BOUNDS) > 18 * MIB, "the bound is what keeps it small"
+
+
+MODIFIED = [
+    pytest.param(b"\xc3\xa9", id="two bytes"),
+    pytest.param(b"\xc0\x80", id="NUL in two bytes"),
+    pytest.param(b"\xc1\x81", id="two bytes for one"),
+    pytest.param(b"\xe0\x81\x81", id="three bytes for one"),
+    pytest.param(b"\xe0\x9f\xbf", id="three bytes for two"),
+    pytest.param(b"\xed\xa0\xbd\xed\xb8\x80", id="a pair of surrogates"),
+    pytest.param(b"\xe4\xb8\x96", id="three bytes"),
+]
+
+
+@pytest.mark.parametrize("char", MODIFIED)
+def test_text_that_java_wrote_is_charged_by_its_bytes(char: bytes) -> None:
+    """Where every character costs a step of its own, a group has no more of them than it may take time."""
+    text = char * (60_000 // len(char))
+    name = pack(">H", len(text)) + text
+    data = pack(">iiii", 5, 5, 0, 0) + pack(">i", 16) + b"".join(pack(">i", i) + name for i in range(16)) + bytes(8)
+    reading = Reading()
+    value = decode_assignment_info(data, reading)
+    least = 20 * len(text) * (16 if not isinstance(value, Undecodable) else 0)
+    assert BOUNDS.group_work - reading.work_left >= least
+    if isinstance(value, Undecodable):
+        assert value.reason is UndecodableReason.TOO_LARGE
+        assert char[0] in (0xC0, 0xC1, 0xE0, 0xED)
+
+
+def test_the_pool_says_no_before_anything_is_kept() -> None:
+    pool = Pool(100)
+    pool.take(100)
+    with pytest.raises(PoolUsedUpError):
+        pool.take(1)
 
 
 def test_memory_stays_flat_over_many_broken_inputs() -> None:

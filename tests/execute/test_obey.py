@@ -10,7 +10,7 @@ import pytest
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.obey import Obeyed, obey, words_again
 from agent.execute.values import Plan, PlanState, Target
-from agent.journal import moves
+from agent.journal import codec, moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.commands import (
     KEPT,
@@ -378,3 +378,56 @@ def test_a_pause_survives_whatever_else_is_written() -> None:
     view = in_journal(paused(Pause("ann", "", 1)))
     result = obey([ask(Verb.APPROVE, MOVE)], view, STANDING, LIMITS, NOW_MS)
     assert pause_in(journal(*result.writes, at_ms=NOW_MS, view=view)) == Pause("ann", "", 1)
+
+
+# --- what is no command, and faults -----------------------------------------------------------------------------
+
+
+HOSTILE = [
+    pytest.param({"at_ms": 10**400}, "at_ms", id="a time of 400 digits"),
+    pytest.param({"at_ms": 2**62}, "at_ms", id="a time that has no date"),
+    pytest.param({"at_ms": -(10**400)}, "at_ms", id="a time before all"),
+    pytest.param({"at_ms": 1.5}, "int expected", id="a time with a fraction"),
+    pytest.param({"max_moves": 10**400}, "64 bits", id="a number of moves of 400 digits"),
+    pytest.param({"throttle_bytes_per_s": 2**63}, "64 bits", id="a throttle beyond 64 bits"),
+    pytest.param({"attempt": 10**30}, "64 bits", id="an attempt beyond 64 bits"),
+    pytest.param({"proposal_id": "p" * 60_000}, "500 characters", id="a proposal with a long name"),
+    pytest.param({"plan_hash": "p" * 60_000}, "500 characters", id="a long digest"),
+    pytest.param({"who": None}, "str expected", id="no name of a person"),
+    pytest.param({"verb": "x" * 60_000}, "no Command", id="a verb as long as the record"),
+]
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+@pytest.mark.parametrize(("fields", "why"), HOSTILE)
+def test_a_command_beyond_its_bounds_is_refused_and_the_next_one_is_obeyed(
+    verb: Verb, fields: Mapping[str, Any], why: str
+) -> None:
+    wish = ask(verb, MOVE)
+    bad = wish._replace(value={**wish.value, **fields})
+    result = obey([bad, ask(Verb.PAUSE, id_="c2")], EMPTY, STANDING, LIMITS, NOW_MS)
+    assert not done(result).done
+    assert why in done(result).sentence
+    assert len(done(result).sentence) < 400
+    assert done(result, name="c2").done
+
+
+def test_a_fault_in_one_command_answers_it_and_the_next_one_is_obeyed() -> None:
+    def broken(_proposal: Proposal, _view: View) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    asked = [ask(Verb.APPROVE, MOVE), ask(Verb.PAUSE, id_="c2")]
+    result = obey(asked, EMPTY, STANDING, LIMITS, NOW_MS, broken)
+    assert not done(result).done
+    assert "internal error of rackwise (ZeroDivisionError: division by zero)" in done(result).sentence
+    assert done(result, name="c2").done
+
+
+def test_a_command_that_no_journal_can_hold_is_refused_and_the_next_one_is_obeyed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(codec, "MAX_VALUE_BYTES", 600)
+    asked = [ask(Verb.PAUSE, reason="x" * 500), ask(Verb.PAUSE, id_="c2")]
+    result = obey(asked, EMPTY, STANDING, LIMITS, NOW_MS)
+    assert "is too big" in done(result).sentence
+    assert done(result, name="c2").done

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import BadInput, WrongCluster
+from agent.foreign_json import LATEST_MS, LEAST_INT, MOST_INT
 from agent.journal.codec import (
     MAX_VALUE_BYTES,
+    MOST_EPOCH,
     VERSION,
     NewerEntryError,
     UnreadableEntryError,
@@ -26,8 +28,9 @@ from agent.journal.entry import Entry, Write
 from agent.journal.leader import Leader, check_cluster, leader_in, leader_write, newest_epoch
 
 ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)
+INTEGERS, FLOATS = st.integers(LEAST_INT, MOST_INT), st.floats(-1e18, 1e18).filter(lambda one: not 0 < abs(one) < 1e-99)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | INTEGERS | FLOATS | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=20,
 )
@@ -43,9 +46,9 @@ def changed(**fields: Any) -> bytes:
         key=st.text(),
         kind=st.text(),
         value=st.dictionaries(st.text(), JSON),
-        at_ms=st.integers(),
-        epoch=st.integers(0),
-        seq=st.integers(0),
+        at_ms=st.integers(0, LATEST_MS),
+        epoch=st.integers(0, MOST_EPOCH),
+        seq=st.integers(0, MOST_EPOCH),
     )
 )
 def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
@@ -69,6 +72,13 @@ def test_foreign_bytes_are_unreadable_and_nothing_else(data: bytes) -> None:
         pytest.param(changed(v=0), id="a version that never was"),
         pytest.param(changed(v="1"), id="a version that is text"),
         pytest.param(changed(epoch=-1), id="an epoch below zero"),
+        pytest.param(changed(epoch=2**60), id="an epoch that leaves no room for the next"),
+        pytest.param(changed(at_ms=10**400), id="a time of 400 digits"),
+        pytest.param(changed(at_ms=2**60), id="a time that has no date"),
+        pytest.param(changed(at_ms=-1), id="a time before all"),
+        pytest.param(changed(value={"a": 2**70}), id="a number of more bits than a sum of offsets has"),
+        pytest.param(changed(value={"a": 1e300}), id="a fraction beyond any measure"),
+        pytest.param(b'{"v":1,"value":{"a":1e400}}', id="a number that reads as infinity"),
         pytest.param(changed(seq=True), id="a count that is a truth value"),
         pytest.param(changed(value=[1]), id="a value that is no object"),
         pytest.param(changed(kind=None), id="no kind"),

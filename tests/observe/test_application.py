@@ -111,9 +111,9 @@ def with_task(**fields: object) -> bytes:
 @pytest.mark.parametrize(
     ("settings", "cause", "sentence"),
     [
-        pytest.param({"body": b"<html>"}, GapCause.ERROR, "the answer is not JSON", id="a page instead of JSON"),
-        pytest.param({"body": b"[" * 9_000}, GapCause.ERROR, "the answer is not JSON", id="JSON without end or depth"),
-        pytest.param({"body": b"\xff\xfe\x00"}, GapCause.ERROR, "the answer is not JSON", id="no text"),
+        pytest.param({"body": b"<html>"}, GapCause.ERROR, "the answer cannot be read", id="a page instead of JSON"),
+        pytest.param({"body": b"[" * 9_000}, GapCause.ERROR, "cannot be read", id="JSON without end or depth"),
+        pytest.param({"body": b"\xff\xfe\x00"}, GapCause.ERROR, "the answer cannot be read", id="no text"),
         pytest.param({"body": b"[]"}, GapCause.ERROR, "the answer is not a JSON object", id="a list"),
         pytest.param(
             {"body": changed(v=2)}, GapCause.UNSUPPORTED, "the answer has version 2; version 1 is", id="a newer form"
@@ -124,9 +124,7 @@ def with_task(**fields: object) -> bytes:
         pytest.param({"body": changed(instances={})}, GapCause.ERROR, "the answer has no list instances", id="no list"),
         pytest.param({"body": changed(observed_ms=1.5)}, GapCause.ERROR, "observed_ms is 1.5", id="half a millisecond"),
         pytest.param({"body": with_task(lag=-1)}, GapCause.ERROR, "lag is -1; a whole number", id="a negative lag"),
-        pytest.param(
-            {"body": with_task(lag=2**63)}, GapCause.ERROR, "lag is 9223372036854775808", id="a lag beyond Kafka"
-        ),
+        pytest.param({"body": with_task(lag=2**63)}, GapCause.ERROR, "more than 64 bits", id="a lag beyond Kafka"),
         pytest.param({"body": with_task(lag=True)}, GapCause.ERROR, "lag is True", id="true is no number"),
         pytest.param(
             {"body": with_task(task="1-0")}, GapCause.ERROR, "'1-0' is not a task", id="a task written otherwise"

@@ -13,15 +13,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from agent.foreign_json import LATEST_MS
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.observation import Observation
 
+TIMES = st.integers(0, LATEST_MS)
 TEXT = st.text(max_size=4) | st.sampled_from(["orders", "a.b", "\u2028", "\ud800", "{}", ""])
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
     int: st.integers(-(2**63), 2**63 - 1),
-    float: st.floats(allow_nan=False, allow_infinity=False),
+    float: st.floats(-(2.0**63), 2.0**63).filter(lambda one: not 0 < abs(one) < 1e-100),
     bool: st.booleans(),
     bytes: st.binary(max_size=4),
     type(None): st.none(),
@@ -57,7 +59,7 @@ def _collection(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[An
 def _record(kind: Any) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(kind)
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields
-    return st.builds(kind, **{name: drawn(hints[name]) for name in names})
+    return st.builds(kind, **{name: TIMES if name == "taken_ms" else drawn(hints[name]) for name in names})
 
 
 OBSERVATIONS: st.SearchStrategy[Observation] = drawn(Observation)

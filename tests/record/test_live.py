@@ -85,11 +85,11 @@ def test_proposals_are_read_back_by_a_plain_consumer_and_are_void_once_they_no_l
     event = from_binary_event(KafkaMessage(headers=dict(record.headers), key=record.key, value=record.value))
     assert (event.get_id(), event.get_subject()) == (proposal.id, f"group/{GROUP}")
     assert event.get_source() == f"/clusters/{first.snapshot.cluster_id}/agents/{os.uname().nodename}"
-    assert proposal in read_proposals(settings)
+    assert proposal in read_proposals(settings, print)
 
     with agent(where, prefix, f"scope.exclude_groups={GROUP}") as other:
         other.once()
-    (ended,) = (one for one in read_proposals(settings) if one.id == proposal.id)
+    (ended,) = (one for one in read_proposals(settings, print) if one.id == proposal.id)
     assert isinstance(ended, Life)
     assert (ended.state, ended.subject) == ("void", f"group/{GROUP}")
     assert len(read_all(where, f"{prefix}.proposals")) == len(records) + 1

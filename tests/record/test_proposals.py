@@ -17,7 +17,6 @@ from agent.record.proposals import Published, Update, proposals_in, standing_in,
 from agent.record.publisher import Record
 from agent.record.reader import Read
 from agent.telemetry.schema import life_schema
-from agent.typed_json import UnreadableError
 
 NOW = 1_760_000_000_123
 TTL = 900_000
@@ -149,7 +148,7 @@ def test_what_stands_is_read_back_from_the_records() -> None:
     read = as_read((*first.records, *second.records))
     assert standing_in(read, "c/1") == second.standing
     assert standing_in(read, "c") == {}, "another cluster whose id begins alike"
-    assert [(type(one).__name__, one.id) for one in proposals_in(read)] == [
+    assert [(type(one).__name__, one.id) for one in proposals_in(read).states] == [
         ("Proposal", "p-000000000001"),
         ("Proposal", "p-000000000004"),
         ("Life", "p-000000000003"),
@@ -174,14 +173,50 @@ def test_a_void_that_comes_late_does_not_end_what_took_its_place() -> None:
     ]
 
 
-@pytest.mark.parametrize("value", [b"", b"{}", b"\xff", b"[]", b'{"id":1}'])
-def test_a_record_that_is_neither_is_refused(value: bytes) -> None:
-    with pytest.raises(UnreadableError):
-        proposals_in([Read(0, 0, "k", value, {"ce_type": VOID})])
+NEITHER = [
+    pytest.param(b"", "not JSON", id="nothing"),
+    pytest.param(b"{}", "without id", id="an empty object"),
+    pytest.param(b"\xff", "not UTF-8", id="no text"),
+    pytest.param(b"[]", "", id="a list"),
+    pytest.param(b'{"id":1}', "", id="an id that is a number"),
+    pytest.param(b"[" * 100_000, "deep", id="nested without end"),
+    pytest.param(b'{"a":' + b"9" * 400 + b"}", "64 bits", id="a number of 400 digits"),
+    pytest.param(b'{"a":1e400}', "too large", id="infinity"),
+    pytest.param(b'{"a":"\\ud800"}', "surrogate", id="half a character"),
+]
+
+
+@pytest.mark.parametrize("kind", [VOID, CREATED, "", None])
+@pytest.mark.parametrize(("value", "why"), NEITHER)
+def test_a_record_that_is_neither_is_left_out_and_hides_no_other_one(value: bytes, why: str, kind: str | None) -> None:
+    others = as_read(step(None, a_proposal("a", 1), a_proposal("z", 2)).records)
+    headers = {"ce_source": others[0].headers["ce_source"]} | ({} if kind is None else {"ce_type": kind})
+    junk = Read(0, 7, "m", value, headers)
+    found = proposals_in([others[0], junk, others[1]])
+    assert [one.id for one in found.states] == ["p-000000000001", "p-000000000002"]
+    (sentence,) = found.left_out
+    assert sentence.startswith("the record at offset 7 of partition 0 cannot be read: ")
+    assert why in sentence or kind == CREATED
+    assert set(standing_in([others[0], junk, others[1]], "c/1")) == {others[0].key, others[1].key}
+
+
+def test_junk_in_the_slot_of_a_proposal_has_it_written_again() -> None:
+    (read,) = as_read(step(None, a_proposal()).records)
+    assert standing_in([read, read._replace(offset=1, value=b"junk")], "c/1") == {}
+
+
+@pytest.mark.parametrize("name", ["created_ms", "expires_ms"])
+@pytest.mark.parametrize("value", [2**62, -1, "7", 1.5, True])
+def test_a_proposal_whose_times_are_none_is_left_out(name: str, value: object) -> None:
+    (read,) = as_read(step(None, a_proposal()).records)
+    document = {**json.loads(read.value or b""), name: value}
+    found = proposals_in([read._replace(value=json.dumps(document).encode())])
+    assert found.states == ()
+    assert name in found.left_out[0]
 
 
 def test_two_agents_write_the_same_record_but_for_their_names() -> None:
     one, other = step(None, a_proposal()), update({}, [a_proposal()], now_ms=NOW, topic="t", cluster="c/1", agent="b")
     assert one.records[0]._replace(headers=()) == other.records[0]._replace(headers=())
     assert a_proposal()._replace(id="x") != a_proposal()
-    assert isinstance(proposals_in(as_read(step(STANDS).records))[0], Life)
+    assert isinstance(proposals_in(as_read(step(STANDS).records)).states[0], Life)

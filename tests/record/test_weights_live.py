@@ -131,7 +131,7 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
             assert proposal.predicted.cross_rack_bytes_per_s_before == 6_030.0
             assert proposal.predicted.cross_rack_bytes_per_s_after == 0.0
             (finding,) = [f for f in cycle.detection.findings if f.reason is FindingReason.WEIGHTS_UNUSED]
-            assert "used in part: 1 record cannot be read, such as: 'junk' is not JSON" in finding.sentence
+            assert "used in part: 1 record cannot be read, such as: 'junk' cannot be read" in finding.sentence
 
             # The same agent reads on: what comes now is two hours old.
             publish(kafka, topic, weights(cycle.snapshot.cluster_id, age_s=7_200))

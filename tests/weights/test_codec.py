@@ -82,8 +82,10 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        pytest.param("C1/topic/orders", b"\xff\x00", "is not JSON", id="no text"),
-        pytest.param("C1/topic/orders", b"[" * 100_000, "is not JSON", id="nested without end"),
+        pytest.param("C1/topic/orders", b"\xff\x00", "is not UTF-8 text at byte 0", id="no text"),
+        pytest.param("C1/topic/orders", b"[" * 100_000, "nested more than 64 deep", id="nested without end"),
+        pytest.param("C1/topic/orders", _with(ORDERS, more="\ud800"), "half a surrogate pair", id="half a character"),
+        pytest.param("C1/topic/orders", _with(ORDERS)[:-1] + b',"v":1}', "comes twice", id="a name that comes twice"),
         pytest.param("C1/topic/orders", b"[]", "has no version", id="a list"),
         pytest.param("C1/topic/orders", b'{"v":true}', "has no version", id="a version that is no number"),
         pytest.param("C1/topic/orders", _with(ORDERS, v=2), "needs a newer rackwise", id="a newer version"),
@@ -112,11 +114,11 @@ _RESTORE = {"subtopology": 0, "low": 1.0, "median": 2.0, "high": 3.0, "samples":
         pytest.param(
             "C1/topic/orders",
             _with(ORDERS).replace(b"1000.5", b"1e999"),
-            "inf is not a rate",
+            "a number in it is too large",
             id="a rate that is infinite once read",
         ),
         pytest.param(
-            "C1/topic/orders", _with(ORDERS).replace(b"1000.5", b"9" * 400), "too large", id="a rate of 400 digits"
+            "C1/topic/orders", _with(ORDERS).replace(b"1000.5", b"9" * 400), "64 bits", id="a rate of 400 digits"
         ),
         pytest.param(
             "C1/topic/orders",

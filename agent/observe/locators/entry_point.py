@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from agent.foreign_json import ForeignJsonError, read_json
 from agent.observation import GapCause, RawLocated
 from agent.observe.locators.program import output_of
 from agent.observe.locators.question import EntryPointQuestion
@@ -37,8 +38,8 @@ def ask_entry_point(
 def read_answer(content: bytes) -> tuple[RawLocated, ...]:
     """The rows that `agent.plugged_locator` printed. Raises CallFailed, also with what the process itself says."""
     try:
-        answer = json.loads(decoded(content))
-    except (ValueError, RecursionError):
+        answer = read_json(decoded(content), most_bytes=len(content))
+    except ForeignJsonError:
         answer = None
     match answer:
         case {"rows": list(rows)}:

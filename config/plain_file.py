@@ -1,0 +1,57 @@
+"""Opens a file that an operator names: a regular one, at once, and no more of it than can be of use.
+
+A pipe without a writer would be waited for without end, a device may have no end, and a sparse file of 10 GB costs
+nothing to make. Each is an `OSError` whose ``strerror`` says so, as every reader of files handles that one anyway.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+
+
+def open_plain(path: str | Path) -> BinaryIO:
+    """The file, open for reading; a symbolic link is followed. Raises OSError, also for what is no regular file."""
+    name = os.fspath(path)
+    if "\0" in name:
+        raise OSError(errno.EINVAL, "its name holds a null character", name)
+    _check(os.stat(name).st_mode, name)  # noqa: PTH116 before it is opened: opening a device may do something
+    descriptor = os.open(name, _FLAGS)
+    try:
+        _check(os.fstat(descriptor).st_mode, name)  # it may have been replaced in between
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_plain(path: str | Path, most_bytes: int) -> bytes:
+    """All bytes of the file. Raises OSError, also for what is no regular file or larger."""
+    with open_plain(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        content = file.read(most_bytes + 1) if size <= most_bytes else b""
+    if max(size, len(content)) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {_shown(most_bytes)}", os.fspath(path))
+    return content
+
+
+def _check(mode: int, name: str) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+        raise OSError(errno.EINVAL, f"it is {kind}, and only a regular file is read", name)
+
+
+def _shown(size: int) -> str:
+    return f"{size // 2**20} MiB" if size >= 2**20 else f"{size:,} bytes"

@@ -1,0 +1,1 @@
+"""Searches for bytes that a decoder or a reader cannot take."""
