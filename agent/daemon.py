@@ -18,6 +18,7 @@ import psutil
 import structlog
 
 from agent.act.acting import Acting
+from agent.act.progress import ActingNow
 from agent.clock import Clock, system_clock
 from agent.cycle import Cycle, basis, sentence, world
 from agent.errors import Fatal, RackwiseError
@@ -127,6 +128,10 @@ class Agent:
             raise self._fatal
         return code
 
+    def acting_now(self) -> ActingNow | None:
+        """What mode execute is doing at this moment; None in the other modes. Callable from any thread."""
+        return None if self._acting is None else self._acting.now()
+
     def stop(self) -> None:
         """End `run` soon; callable from any thread and from a signal handler."""
         self._stop.set()
@@ -176,7 +181,6 @@ class Agent:
             self._tell_missing_topics()
         if acting is not None:
             early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
-            self.watch.acting(acting.now())
             if early_ms is not None:
                 self._schedule.look_by(early_ms, planning=True)
         return cycle, recording

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agent.detect.assess import topics_of
 from agent.model.snapshot import ConsumerGroup, OtherGroup, Snapshot
+from agent.observation import Part
 from assignors.problem import TopicPartition
 
 
@@ -43,7 +44,11 @@ def lag_of(snapshot: Snapshot, group_id: str) -> Lag | None:
     topics = set(topics_of(group)) if group.members else {partition.topic for partition in committed}
     held = {p for member in group.members for p in member.assigned or ()} if isinstance(group, ConsumerGroup) else set()
     wanted = {p for p in committed if p.topic in topics or (group.members and not topics)} | held
-    lags = {p: _lag(snapshot.end_offsets.get(p), committed.get(p)) for p in wanted if p.topic in snapshot.topics}
+    # A topic that is not shown is deleted where all topics are listed; else its lag is unknown.
+    hidden = any(gap.part is Part.TOPICS for gap in snapshot.gaps)
+    lags = {
+        p: _lag(snapshot.end_offsets.get(p), committed.get(p)) for p in wanted if hidden or p.topic in snapshot.topics
+    }
     known = {partition: lag for partition, lag in lags.items() if lag is not None}
     worst = max(sorted(known), key=lambda partition: known[partition], default=None)
     behind = worst is not None and known[worst] > 0
