@@ -27,6 +27,7 @@ from agent.act.progress import ActingNow
 from agent.clock import Clock
 from agent.cycle import sentence
 from agent.state import Health, LoopState, live, ready
+from agent.web.bounds import LIVE
 from agent.web.metrics import Caps, RackwiseCollector
 from agent.web.top import label
 
@@ -60,7 +61,7 @@ def make_app(
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
 
-    def livez(_request: Request) -> Response:
+    async def livez(_request: Request) -> Response:  # in the server's own thread: it waits for no other request
         health = live(state(), clock(), stall_ms)
         return _health(health, {"live": health.well, "reasons": _safe(health.reasons)})
 
@@ -74,7 +75,7 @@ def make_app(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
-    routes = [Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    routes = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     return Starlette(routes=routes, middleware=[Middleware(KnownHost, hosts=hosts)])
 
