@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
+from config.secrets import hidden
 
 MOST_ROWS = 200
 """Rows of a table; the other forms have all of them."""
@@ -136,7 +137,7 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 def say(text: str) -> None:
     """Talk to the person: on stderr, so that stdout stays data."""
-    print(shortened(text), file=sys.stderr, flush=True)
+    print(shortened(hidden(text)), file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:
