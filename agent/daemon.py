@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 
 import psutil
@@ -173,6 +173,7 @@ class Agent:
             planning=planning,
             journal=acting.view if acting is not None else lambda: None,
         )
+        cycle = replace(cycle, acting=self.acting_now())
         self._memory = cycle.after
         recording = self._recorder.record(cycle)
         self.watch.succeeded(cycle, recording, self._clock())

@@ -12,18 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.act.progress import ActingNow, Trouble
+from agent.act.progress import ActingNow
 from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.last_known import LastKnown, is_failed, last_known
 from agent.record.recorder import Recording
-
-_FAILING = {
-    Trouble.LEAD: "this agent cannot lead",
-    Trouble.LOOK: "plans are not carried on",
-    Trouble.JOURNAL: "plans are not carried on",
-    Trouble.PLANS: "no plan is carried out any more",
-}
 
 
 class Failure(NamedTuple):
@@ -163,5 +156,5 @@ def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
     elif (age_ms := now.monotonic_ms - state.last_success.monotonic_ms) > fresh_ms:
         reasons.append(f"the last successful look was {age_ms // 1_000} s ago")
     if state.acting is not None:
-        reasons += [f"{_FAILING[trouble]}: {why}" for trouble, why in state.acting.troubles.items()]
+        reasons += state.acting.reasons
     return Health(well=not reasons, reasons=tuple(reasons))

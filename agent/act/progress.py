@@ -93,6 +93,14 @@ class Trouble(StrEnum):
     """Nothing is carried out any more."""
 
 
+_FAILING = {
+    Trouble.LEAD: "this agent cannot lead",
+    Trouble.LOOK: "plans are not carried on",
+    Trouble.JOURNAL: "plans are not carried on",
+    Trouble.PLANS: "no plan is carried out any more",
+}
+
+
 class ActingNow(NamedTuple):
     """Mode execute as it is. None while this agent does not lead, because only its leader knows."""
 
@@ -107,6 +115,11 @@ class ActingNow(NamedTuple):
     """What fails now, and why."""
     waits: str = ""
     """What the open plans wait for."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What fails, as sentences."""
+        return tuple(f"{_FAILING[trouble]}: {why}" for trouble, why in self.troubles.items())
 
     @property
     def told(self) -> frozenset[Trouble]:
