@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.act import Outcome
+from agent.act.progress import ActingNow
 from agent.detect.assessment import Detection
 from agent.detect.finding import Severity
 from agent.guard import Allow, Verdict
@@ -64,6 +65,8 @@ class Cycle:
     proposals: tuple[Proposal, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    acting: ActingNow | None = None
+    """Mode execute as it is after it; None in the other modes."""
     stages_ms: Mapping[str, int] = field(default_factory=dict)
     """Stage -> how long it took."""
 

@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 
 import psutil
 import structlog
 
 from agent.act.acting import Acting
+from agent.act.progress import ActingNow
 from agent.clock import Clock, system_clock
 from agent.cycle import Cycle, basis, sentence, world
 from agent.errors import Fatal, RackwiseError
@@ -128,6 +129,10 @@ class Agent:
             raise self._fatal
         return code
 
+    def acting_now(self) -> ActingNow | None:
+        """What mode execute is doing at this moment; None in the other modes. Callable from any thread."""
+        return None if self._acting is None else self._acting.now()
+
     def stop(self) -> None:
         """End `run` soon; callable from any thread and from a signal handler."""
         self._stop.set()
@@ -168,6 +173,7 @@ class Agent:
             planning=planning,
             journal=acting.view if acting is not None else lambda: None,
         )
+        cycle = replace(cycle, acting=self.acting_now())
         self._memory = cycle.after
         recording = self._recorder.record(cycle)
         self.watch.succeeded(cycle, recording, self._clock())
@@ -176,7 +182,6 @@ class Agent:
             self._tell_missing_topics()
         if acting is not None:
             early_ms = acting.end(cycle, poll_ms=self._pace.poll_ms)
-            self.watch.acting(acting.now())
             if early_ms is not None:
                 self._schedule.look_by(early_ms, planning=True)
         return cycle, recording

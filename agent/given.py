@@ -27,6 +27,7 @@ def given_settings(
     """The settings in force; what is worth saying about them is said. Raises ConfigError with every mistake."""
     # pydantic is the slowest import of the command line: only a command that needs settings pays for it.
     from config.load import SettingsRefusedError, load_settings  # noqa: PLC0415
+    from config.secrets import remember  # noqa: PLC0415 as above
 
     try:
         loaded = load_settings(files=config, properties=properties, assignments=assign, flags=flags)
@@ -39,6 +40,7 @@ def given_settings(
             why="" if len(mistakes) == 1 else "; ".join(mistakes[:_SHOWN]) + more,
             todo="Correct it and check with: rackwise config check",
         ) from None
+    remember(loaded.secrets())
     for note in loaded.notes:
         say(f"note: {note}")
     return loaded

@@ -6,7 +6,7 @@ What a command shows of a live cluster, and what a recorded look gives again: eq
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.decode import decode_members
 from agent.detect import detect
@@ -21,6 +21,9 @@ from agent.plan import make_plan
 from agent.plan.plan import Plan
 from agent.propose import propose
 from agent.propose.proposal import Proposal
+
+if TYPE_CHECKING:
+    from agent.documents.status import AgentDocument
 
 PARTIAL_EXIT = 5
 """Exit code of a command whose answer is partial."""
@@ -40,6 +43,8 @@ class Seen(NamedTuple):
     """The look and all stages; 0 for a recorded look."""
     rates: Rates = UNKNOWN_RATES
     """Where its bytes per second come from."""
+    agent: AgentDocument | None = None
+    """What the running agent reports of itself, where that was asked for."""
 
 
 def see(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:

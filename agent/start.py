@@ -172,6 +172,7 @@ def _web(settings: Settings, agent: Agent) -> WebServer:
         stall_ms=settings.process.stall_after_ms,
         caps=Caps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
         allowed_hosts=settings.http.allowed_hosts,
+        acting=agent.acting_now,
     )
     return WebServer(app, settings.http.bind, settings.http.port)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from agent.act.progress import ActingNow
 from agent.clock import Instant
 from agent.cycle import Cycle
+from agent.last_known import LastKnown, is_failed, last_known
 from agent.record.recorder import Recording
 
 
@@ -35,7 +36,9 @@ class LoopState:
     cycle: Cycle | None = None
     """The last one that succeeded."""
     planned: Cycle | None = None
-    """The last one that planned."""
+    """The last one that planned, and saw what there is: without topics or groups nothing would be proposed."""
+    known: LastKnown | None = None
+    """Counts and findings as looks last confirmed them."""
     recording: Recording | None = None
     last_end: Instant | None = None
     """When a cycle last ended, in whatever way."""
@@ -55,7 +58,7 @@ class LoopState:
     acts: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(kind of proposal, done or not done) -> how often since the start."""
     acting: ActingNow | None = None
-    """None outside of mode execute, and before the first cycle."""
+    """None outside of mode execute."""
     stopping: bool = False
 
 
@@ -81,7 +84,8 @@ class LoopWatch:
         spent = {stage: before.seconds.get(stage, 0.0) + ms / 1_000 for stage, ms in cycle.stages_ms.items()}
         self._update(
             cycle=cycle,
-            planned=cycle if cycle.planned else before.planned,
+            planned=cycle if cycle.planned and not is_failed(cycle.snapshot) else before.planned,
+            known=last_known(before.known, cycle),
             recording=recording,
             last_end=at,
             last_success=at,
@@ -103,10 +107,6 @@ class LoopWatch:
     def overran(self) -> None:
         """A cycle took longer than the time between two looks."""
         self._update(overran=self._state.overran + 1)
-
-    def acting(self, now: ActingNow) -> None:
-        """What mode execute is doing."""
-        self._update(acting=now)
 
     def stopping(self) -> None:
         """The process is about to end."""
@@ -142,7 +142,10 @@ def live(state: LoopState, now: Instant, stall_ms: int) -> Health:
 
 
 def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
-    """Whether what is shown here may be relied upon: the last look succeeded, and not too long ago."""
+    """Whether this agent does its work: the last look succeeded, not too long ago, and in mode execute it can act.
+
+    An agent that stands by is ready; one that could not lead if it were chosen is not.
+    """
     reasons: list[str] = []
     if state.stopping:
         reasons.append("the agent is stopping")
@@ -152,4 +155,6 @@ def ready(state: LoopState, now: Instant, fresh_ms: int) -> Health:
         reasons.append("no look has succeeded yet")
     elif (age_ms := now.monotonic_ms - state.last_success.monotonic_ms) > fresh_ms:
         reasons.append(f"the last successful look was {age_ms // 1_000} s ago")
+    if state.acting is not None:
+        reasons += state.acting.reasons
     return Health(well=not reasons, reasons=tuple(reasons))

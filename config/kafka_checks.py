@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from config.kafka_keys import Key
 from config.mistake import SettingMistake
+from config.secrets import masked
 
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9_+.-]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})")
 _PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
@@ -17,12 +18,12 @@ def checked_value(key: Key, value: str) -> str:
     match key.kind:
         case "number":
             if not re.fullmatch(r"[0-9]{1,10}", value):
-                raise SettingMistake(key.name, f"a whole number is expected, not {value!r}")
+                raise SettingMistake(key.name, f"a whole number is expected, not {masked(value)!r}")
             return value
         case "choice":
             known = {choice.upper(): choice for choice in key.choices}
             if value.upper() not in known:
-                raise SettingMistake(key.name, f"{value!r} is not offered; use one of {', '.join(key.choices)}")
+                raise SettingMistake(key.name, f"{masked(value)!r} is not offered; use one of {', '.join(key.choices)}")
             return known[value.upper()]
         case "list":
             return _checked_addresses(key.name, value)
@@ -57,7 +58,7 @@ def _checked_addresses(name: str, value: str) -> str:
     for address in addresses:
         found = _ADDRESS.fullmatch(address)
         if found is None or not 0 < int(found.group(2)) < 65536:
-            raise SettingMistake(name, f"{address!r} is not host:port")
+            raise SettingMistake(name, f"{masked(address)!r} is not host:port")
     return ",".join(f"{found[1]}:{found[2]}" for found in map(_ADDRESS.fullmatch, addresses) if found)
 
 

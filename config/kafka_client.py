@@ -114,6 +114,10 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         """The settings for a person's eyes: every secret is stars."""
         return {key: "******" if isinstance(value, SecretStr) else value for key, value in self.root.items()}
 
+    def told(self) -> dict[str, str]:
+        """The settings that are not secret."""
+        return {key: value for key, value in self.root.items() if isinstance(value, str)}
+
     def secrets(self) -> tuple[str, ...]:
         """The secret values themselves, for the log's redaction."""
         return tuple(value.get_secret_value() for value in self.root.values() if isinstance(value, SecretStr))

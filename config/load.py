@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,10 @@ from pydantic_core import ErrorDetails
 
 from config.catalogue import Path as SettingPath
 from config.catalogue import by_name, nested, normalise, public
+from config.kafka_client import KafkaClientConfig
 from config.mistake import SettingMistake
+from config.properties import resolve_references
+from config.secrets import MASK, masked, secrets_in, shown, without_resolved, without_url_secrets
 from config.settings import Settings
 from config.sources import (
     CONFIG_VARIABLE,
@@ -64,6 +68,8 @@ class Loaded:
     notes: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     """Every source that was read, the strongest first; defaults are none."""
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What a reference of the connection stands for -> the reference as it was written."""
 
     def origin(self, name: str) -> Origin:
         """Where that setting was set."""
@@ -72,7 +78,15 @@ class Loaded:
     def secrets(self) -> tuple[str, ...]:
         """Secret values in clear text, for the log's redaction only."""
         settings = self.settings
-        return (*settings.kafka.secrets(), *settings.execute.kafka.secrets(), *settings.rack_locator.secrets())
+        told = settings.model_dump(by_alias=True, exclude={"kafka": True, "execute": {"kafka"}})
+        return (
+            *settings.kafka.secrets(),
+            *settings.execute.kafka.secrets(),
+            *settings.rack_locator.secrets(),
+            *(secret for name, value in told.items() for secret in secrets_in(name, value)),
+            *secrets_in("kafka", settings.kafka.told()),
+            *secrets_in("kafka", settings.execute.kafka.told()),
+        )
 
 
 def load_settings(
@@ -99,10 +113,12 @@ def load_settings(
     ]
     mistakes = [mistake for layer in layers for mistake in layer.mistakes]
     merged = _merged(layers)
+    references = {**_references(merged), **{text: told for layer in layers for text, told in layer.references.items()}}
     settings, found = _validated(merged)
     mistakes += found
     if mistakes or settings is None:
-        raise SettingsRefusedError(mistakes)
+        secrets = {text for path, value in merged.items() for text in secrets_in(public(path), value.raw)}
+        raise SettingsRefusedError([_without_secrets(mistake, references, secrets) for mistake in mistakes])
     return Loaded(
         settings=settings,
         origins={public(path): value.origin for path, value in merged.items()},
@@ -113,21 +129,50 @@ def load_settings(
             *_exposed(merged),
         ),
         sources=_sources(layers, imported, named, CONFIG_VARIABLE if not given else ""),
+        references=references,
     )
 
 
 def effective(loaded: Loaded) -> tuple[tuple[str, Any, Origin], ...]:
-    """Every setting in force by name: value for a person's eyes (secrets are stars) and origin."""
+    """Every setting in force by name: value for a person's eyes (secrets are stars) and origin.
+
+    A value of the connection that was given as a reference is shown as that reference.
+    """
     document = loaded.settings.model_dump(mode="json", by_alias=True)
-    document["kafka"] = loaded.settings.kafka.masked()
-    document["execute"]["kafka"] = loaded.settings.execute.kafka.masked()
+    document["kafka"] = _connection(loaded, loaded.settings.kafka)
+    document["execute"]["kafka"] = _connection(loaded, loaded.settings.execute.kafka)
     rows: list[tuple[str, Any, Origin]] = []
     for path, value in normalise(document).items():
         name = public(path)
         origin = loaded.origin(name)
         if path[0] != "groups" or origin is not DEFAULT:
-            rows.append((name, value, origin))
+            rows.append((name, value if "kafka" in path[:2] else shown(name, value), origin))
     return tuple(rows)
+
+
+def _connection(loaded: Loaded, client: KafkaClientConfig) -> dict[str, str]:
+    return {name: loaded.references.get(value, masked(value)) for name, value in client.masked().items()}
+
+
+def _references(merged: Mapping[SettingPath, Value]) -> dict[str, str]:
+    """What the references in the connection's values stand for; one that cannot be resolved is told elsewhere."""
+    found: dict[str, str] = {}
+    for path, value in merged.items():
+        written = str(value.raw)
+        if "${" not in written:
+            continue
+        with suppress(SettingMistake):
+            for text in resolve_references({path[-1]: written}, os.environ).values():
+                found[text.strip()] = written
+    return found
+
+
+def _without_secrets(mistake: SettingMistake, references: Mapping[str, str], secrets: Iterable[str]) -> SettingMistake:
+    """The same mistake, with nothing quoted that may be secret."""
+    sentence = without_resolved(mistake.sentence, references)
+    for secret in sorted(secrets, key=len, reverse=True):
+        sentence = sentence.replace(secret, MASK)
+    return SettingMistake(mistake.key, without_url_secrets(sentence))
 
 
 def _merged(layers: Iterable[Layer]) -> dict[SettingPath, Value]:
@@ -245,7 +290,7 @@ _SENTENCES: Mapping[str, Callable[[ErrorDetails], str]] = {
 
 
 def _quoted(value: object) -> str:
-    text = str(value)
+    text = masked(str(value))
     return text if len(text) <= 40 else text[:40] + "…"
 
 
@@ -262,11 +307,14 @@ def _exposed(merged: Mapping[SettingPath, Value]) -> tuple[str, ...]:
         public(path)
         for path, value in merged.items()
         if value.origin.kind == "flag"
-        and "kafka" in path[:2]
-        and path[-1].endswith((".password", ".jaas.config", ".pem"))
+        and (_is_secret_of_client(path) or next(secrets_in(public(path), value.raw), None) is not None)
         and "${" not in str(value.raw)
     ]
     if not names:
         return ()
     told = ", ".join(names)
     return (f"{told}: others on this machine can read the command line; use a file, ${{env:NAME}} or ${{file:PATH}}",)
+
+
+def _is_secret_of_client(path: SettingPath) -> bool:
+    return "kafka" in path[:2] and path[-1].endswith((".password", ".jaas.config", ".pem"))

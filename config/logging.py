@@ -21,11 +21,11 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from config.foreign_text import safe_text
+from config.secrets import MASK, without_url_secrets
 
 MAX_VALUE_BYTES = 1_024
 MAX_TRACEBACK_BYTES = 8_192
 MAX_ITEMS = 32
-MASK = "******"
 
 _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|jaas|credential|authorization|private.?key|ssl\.key", re.IGNORECASE
@@ -96,7 +96,7 @@ class Tidy:
         """One text without secrets, without control characters and not too long."""
         if text in self._whole:
             return MASK
-        return safe_text(self._inside.sub(MASK, text) if self._inside else text, limit)
+        return safe_text(without_url_secrets(self._inside.sub(MASK, text) if self._inside else text), limit)
 
     def _value(self, key: str, value: object, depth: int) -> Any:
         if _SECRET_KEY.search(key) and value is not None:

@@ -6,7 +6,8 @@ of where it came from and never reads the environment by itself.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -103,6 +104,10 @@ class Settings(StreamsSettings, BaseSettings):
         _check_locators(self)
         _check_executor(self)
         return self
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Nothing: values may hold secrets, and a traceback or a log line shows a value as this."""
+        return ()
 
     @property
     def plan_interval_ms(self) -> int | None:

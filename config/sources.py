@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from config.catalogue import Path as SettingPath
@@ -60,6 +61,8 @@ class Layer(NamedTuple):
     values: Mapping[SettingPath, Value]
     notes: tuple[str, ...] = ()
     mistakes: tuple[SettingMistake, ...] = ()
+    references: Mapping[str, str] = MappingProxyType({})
+    """What references in it stand for -> the reference as it was written."""
 
 
 def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> Layer:
@@ -69,7 +72,7 @@ def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> Layer
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
-            mistake = SettingMistake("--set", f"{_shortened(assignment)} is no name=value, such as poll.interval=10s")
+            mistake = SettingMistake("--set", f"{_named(assignment)} is no name=value, such as poll.interval=10s")
             layers.append(Layer({}, (), (mistake,)))
         else:
             layers.append(_layer({name.strip(): value}, Origin("flag", "--set")))
@@ -147,9 +150,12 @@ def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, st
     values: dict[SettingPath, Value] = {}
     mistakes: list[SettingMistake] = []
     foreign: list[str] = []
+    references: dict[str, str] = {}
     for key, raw in pairs.items():
         if key in streams_names:
             text = resolve_references({key: raw}, environ)[key].strip()
+            if "${" in raw:
+                references[text] = raw
             values[("groups", application, key) if application else (key,)] = Value(text, origin)
         elif key.startswith(f"{_LOCATOR}."):
             layer = _layer({key: raw}, origin)
@@ -164,7 +170,7 @@ def _imported(pairs: Mapping[str, str], origin: Origin, environ: Mapping[str, st
     notes = list(notes_on(pairs))
     if foreign:
         notes.append(f"ignored, as they are settings of the application itself: {', '.join(sorted(foreign))}")
-    return Layer(values, tuple(f"{origin.where}: {note}" for note in notes), tuple(mistakes))
+    return Layer(values, tuple(f"{origin.where}: {note}" for note in notes), tuple(mistakes), references)
 
 
 def _layer(document: Mapping[Any, Any], origin: Origin) -> Layer:
@@ -200,6 +206,6 @@ def _joined(layers: Iterable[Layer]) -> Layer:
     return Layer(values, tuple(notes), tuple(mistakes))
 
 
-def _shortened(text: str) -> str:
-    """An argument that is no assignment, cut: it may be a secret in the wrong place."""
-    return repr(text if len(text) <= 12 else text[:12] + "…")
+def _named(text: str) -> str:
+    """An argument that is no assignment: quoted only where it is a setting's name, as it may be a misplaced secret."""
+    return repr(text) if any(f"{name}.".startswith(f"{text}.") for name in names()) else "an argument"

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from config.acting import GroupTriggerSettings
 from config.kinds import Names, NoneWord, Text
+from config.secrets import masked
 
 Strategy = Literal["none", "min_traffic", "balance_subtopology"]
 
@@ -135,7 +136,7 @@ class GroupSettings(StreamsSettings):
     def _plain_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
         for url in urls:
             if not url.startswith(("http://", "https://")):
-                raise ValueError(f"{url} is not an http:// or https:// URL")
+                raise ValueError(f"{masked(url)} is not an http:// or https:// URL")
             if "@" in url.split("/")[2]:
                 raise ValueError("a URL must not contain a user and a password: it would appear in logs")
         return urls

@@ -16,6 +16,7 @@ import typer
 from agent.errors import ConfigError
 from agent.given import given_settings
 from config.foreign_text import harmless, shortened
+from config.secrets import hidden
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,13 +58,13 @@ class Job(NamedTuple):
 
 def say(line: str) -> None:
     """Talk and progress go to stderr; answers go to stdout."""
-    print(shortened(line), file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
+    print(shortened(hidden(line)), file=sys.stderr, flush=True)  # noqa: T201 the command line talks to a person
 
 
 def answer(text: str) -> None:
     """Print an answer, line by line: it may hold foreign names."""
     for line in text.rstrip("\n").split("\n"):
-        print(harmless(line))  # noqa: T201 as above
+        print(harmless(hidden(line)))  # noqa: T201 as above
 
 
 def settings(
@@ -124,5 +125,5 @@ def job(name: str, loaded: Loaded, conf: Mapping[str, str] | None = None) -> Ite
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
-        raise ConfigError(f"--conf {text!r} is no setting", why="NAME=VALUE is expected")
+        raise ConfigError("An argument of --conf is no setting", why="NAME=VALUE is expected")
     return name.strip(), value

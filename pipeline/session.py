@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent.errors import ConfigError, RackwiseError
+from config.secrets import secrets_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,6 +130,7 @@ def spark_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
+        _start_java(settings)
         return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise RackwiseError(
@@ -136,6 +138,20 @@ def spark_session(
             why=str(error).splitlines()[0],
             todo="Check that Java is 17 or 21 (java -version, JAVA_HOME); see Spark's output above.",
         ) from error
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Start Java with what is no secret, where something is: what pyspark starts it with shows in process lists.
+
+    The rest comes with the session, over a connection of this process's own.
+    """
+    from pyspark import SparkConf, SparkContext, java_gateway  # noqa: PLC0415 an optional extra
+
+    public = [(name, value) for name, value in settings.items() if next(secrets_in(name, value), None) is None]
+    if len(public) < len(settings) and SparkContext._gateway is None:  # noqa: SLF001 pyspark has no other door
+        launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
+        gateway = launch(SparkConf(loadDefaults=False).setAll(public))
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
 
 
 def settings_of(

@@ -18,12 +18,13 @@ def main() -> NoReturn:
     sys.path[:] = [place for place in sys.path if place != folder]
     from agent.errors import RackwiseError, told  # noqa: PLC0415 the path had to be put right first
     from config.foreign_text import shortened  # noqa: PLC0415 as above
+    from config.secrets import hidden  # noqa: PLC0415 as above
     from pipeline.cli import spark_app  # noqa: PLC0415 as above
 
     try:
         spark_app(prog_name="rackwise spark")
     except RackwiseError as error:
-        print(told(error, shortened), file=sys.stderr)  # noqa: T201 the command line talks to a person
+        print(told(error, lambda text: shortened(hidden(text))), file=sys.stderr)  # noqa: T201 the command line talks to a person
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -115,6 +115,29 @@ def test_another_partition_under_its_min_isr_does_not_hold_it():
     assert answer.reason is HoldReason.NOT_LEADING
 
 
+@pytest.mark.parametrize(
+    ("min_isr", "holds"),
+    [pytest.param(2, False, id="as many as replicas"), pytest.param(3, True, id="more than it has replicas")],
+)
+def test_a_move_that_would_close_a_partition_to_writes_is_held_and_says_what_to_change(min_isr, holds):
+    """Two replicas of which Kafka needs two; with the copy that is made there are three, and it needs three."""
+    answer = verdict(shared(min_isr=min_isr), limits=EXECUTE)
+    assert isinstance(answer, Hold)
+    assert answer.reason is (HoldReason.UNDER_MIN_ISR if holds else HoldReason.NOT_LEADING)
+    says = (
+        "held: while it moves, t-0 needs 3 in-sync replicas for writes with acks=all, and it has 2: "
+        "lower min.insync.replicas of t to 2 first"
+    )
+    assert (answer.sentence == says) is holds
+
+
+def test_leaders_change_without_a_copy_whatever_the_min_isr():
+    (proposal,) = proposals_of(shared(min_isr=3).snapshot())
+    other = proposal._replace(kind=ProposalKind.LEADERS)
+    (answer,) = guard([other], shared(min_isr=3).snapshot(), Memory(), EXECUTE)
+    assert "while it moves" not in answer.sentence
+
+
 def test_one_replica_never_needs_two_in_sync():
     built = a_cluster().topic("t", (1,), (2,), min_isr=2)
     built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))

@@ -276,6 +276,31 @@ def test_a_planning_allows_only_so_many_triggers() -> None:
     assert second.sentence == "held: allowed in this cycle: 1 trigger (trigger.budget_per_cycle)"
 
 
+@pytest.mark.parametrize(
+    ("span", "at_ms", "until_ms"),
+    [
+        pytest.param("hour", NOW_MS - 40 * MINUTE, NOW_MS + 20 * MINUTE, id="hour"),
+        pytest.param("day", NOW_MS - 20 * HOUR, NOW_MS + 4 * HOUR, id="day"),
+    ],
+)
+@pytest.mark.parametrize("budget", [2, 3])
+def test_triggers_of_one_round_count_against_the_budgets_of_hour_and_day(
+    span: str, at_ms: int, until_ms: int, budget: int
+) -> None:
+    snapshot, proposal = only(swapped())
+    same = [proposal._replace(id=f"p-{number}") for number in range(4)]
+    limits = limits_of(
+        trigger_budget_per_cycle=4, trigger_budget_per_group_per_hour=9, **{f"trigger_budget_per_{span}": budget}
+    )
+    verdicts = guard(same, snapshot, Memory(), limits, journal(triggered("h", at_ms), at_ms=NOW_MS))
+    allowed = budget - 1  # one of the budget was used before this round
+    assert [isinstance(one, Allow) for one in verdicts] == [number < allowed for number in range(4)]
+    for one in verdicts[allowed:]:
+        assert isinstance(one, Hold)
+        says = f"held: {budget} of {budget} triggers in the last {span} (trigger.budget_per_{span})"
+        assert (one.reason, one.sentence, one.until_ms) == (HoldReason.OVER_BUDGET, says, until_ms)
+
+
 # --- order and explanation --------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from agent.act.hands import Outcome
 from agent.act.journal import Journal
 from agent.act.led import Leads, Led, defect
 from agent.act.mover import Mover
-from agent.act.progress import ActingNow
+from agent.act.progress import ActingNow, Trouble
 from agent.act.trigger import Trigger
 from agent.clock import Clock
 from agent.cycle import Cycle
@@ -129,17 +129,30 @@ class Acting:
         return self._leadership.may_act()
 
     def now(self) -> ActingNow:
-        """What this agent is doing, in numbers."""
+        """What this agent is doing, and what fails; callable from any thread."""
         led = self._led
         if led is None or not self._leadership.may_act():
-            return ActingNow(leads=False)
+            problem = self._leadership.problem()
+            return ActingNow(leads=False, troubles={} if problem is None else {Trouble.LEAD: problem})
         try:
             status = led.mover.status()
-        except UnreadableError:  # said when what was seen is judged
-            return ActingNow(leads=True)
+        except UnreadableError as error:
+            return ActingNow(leads=True, troubles={Trouble.JOURNAL: f"the journal cannot be read: {error}"})
         plans = [one for one in status.plans if not one.plan.ended]
         left = sum(len(one.plan.targets) - one.ended for one in plans)
-        return ActingNow(leads=True, plans=len(plans), partitions_left=left, throttles=len(status.debts))
+        failing = {
+            Trouble.LOOK: status.look_failed,
+            Trouble.JOURNAL: status.journal_failed,
+            Trouble.PLANS: status.failure,
+        }
+        return ActingNow(
+            leads=True,
+            plans=len(plans),
+            partitions_left=left,
+            throttles=len(status.debts),
+            troubles={trouble: why for trouble, why in failing.items() if why is not None},
+            waits=status.waits,
+        )
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 

@@ -2,8 +2,9 @@
 
 Invariants: the list of reassignments is read before topic metadata, so a move that is no longer listed has its end in
 what is seen after it. Metadata of topics comes from two brokers and counts only where both tell the same topic ids and
-replicas; a topic is gone only when both say so. With a single broker up there is no second to ask, and its word counts.
-What could not be asked is left out or named as unread, never taken for empty.
+replicas; a topic is gone only when both say so. With a single broker up there is no second to ask: what it shows
+counts, and a topic that it does not know is unseen, unless it is the only broker that the cluster has. What could not
+be asked is left out or named as unread, never taken for empty.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
         cluster = hand.describe_brokers(timeout_ms)
         up = frozenset(broker.id for broker in cluster.brokers if not broker.fenced)
         moves = hand.list_reassignments(timeout_ms)
-        topics = _two_witnesses(hand, sorted(set(wanted.topics)), up, timeout_ms)
+        # A broker that is too old to tell of fenced ones may be one of many.
+        only_one = len(cluster.brokers) == 1 and all(broker.fenced is not None for broker in cluster.brokers)
+        topics = _two_witnesses(hand, sorted(set(wanted.topics)), up, timeout_ms, only_one=only_one)
     except (CallFailed, NoBrokersYet) as error:
         raise LookFailedError(str(error), silent=True) from error
     rest = _rest(hand, wanted, moves, up, timeout_ms)
@@ -85,14 +88,15 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
 
 
 def _two_witnesses(
-    hand: WireHand, names: list[str], up: frozenset[int], timeout_ms: int
+    hand: WireHand, names: list[str], up: frozenset[int], timeout_ms: int, *, only_one: bool
 ) -> dict[str, tuple[RawTopic, RawTopic]]:
     """Topic -> what the first and the second witness tell of it; they agree on all but leaders and ISRs."""
     if not names:
         return {}
     first = hand.describe_topics(timeout_ms, names=names)
     if len(up) <= 1:
-        return {topic.name: (topic, topic) for topic in first.topics}
+        told = (topic for topic in first.topics if only_one or topic.error != _UNKNOWN_TOPIC)
+        return {topic.name: (topic, topic) for topic in told}
     second = hand.describe_topics(timeout_ms, names=names, avoid=first.answered_by)
     if first.answered_by is None or first.answered_by == second.answered_by:
         raise LookFailedError("only one broker described the topics, and two are needed")
@@ -160,7 +164,8 @@ def _partitions(
                 row.leader if row.leader == other.leader else None,
                 row.replicas,
                 frozenset(row.isr) & frozenset(other.isr),
-                int(value) if value is not None and value.isdecimal() else None,
+                # As the broker counts: a partition never needs more in-sync replicas than it has replicas.
+                min(int(value), len(row.replicas)) if value is not None and value.isdecimal() else None,
             )
 
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
+from agent.clock import elapsed_s
 from agent.journal.triggers import Effect, Path
 from agent.observation import GapCause, RawGroup
 from agent.wire.failure import CallFailed
@@ -172,7 +173,7 @@ class Prober:
         self._on_step("left")
         if parked.answer_within(CALL_MS) is None and parked.let_in:
             # The group assembled before the leave: no SyncGroup, and out again at once.
-            self._owed[answer.member_id] = time.monotonic() + SESSION_TIMEOUT_MS / 1000
+            self._owed[answer.member_id] = elapsed_s() + SESSION_TIMEOUT_MS / 1000
             self._give_back(answer.member_id)
             return Probed(Effect.REBALANCING, Path.PHANTOM_JOIN, _ASSEMBLED)
         if not joined and parked.error not in (None, _GONE):
@@ -182,13 +183,13 @@ class Prober:
     def _first_half(self) -> tuple[RawGroup, JoinAnswer]:
         """The group right before, and what the coordinator says to a member without an id."""
         line = self._talk()
-        began = time.monotonic()
+        began = elapsed_s()
         group = line.describe(CALL_MS)
         why = self._same(group)
         if why is not None:
             raise StaleError(why, group)
         # From the moment of asking: the answer may be as old as that.
-        took_ms = (time.monotonic() - began) * 1000
+        took_ms = (elapsed_s() - began) * 1000
         if took_ms > FRESH_MS:
             slow = f"the coordinator took {took_ms:.0f} ms to describe the group; the description is too old to join on"
             raise StaleError(slow, group)
@@ -198,7 +199,7 @@ class Prober:
         self.asked = True
         answer = line.join(self._ask, "", CALL_MS)
         if answer.member_id:
-            self._owed[answer.member_id] = time.monotonic() + SESSION_TIMEOUT_MS / 1000
+            self._owed[answer.member_id] = elapsed_s() + SESSION_TIMEOUT_MS / 1000
         if answer.error not in (_GIVEN, None):
             return group, JoinAnswer(answer.error, "")
         self._on_step("pending")
@@ -206,8 +207,8 @@ class Prober:
 
     def _await_joined(self, member_id: str, parked: _Parked) -> bool:
         """Until the group rebalances with the probe in it: a leave that overtakes the join would do nothing."""
-        deadline = time.monotonic() + JOINED_WITHIN_MS / 1000
-        while not parked.done and time.monotonic() < deadline:
+        deadline = elapsed_s() + JOINED_WITHIN_MS / 1000
+        while not parked.done and elapsed_s() < deadline:
             group = self._talk().describe(CALL_MS)
             if group.state != "Stable" and any(member.member_id == member_id for member in group.members):
                 return True
@@ -216,7 +217,7 @@ class Prober:
 
     def _seen(self, path: Path, before: RawGroup) -> Probed:
         """Whether the group rebalances now, or has already done so."""
-        deadline = time.monotonic() + SEEN_WITHIN_MS / 1000
+        deadline = elapsed_s() + SEEN_WITHIN_MS / 1000
         while True:
             try:
                 group = self._talk().describe(CALL_MS)
@@ -228,7 +229,7 @@ class Prober:
                 return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group is {group.state}")
             if _told(group) != _told(before):
                 return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group has already rebalanced")
-            if time.monotonic() >= deadline:
+            if elapsed_s() >= deadline:
                 return Probed(Effect.NOTHING, path, f"triggered by {path.value}: the group stayed Stable")
             time.sleep(_LOOK_EVERY_S)
 
@@ -258,7 +259,7 @@ class Prober:
                     return True
                 # The coordinator moved: the next line is opened to where it is now.
                 self._hang_up()
-            if time.monotonic() >= forgotten_at:
+            if elapsed_s() >= forgotten_at:
                 self._owed.pop(member_id, None)
                 return False
             time.sleep(_AGAIN_S)

@@ -7,6 +7,8 @@ copied has no more bytes than the largest replica that is not: that is what is c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.execute.messages import Seen
@@ -65,10 +67,42 @@ class Status(NamedTuple):
     """Why the cluster could not be seen in the latest look; None when it could."""
     failure: str | None
     """Why nothing is carried out any more; None while it is."""
+    journal_failed: str | None = None
+    """Why the journal could not be written lately; None when it could."""
+    said: str = ""
+    """What the executor said last of the open plans, and did not get past since."""
+
+    @property
+    def waits(self) -> str:
+        """What the open plans wait for; empty where nothing is open, or nothing holds it."""
+        if all(one.plan.ended for one in self.plans):
+            return ""
+        return f"no new batch: {self.may_not}" if self.may_not else self.said
+
+
+class Trouble(StrEnum):
+    """What of acting can fail on its own."""
+
+    LEAD = "lead"
+    """It cannot lead, or could not if it were chosen."""
+    LOOK = "look"
+    """The executor could not see the cluster well enough."""
+    JOURNAL = "journal"
+    """The journal did not answer, or cannot be read."""
+    PLANS = "plans"
+    """Nothing is carried out any more."""
+
+
+_FAILING = {
+    Trouble.LEAD: "this agent cannot lead",
+    Trouble.LOOK: "plans are not carried on",
+    Trouble.JOURNAL: "plans are not carried on",
+    Trouble.PLANS: "no plan is carried out any more",
+}
 
 
 class ActingNow(NamedTuple):
-    """Mode execute in numbers. None while this agent does not lead, because only its leader knows."""
+    """Mode execute as it is. None while this agent does not lead, because only its leader knows."""
 
     leads: bool
     plans: int | None = None
@@ -77,6 +111,20 @@ class ActingNow(NamedTuple):
     """Partitions of theirs that are still to be moved."""
     throttles: int | None = None
     """Throttle settings of ours that stand in the cluster."""
+    troubles: Mapping[Trouble, str] = MappingProxyType({})
+    """What fails now, and why."""
+    waits: str = ""
+    """What the open plans wait for."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What fails, as sentences."""
+        return tuple(f"{_FAILING[trouble]}: {why}" for trouble, why in self.troubles.items())
+
+    @property
+    def told(self) -> frozenset[Trouble]:
+        """Of what it is known whether it fails: a standby agent carries nothing out."""
+        return frozenset(Trouble) if self.leads else frozenset((Trouble.LEAD,))
 
 
 class _Sample(NamedTuple):

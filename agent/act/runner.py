@@ -8,7 +8,6 @@ answer) is as if the process had died there: the journal knows all that is neede
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from math import inf
@@ -17,6 +16,7 @@ from typing import Protocol
 from agent.act.carrying import carry_out
 from agent.act.journal import Journal
 from agent.act.looking import LookFailedError, Traffic, look, no_traffic
+from agent.clock import elapsed_s
 from agent.errors import BadInput, FencedOut
 from agent.execute.freshness import valid_ms
 from agent.execute.machine import resume, step
@@ -96,9 +96,9 @@ class Runner:
         self._leads_for_s = leads_for_s
         self._stopped = threading.Event()
         self._state: State | None = None
-        self._told_at = time.monotonic()
+        self._told_at = elapsed_s()
         self._good_until = float("-inf")
-        """Until when the request of the latest append may be begun, on the monotonic clock."""
+        """Until when the request of the latest append may be begun, on the clock of `elapsed_s`."""
         self.last_may: May | None = None
         """What the machine was told last; None when it was told nothing since it was resumed."""
 
@@ -117,7 +117,7 @@ class Runner:
             ) from error
         self.last_may = None
         self._state, commands = resume(records, self._policy)
-        self._told_at = time.monotonic()
+        self._told_at = elapsed_s()
         self._work_off(commands)
 
     def hear(self, event: Event | None = None) -> None:
@@ -162,9 +162,9 @@ class Runner:
         return None
 
     def _append(self, command: Append) -> Appended:
-        began = time.monotonic()
+        began = elapsed_s()
         self._write(*map(moves.write, command.changes))
-        took_ms = (time.monotonic() - began) * 1000
+        took_ms = (elapsed_s() - began) * 1000
         policy = self._policy
         good_ms = valid_ms(took_ms, least_ms=policy.fresh_ms, request_timeout_ms=policy.request_timeout_ms)
         self._good_until = began + good_ms / 1000
@@ -196,13 +196,13 @@ class Runner:
         return Looked(seen)
 
     def _act(self, act: Act) -> Answered:
-        begin_by = Deadline(min(self._good_until, time.monotonic() + self._leads_for_s()))
+        begin_by = Deadline(min(self._good_until, elapsed_s() + self._leads_for_s()))
         results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.request_timeout_ms)
         self._listener.answered(act, results)
         return Answered(results)
 
     def _tick(self) -> Tick:
-        now = time.monotonic()
+        now = elapsed_s()
         elapsed_ms = int((now - self._told_at) * 1000)
         # What is cut off here is told the next time.
         self._told_at += elapsed_ms / 1000

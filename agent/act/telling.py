@@ -41,6 +41,7 @@ class Telling:
         self._lock = threading.Lock()
         self._look_failed: str | None = None
         self._journal_gone: str | None = None
+        self._said = ""
         self._progress_at = float("-inf")
 
     def seen(self, seen: Seen) -> None:
@@ -59,6 +60,7 @@ class Telling:
 
     def answered(self, act: Act, results: tuple[Result, ...]) -> None:
         """A request was answered, or was not."""
+        self._said = ""
         what = type(act).__name__.lower()
         odd = [one for one in results if one.kind not in _FINE]
         every, not_done = len(results), len(odd)
@@ -74,10 +76,12 @@ class Telling:
 
     def said(self, say: Say) -> None:
         """The machine has something to say."""
+        self._said = say.sentence
         (self._log.warning if say.alarm else self._log.info)("executor_says", sentence=say.sentence)
 
     def finished(self, finish: Finish) -> None:
         """A plan has ended."""
+        self._said = ""
         self._log.info("plan_ended", proposal=finish.proposal_id, state=finish.state.value, sentence=finish.sentence)
 
     def progress(self, view: View) -> None:
@@ -124,6 +128,8 @@ class Telling:
             may_not="" if may is None or may.begin else may.sentence,
             look_failed=self._look_failed,
             failure=failure,
+            journal_failed=self._journal_gone,
+            said=self._said,
         )
 
     def _plans(self, view: View) -> tuple[PlanProgress, ...]:

@@ -12,7 +12,7 @@ One trigger at a time. Every call has its deadline; all of it takes milliseconds
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
@@ -50,6 +50,7 @@ from agent.wire.membership_calls import JoinAsk, RawTransaction
 from assignors.problem import TopicPartition
 
 _OFFSETS = "__consumer_offsets"
+_TRANSACTIONS = "__transaction_state"
 _OFFSETS_PARTITIONS = 50
 """``offsets.topic.num.partitions`` where the topic is not shown."""
 
@@ -66,7 +67,7 @@ class GroupHand(Protocol):
     def describe_transactions(
         self, transactions: Sequence[RawTransaction], deadline_ms: int
     ) -> dict[str, tuple[TopicPartition, ...]]:
-        """Transactional id -> partitions of its ongoing transaction."""
+        """Transactional id -> partitions of its ongoing transaction; an id whose partitions are unknown is left out."""
 
 
 class _NotDoneError(Exception):
@@ -185,11 +186,9 @@ class Trigger:
         if allowed.allow_transactional or allowed.transactional is not Told.UNKNOWN:
             return
         try:
-            listed, _ = self._hand.list_transactions(CALL_MS)
+            listed, failed = self._hand.list_transactions(CALL_MS)
         except (CallFailed, NoBrokersYet) as failure:
-            raise _NotDoneError(
-                f"ListTransactions failed, so it is unknown whether its members write in transactions ({failure})"
-            ) from failure
+            raise _unknown_transactions("ListTransactions failed", str(failure)) from failure
         ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
         touched = self._hand.describe_transactions(ongoing, CALL_MS) if ongoing else {}
         offsets = snapshot.topics.get(_OFFSETS)
@@ -197,11 +196,12 @@ class Trigger:
         streams = seen.kind is GroupKind.CLASSIC_STREAMS
         ids = [row.transactional_id for row in listed]
         how = transactions_of(seen.group_id, ids, touched, TopicPartition(_OFFSETS, partition), streams=streams)
-        if how is None:
-            return
-        view = self._journal.view()
-        self._append_late(transactional(learned_of(view, seen.group_id), seen.group_id, how))
-        raise _NotDoneError(f"{how} (learned from ListTransactions)")
+        if how is not None:
+            view = self._journal.view()
+            self._append_late(transactional(learned_of(view, seen.group_id), seen.group_id, how))
+            raise _NotDoneError(f"{how} (learned from ListTransactions)")
+        _check_all_answered(failed, [row.transactional_id for row in ongoing if row.transactional_id not in touched])
+        _check_coordinators(snapshot)
 
     # --- around the act -----------------------------------------------------------------------------------------
 
@@ -254,6 +254,34 @@ class Trigger:
 
     def _line(self, group_id: str) -> Line:
         return self._hand.group_line(group_id, CALL_MS)
+
+
+def _check_all_answered(failed: Mapping[int, CallFailed], undescribed: Sequence[str]) -> None:
+    """Raises _NotDoneError where a broker did not list, or an ongoing transaction was not described.
+
+    What was not seen may be the group's: a failed question is no "no".
+    """
+    if failed:
+        brokers = ", ".join(str(broker) for broker in sorted(failed))
+        first = failed[min(failed)]
+        raise _unknown_transactions(
+            f"ListTransactions failed on broker{'' if len(failed) == 1 else 's'} {brokers}", first.detail
+        )
+    if undescribed:
+        more = f" and {len(undescribed) - 1} more" if len(undescribed) > 1 else ""
+        raise _unknown_transactions("DescribeTransactions failed", f"{min(undescribed)}{more}")
+
+
+def _check_coordinators(snapshot: Snapshot) -> None:
+    """Raises _NotDoneError while transactional ids have no coordinator: no broker lists those then."""
+    log = snapshot.topics.get(_TRANSACTIONS)
+    leaderless = [row.id for row in log.partitions if row.leader is None] if log is not None else []
+    if leaderless:
+        raise _unknown_transactions("transactional ids have no coordinator", f"{leaderless[0]} has no leader")
+
+
+def _unknown_transactions(what: str, why: str) -> _NotDoneError:
+    return _NotDoneError(f"{what}, so it is unknown whether its members write in transactions ({why})")
 
 
 def _learned_way(entry: TriggerEntry) -> Path | None:

@@ -17,6 +17,7 @@ from agent.cli.hints import forget, runnable
 from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
 from config.foreign_text import shortened
+from config.secrets import hidden
 
 INTERRUPTED = 130
 
@@ -81,8 +82,8 @@ def _tell(error: RackwiseError, *, debug: bool) -> int:
         if debug:
             import traceback
 
-            traceback.print_exc()
-        print(told(error, lambda text: shortened(runnable(text))), file=sys.stderr)
+            print(hidden(traceback.format_exc()), end="", file=sys.stderr)
+        print(told(error, lambda text: shortened(hidden(runnable(text)))), file=sys.stderr)
     return error.exit_code
 
 

@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from config.secrets import is_secret_name, masked
+
 _LOOKS = ("status", "racks", "groups", "topics", "doctor", "plan", "explain", "simulate")
 """Commands that take ``--replay``."""
 _OTHERS = (
@@ -19,7 +21,8 @@ _OTHERS = (
     "config check", "config show", "run",
 )  # fmt: skip
 _COMMAND = re.compile(rf"(?<=\brackwise )(?P<command>{'|'.join((*_OTHERS, *_LOOKS))})(?![\w-])(?! -[bc] )")
-_SECRET = re.compile(r"password|secret|jaas|pem|token|rack\.locator\.properties")
+_PROGRAMS = re.compile(r"pem|rack\.locator\.properties|\.argv")
+"""Settings whose values may hold a secret under any name."""
 
 
 class _InForce:
@@ -41,8 +44,13 @@ def remember(
     given: list[str] = [] if bootstrap is None else ["-b", bootstrap]
     for option, values in (("-c", config), ("--properties", properties)):
         given += [word for value in values for word in (option, str(value))]
-    given += [word for one in assignments if not _SECRET.search(one.partition("=")[0]) for word in ("--set", one)]
+    given += [word for one in assignments if _is_open(one) for word in ("--set", one)]
     _InForce.common = tuple(given)
+
+
+def _is_open(assignment: str) -> bool:
+    name, _, value = assignment.partition("=")
+    return not is_secret_name(name) and not _PROGRAMS.search(name) and masked(value) == value
 
 
 def remember_replay(path: Path) -> None:

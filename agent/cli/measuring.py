@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent.cli import session
 from agent.cli.output import say
+from agent.cli.reported import AgentsReport
 
 if TYPE_CHECKING:
     from agent.memory import Memory
@@ -47,14 +48,23 @@ def parsed(duration: str | None, option: str = "--for", least_ms: int = LEAST_FO
     return for_ms
 
 
-def look(loaded: Loaded, *, planning: bool = True, for_ms: int | None = None) -> Seen:
-    """What a cluster shows, finds and would propose, with rates where there are any. Raises what a look raises."""
+def look(loaded: Loaded, *, planning: bool = True, for_ms: int | None = None, reported: bool = False) -> Seen:
+    """What a cluster shows, finds and would propose, with rates where there are any. Raises what a look raises.
+
+    ``reported``: also what the running agent reports of itself.
+    """
+    report = AgentsReport(loaded.settings) if reported else None
+    seen, observation = _look(loaded, planning=planning, for_ms=for_ms)
+    return seen if report is None else seen._replace(agent=report.of(observation))
+
+
+def _look(loaded: Loaded, *, planning: bool, for_ms: int | None) -> tuple[Seen, Observation]:
     if for_ms is not None:
         return _two_looks(loaded, for_ms, planning=planning)
     agent = AgentsLook(loaded.settings)
     with session.looking(loaded) as take:
         observation = take()
-    return with_base_of(agent, observation, loaded, planning=planning)
+    return with_base_of(agent, observation, loaded, planning=planning), observation
 
 
 def with_base_of(agent: AgentsLook, observation: Observation, loaded: Loaded, *, planning: bool = False) -> Seen:
@@ -66,7 +76,7 @@ def with_base_of(agent: AgentsLook, observation: Observation, loaded: Loaded, *,
     return seen._replace(rates=judged(rates, seen.snapshot))
 
 
-def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> Seen:
+def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> tuple[Seen, Observation]:
     from agent.cut import to_limits
 
     began = time.monotonic_ns()
@@ -80,7 +90,7 @@ def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> Seen:
         time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
         second = take()
     seen = second_look(second, memory, limits, planning=planning)
-    return seen._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000)
+    return seen._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000), second
 
 
 class AgentsLook:

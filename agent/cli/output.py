@@ -19,6 +19,7 @@ from typing import Any
 
 from agent.cli.hints import runnable
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
+from config.secrets import hidden
 
 MOST_ROWS = 200
 """Rows of a table; the other forms have all of them."""
@@ -152,7 +153,7 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 def say(text: str) -> None:
     """Talk to the person: on stderr, so that stdout stays data."""
-    print(shortened(runnable(text)), file=sys.stderr, flush=True)
+    print(shortened(hidden(runnable(text))), file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:

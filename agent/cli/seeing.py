@@ -35,9 +35,10 @@ def status(
     duration: options.For = None,
     every: options.All = False,
 ) -> None:
-    """Summary of the cluster: size, traffic across racks, its cost a day, and every finding."""
-    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
+    """Summary of the cluster: size, traffic across racks, its cost a day, every finding, and what stops the agent."""
+    look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration, reported=True)
     from agent.cli import tables, views
+    from agent.cli.reported import agent_line
 
     document = views.status(look)
     if chosen(output) is not Format.TABLE:
@@ -46,8 +47,12 @@ def status(
     summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
     if not summary["absent_brokers"]:
         del summary["absent_brokers"]
+    if look.agent is not None:
+        summary["agent"] = agent_line(look)
     emit_one(summary, output, tuple(summary), every=every)
     tables.basis(look)
+    for sentence in look.agent["acting"] if look.agent is not None else ():
+        emit_text(f"The agent reports: {sentence}.")
     if document["worst_groups"]:
         emit_line()
         emit(tables.worst(document["worst_groups"]), tables.WORST, output)

@@ -35,6 +35,7 @@ def look_or_replay(
     *,
     planning: bool = True,
     duration: str | None = None,
+    reported: bool = False,
 ) -> Seen:
     """What a command shows: a live cluster by the settings, or the last look of a file. Raises as both do.
 
@@ -56,7 +57,7 @@ def look_or_replay(
             say(f"note: {replay} brings its own settings: --config, --properties, --set and -b are not read")
         return replayed(replay)
     loaded = options.settings(config, properties, assign, bootstrap)
-    return measuring.look(loaded, planning=planning, for_ms=for_ms)
+    return measuring.look(loaded, planning=planning, for_ms=for_ms, reported=reported)
 
 
 def look(loaded: Loaded, *, planning: bool = True) -> Seen:

@@ -66,6 +66,7 @@ def status(look: Seen) -> StatusDocument:
         "groups": told["groups"],
         "proposals": told["proposals"],
         "not_seen": told["not_seen"],
+        "agent": look.agent,
         "took_ms": told["took_ms"],
         "money": money(costs, look),
         "worst_groups": worst_groups(costs, look),

@@ -56,6 +56,20 @@ class UnknownGroups(TypedDict):
     """What they cost a day at most; null also where no price is set."""
 
 
+class AgentDocument(TypedDict):
+    """The agent whose cycle report is the newest in the telemetry topic."""
+
+    name: str | None
+    host: str | None
+    mode: str
+    leads: bool | None
+    """Null outside of mode execute."""
+    acting: list[str]
+    """Mode execute: what keeps it from leading or from carrying plans on, and what open plans wait for."""
+    age_ms: int
+    """How old that cycle is, by the two clocks."""
+
+
 class StatusDocument(TypedDict):
     """One look at the cluster: what is there, what crosses racks, and every finding."""
 
@@ -73,6 +87,8 @@ class StatusDocument(TypedDict):
     """Changes that rackwise would propose now."""
     not_seen: int
     """Parts that did not answer; they are listed in ``gaps``."""
+    agent: AgentDocument | None
+    """Null where no telemetry of an agent of this cluster was read, and for a file."""
     took_ms: int
     """How long the look and everything after it took; 0 for a file."""
     money: MoneyDocument

@@ -34,6 +34,24 @@ def _under_min_isr(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     return None
 
 
+def _under_min_isr_meanwhile(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
+    """While it moves a partition has more replicas, and a min ISR above what it had before counts in full."""
+    if proposal.kind is not ProposalKind.REASSIGN:
+        return None
+    after = {row.key: row.value for row in proposal.after}
+    for state in _partitions(proposal, ground.fresh):
+        minimum = ground.fresh.topics[state.id.topic].min_isr
+        replicas = len(state.replicas)
+        needed = min(minimum or 0, len({*state.replicas, *after.get(str(state.id), ())}))
+        if needed > replicas:
+            sentence = (
+                f"held: while it moves, {state.id} needs {needed} in-sync replicas for writes with acks=all, and it "
+                f"has {replicas}: lower min.insync.replicas of {state.id.topic} to {replicas} first"
+            )
+            return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
+    return None
+
+
 def _unknown(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
     for gap in ground.fresh.gaps:
         if _needs(proposal, gap, ground.fresh):
@@ -155,6 +173,7 @@ def _mode(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
 
 CHECKS: tuple[Check, ...] = (
     _under_min_isr,
+    _under_min_isr_meanwhile,
     _unknown,
     _broker_absent,
     _stale,

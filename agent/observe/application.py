@@ -21,12 +21,14 @@ import ssl
 import threading
 import time
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 from agent.foreign_json import ForeignJsonError, read_json
 from agent.observation import Gap, GapCause, Part, RawApplicationLag
 from assignors.problem import TaskId
+from config.secrets import MASK, without_url_secrets
 
+_SHORT = 4
 _VERSION = 1
 _TASK = re.compile(r"(\d{1,9})_(\d{1,9})")
 _ROLES = ("active", "standby")
@@ -55,7 +57,8 @@ def read_application_lags(url: str, *, timeout_ms: int, max_bytes: int) -> Appli
         body = _get(urlsplit(url), time.monotonic() + timeout_ms / 1000, max_bytes)
         return ApplicationLags(parse_application_lags(body), ())
     except _Unusable as unusable:
-        gap = Gap(Part.APPLICATION_LAGS, unusable.cause, _without_secrets(url), unusable.detail)
+        detail = hide_in(unusable.detail, url)
+        gap = Gap(Part.APPLICATION_LAGS, unusable.cause, without_url_secrets(url), detail)
         return ApplicationLags((), (gap,))
 
 
@@ -126,9 +129,13 @@ def _break_off(sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
 
 
-def _without_secrets(url: str) -> str:
-    target = urlsplit(url)
-    return f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
+def hide_in(detail: str, url: str) -> str:
+    """A sentence in which nothing of the URL's query is quoted: errors, and answers, may repeat it."""
+    query = urlsplit(url).query
+    values = [value for _, value in parse_qsl(query, keep_blank_values=True)]
+    for secret in sorted({query, *values, *map(quote, values)}, key=len, reverse=True):
+        detail = detail.replace(secret, MASK) if len(secret) >= _SHORT else detail
+    return detail
 
 
 def _instance(application: str, observed_ms: int, instance: dict[str, Any]) -> list[RawApplicationLag]:

@@ -15,13 +15,18 @@ _NOT_CLASSIC = "not a classic"
 def ask_about_topics(
     wire: WireClient, names: Sequence[str], timeout_ms: int, *, answered_by: int | None
 ) -> Mapping[str, Word]:
-    """What another broker than the one that answered before says of each topic; absent where nobody answered."""
-    if not names:
+    """What another broker than the one that answered before says of each topic; absent where no other answered.
+
+    A broker that is behind leaves a topic out, and does not know it by name either.
+    """
+    alone = len(wire.broker_ids) <= 1
+    if not names or (answered_by is None and not alone):
         return {}
-    other = answered_by if len(wire.broker_ids) > 1 else None
     try:
-        answer = wire.describe_topics(timeout_ms, names=names, avoid=other)
+        answer = wire.describe_topics(timeout_ms, names=names, avoid=None if alone else answered_by)
     except CallFailed:
+        return {}
+    if answer.answered_by == answered_by and not alone:
         return {}
     words = {
         None: Word.THERE,

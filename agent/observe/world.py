@@ -23,6 +23,7 @@ from agent.observe.slow import NO_CONFIGS, NO_LOG_DIRS, Configs, broker_configs,
 from agent.wire.cluster_calls import LogDirs, TopicsAnswer
 from agent.wire.group_calls import ListedGroups
 from assignors.problem import TopicPartition
+from config.secrets import without_url_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ def _lags_of(url: str, context: Context) -> Ask[ApplicationLags]:
     question = partial(
         read_application_lags, url, timeout_ms=context.timeout_ms, max_bytes=context.scope.application_max_bytes
     )
-    return Ask(Part.APPLICATION_LAGS, question, ApplicationLags((), ()), subject=url)
+    return Ask(Part.APPLICATION_LAGS, question, ApplicationLags((), ()), subject=without_url_secrets(url))
 
 
 def _sizes_in_scope(dirs: LogDirs, context: Context) -> Mapping[tuple[int, TopicPartition], int]:

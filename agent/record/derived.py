@@ -72,7 +72,7 @@ def _assessment(found: Assessment) -> AssessmentData:
 
 
 def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
-    plan = cycle.plan
+    plan, acting = cycle.plan, cycle.acting
     rests_on, why_not = basis(cycle.snapshot)
     return ReportData(
         cycle.number,
@@ -93,6 +93,8 @@ def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
         rests_on.value,
         why_not,
         *teller,
+        None if acting is None else acting.leads,
+        () if acting is None else (*acting.reasons, *filter(None, (acting.waits,))),
     )
 
 

@@ -46,6 +46,10 @@ class ReportData(NamedTuple):
     """Name of the agent whose cycle it was; None from an older one."""
     host: str | None = None
     """Where that agent runs."""
+    leads: bool | None = None
+    """Mode execute: whether it led after this cycle; None in the other modes, and from an older agent."""
+    acting: tuple[str, ...] = ()
+    """Mode execute: what kept it from leading or from carrying plans on, and what open plans waited for."""
 
 
 class FindingData(NamedTuple):

@@ -7,7 +7,9 @@ known is refused, so that a web page cannot read a loopback address through a na
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib import metadata
 
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
@@ -21,13 +23,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agent.act.progress import ActingNow
 from agent.clock import Clock
 from agent.cycle import sentence
 from agent.state import Health, LoopState, live, ready
+from agent.web.bounds import LIVE
 from agent.web.metrics import Caps, RackwiseCollector
 from agent.web.top import label
 
 _GAPS_SHOWN = 100
+_HOST = re.compile(r"(\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<plain>[^\[\]:@/\s]*))(:[0-9]*)?")
+"""A host with or without a port; nothing may follow either."""
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
@@ -39,27 +45,37 @@ def make_app(
     stall_ms: int,
     caps: Caps,
     allowed_hosts: Iterable[str] = (),
+    acting: Callable[[], ActingNow | None] = lambda: None,
 ) -> Starlette:
-    """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end."""
+    """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
+
+    ``acting`` tells of mode execute at this moment: that this agent lost its lead does not wait for the next look.
+    """
+
+    def now() -> LoopState:
+        seen = state()
+        return replace(seen, acting=acting() or seen.acting)
+
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(RackwiseCollector(state, version(), caps))
+    registry.register(RackwiseCollector(now, version(), caps))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
 
-    def livez(_request: Request) -> Response:
+    async def livez(_request: Request) -> Response:  # in the server's own thread: it waits for no other request
         health = live(state(), clock(), stall_ms)
         return _health(health, {"live": health.well, "reasons": _safe(health.reasons)})
 
     def readyz(_request: Request) -> Response:
-        seen = state()
+        seen = now()
         health = ready(seen, clock(), fresh_ms)
-        return _health(health, {"ready": health.well, "reasons": _safe(health.reasons), **_sight(seen)})
+        well = {"ready": health.well, "reasons": _safe(health.reasons)}
+        return _health(health, {**well, **_sight(seen), **_acting(seen)})
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
-    routes = [Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    routes = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     return Starlette(routes=routes, middleware=[Middleware(KnownHost, hosts=hosts)])
 
@@ -90,22 +106,18 @@ class KnownHost:
     def _knows(self, hosts: list[str]) -> bool:
         if len(hosts) != 1:
             return False
-        name = _without_port(hosts[0].strip().lower())
-        return name in self._hosts or _is_address(name)
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0].removeprefix("[")
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
+        found = _HOST.fullmatch(hosts[0].strip().lower())
+        if found is None:
+            return False
+        bracketed, plain = found["bracketed"], found["plain"]
+        return _is_address(bracketed) if bracketed is not None else plain in self._hosts or _is_address(plain)
 
 
 def _is_address(name: str) -> bool:
     try:
-        ipaddress.ip_address(name)
+        return not getattr(ipaddress.ip_address(name), "scope_id", None)  # a scope may be any text
     except ValueError:
         return False
-    return True
 
 
 def _health(health: Health, document: dict[str, object]) -> Response:
@@ -132,6 +144,14 @@ def _sight(state: LoopState) -> dict[str, object]:
         "not_seen_more": max(0, len(gaps) - _GAPS_SHOWN),
         "not_recorded": _safe(recording.problems if recording else ()),
     }
+
+
+def _acting(state: LoopState) -> dict[str, object]:
+    """Mode execute: whether this agent leads, and what open plans wait for."""
+    now = state.acting
+    if now is None:
+        return {}
+    return {"acting": {"leads": now.leads, "plans_open": now.plans, "waits_for": label(now.waits) or None}}
 
 
 def _safe(sentences: Iterable[str]) -> list[str]:

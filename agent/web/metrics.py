@@ -18,7 +18,9 @@ from agent.act.progress import ActingNow
 from agent.cycle import Cycle
 from agent.detect.assessment import Assessment, Locality
 from agent.guard import Allow, Verdict
+from agent.last_known import LastKnown, is_listed
 from agent.model.snapshot import Role, Snapshot, TaskCopy
+from agent.observation import Part
 from agent.state import LoopState
 from agent.web.money_metrics import MONEY_METRICS, Described, MoneyOfCycle
 from agent.web.top import OTHER, label, split_top, unique_labels
@@ -42,6 +44,10 @@ METRICS: tuple[Described, ...] = (
         "rackwise_records_waiting", "gauge", (),
         "Records that the brokers had not confirmed at the end of the last cycle.",
     ),
+    Described(
+        "rackwise_seen_timestamp_seconds", "gauge", ("figures",),
+        "Unix time of the last look that confirmed all brokers, topics, groups or findings counted here.",
+    ),
     Described("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
     Described("rackwise_topics", "gauge", (), "Topics observed."),
     Described("rackwise_partitions", "gauge", (), "Partitions observed."),
@@ -63,6 +69,14 @@ METRICS: tuple[Described, ...] = (
         "Proposals executed, by kind and outcome (done or not done).",
     ),
     Described("rackwise_plans_open", "gauge", (), "Reassignment plans that have not ended."),
+    Described(
+        "rackwise_acting_fails", "gauge", ("what",),
+        "Mode execute: 1 while it fails to lead, or as leader to look, write the journal or carry plans out; else 0.",
+    ),
+    Described(
+        "rackwise_plans_waiting", "gauge", (),
+        "Open plans while a window, a pause, a budget or the state of the cluster holds them; /readyz says which.",
+    ),
     Described("rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that have not moved yet."),
     Described(
         "rackwise_throttles_set", "gauge", (),
@@ -147,10 +161,12 @@ class RackwiseCollector(Collector):
         state = self._state()
         found: dict[str, Sequence[Sample]] = {"rackwise_build_info": [((self._version,), 1)], **_loop(state)}
         if state.cycle is not None:
-            found |= _seen(state.cycle)
+            found |= _of_look(state.cycle)
             found |= _groups(state.cycle, self._caps.groups)
             found |= _tasks(state.cycle.snapshot, self._caps.tasks)
             found |= self._money.samples(state.cycle, self._caps.groups)
+        if state.known is not None:
+            found |= _known(state.known)
         if state.planned is not None:
             found |= _planned(state.planned)
         return found
@@ -190,25 +206,36 @@ def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
         "rackwise_plans_open": now.plans,
         "rackwise_plan_partitions_left": now.partitions_left,
         "rackwise_throttles_set": now.throttles,
+        "rackwise_plans_waiting": None if now.plans is None else now.plans if now.waits else 0,
     }
-    return {name: [((), value)] for name, value in told.items() if value is not None}
+    found: dict[str, Sequence[Sample]] = {name: [((), value)] for name, value in told.items() if value is not None}
+    troubles = [((trouble.value,), float(trouble in now.troubles)) for trouble in sorted(now.told)]
+    return {**found, "rackwise_acting_fails": troubles}
 
 
-def _seen(cycle: Cycle) -> dict[str, Sequence[Sample]]:
-    snapshot = cycle.snapshot
-    brokers = Counter((broker.rack.name or "", "alive" if broker.alive else "absent") for broker in snapshot.brokers)
-    racks = unique_labels({rack for rack, _ in brokers})
-    groups = Counter(group.kind.value for group in snapshot.groups.values())
+def _known(known: LastKnown) -> dict[str, Sequence[Sample]]:
+    """What a look did not see is what it last was; when that was is told beside it."""
+    found: dict[str, Sequence[Sample]] = {"rackwise_findings": _by_many(known.count_findings())}
+    if known.brokers is not None:
+        brokers = Counter((rack, "alive" if alive else "absent") for rack, alive in known.brokers.values())
+        racks = unique_labels({rack for rack, _ in brokers})
+        found["rackwise_brokers"] = [((racks[rack], state), count) for (rack, state), count in sorted(brokers.items())]
+    if known.topics is not None:
+        topics, partitions = known.topics
+        found |= {"rackwise_topics": [((), topics)], "rackwise_partitions": [((), partitions)]}
+    if known.groups is not None:
+        found["rackwise_groups"] = _by_one(Counter(known.groups.values()))
+    seen_ms = {
+        "brokers": known.brokers_ms, "findings": known.findings_ms, "groups": known.groups_ms, "topics": known.topics_ms
+    }  # fmt: skip
+    found["rackwise_seen_timestamp_seconds"] = [((of,), at / 1_000) for of, at in seen_ms.items() if at is not None]
+    return found
+
+
+def _of_look(cycle: Cycle) -> dict[str, Sequence[Sample]]:
     return {
         "rackwise_cycle_seconds": [((), cycle.took_ms / 1_000)],
-        "rackwise_brokers": [((racks[rack], state), count) for (rack, state), count in sorted(brokers.items())],
-        "rackwise_topics": [((), len(snapshot.topics))],
-        "rackwise_partitions": [((), sum(len(topic.partitions) for topic in snapshot.topics.values()))],
-        "rackwise_groups": _by_one(groups),
-        "rackwise_gaps": _by_many(Counter((gap.part.value, gap.cause.value) for gap in snapshot.gaps)),
-        "rackwise_findings": _by_many(
-            Counter((finding.reason.value, finding.severity.value) for finding in cycle.detection.findings)
-        ),
+        "rackwise_gaps": _by_many(Counter((gap.part.value, gap.cause.value) for gap in cycle.snapshot.gaps)),
     }
 
 
@@ -236,7 +263,7 @@ def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:
     found: dict[str, list[Sample]] = {}
     for name, assessment in shown.items():
         _add_localities(found, labels[name], assessment.current, assessment.optimal)
-    if others:
+    if others and is_listed(cycle.snapshot, Part.GROUPS):  # else it is unknown of how many the sum is
         current = _summed(assessment.current for assessment in others)
         _add_localities(found, OTHER, current, _summed(assessment.optimal for assessment in others))
     return dict(found)
@@ -271,7 +298,7 @@ def _add_localities(
             add("rackwise_group_cross_rack_share", labels, (known - one.local) / known)
         if one.total > 0:
             add("rackwise_group_unknown_rack_share", labels, one.unknown / one.total)
-        if one.unit == "bytes_per_s":
+        if one.unit == "bytes_per_s" and (known > 0 or one.total == 0):
             add("rackwise_group_cross_rack_bytes_per_second", labels[:1], known - one.local)
     for one in optimal:
         known = one.total - one.unknown
@@ -283,7 +310,7 @@ def _add_localities(
 def _tasks(snapshot: Snapshot, most: int) -> dict[str, Sequence[Sample]]:
     """The worst copy by group, task and role; of all tasks the ones that lag most, of all groups the unknown ones."""
     worst: dict[tuple[str, str, str], TaskCopy] = {}
-    promotable: dict[tuple[str, str], bool] = {}
+    promotable: dict[tuple[str, str], set[bool | None]] = {}
     unknown: Counter[str] = Counter()
     for copy in (copy for copies in snapshot.copies.values() for copy in copies):
         task = copy.group_id, label(str(copy.task))
@@ -292,19 +319,20 @@ def _tasks(snapshot: Snapshot, most: int) -> dict[str, Sequence[Sample]]:
         else:
             key = *task, copy.role.value
             worst[key] = max(worst.get(key, copy), copy, key=_likely_lag)
-        if copy.role is Role.WARMUP and copy.caught_up is not None:
-            promotable[task] = promotable.get(task, False) or copy.caught_up
+        if copy.role is Role.WARMUP:
+            promotable.setdefault(task, set()).add(copy.caught_up)
     kept = sorted(worst, key=lambda key: (-_likely_lag(worst[key]), key))[:most]
-    tasks = {key[:2] for key in kept} | set(sorted(promotable)[:most])
+    told = sorted((task, True in known) for task, known in promotable.items() if True in known or None not in known)
+    told = told[:most]
+    tasks = {key[:2] for key in kept} | {task for task, _ in told}
     groups = unique_labels(sorted({group for group, _ in tasks} | set(sorted(unknown)[:most])))
     found = _task_samples({(groups[key[0]], *key[1:]): worst[key] for key in sorted(kept)})
-    found["rackwise_task_promotable"] = [
-        ((groups[group], task), float(known)) for (group, task), known in sorted(promotable.items())[:most]
-    ]
+    found["rackwise_task_promotable"] = [((groups[group], task), float(known)) for (group, task), known in told]
     found["rackwise_task_copies_lag_unknown"] = [
         ((groups[group],), count) for group, count in sorted(unknown.items())[:most]
     ]
-    found["rackwise_task_series_left_out"] = [((), len(worst) - len(kept))]
+    if is_listed(snapshot, Part.GROUPS) and is_listed(snapshot, Part.TOPICS):
+        found["rackwise_task_series_left_out"] = [((), len(worst) - len(kept))]
     return found
 
 

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.cycle import Cycle
+from agent.last_known import is_listed
 from agent.limits import Limits
 from agent.model.snapshot import Snapshot
 from agent.money import Costs, Traffic, costs_of, lag_of
 from agent.money.traffic import together
+from agent.observation import Part
 from agent.web.top import OTHER, split_top, unique_labels
 
 
@@ -69,16 +71,21 @@ class MoneyOfCycle:
 
 def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequence[Sample]]:
     costs = costs_of(snapshot)
+    whole = is_listed(snapshot, Part.GROUPS)
     return {
-        **_paths(costs, limits),
-        "rackwise_group_cross_rack_usd_per_day": _by_group(costs, limits, most),
-        "rackwise_group_lag_records": _lags(snapshot, most),
+        **_paths(snapshot, costs, limits),
+        "rackwise_group_cross_rack_usd_per_day": _by_group(costs, limits, most, whole=whole),
+        "rackwise_group_lag_records": _lags(snapshot, most, whole=whole),
     }
 
 
-def _paths(costs: Costs, limits: Limits) -> dict[str, list[Sample]]:
+def _paths(snapshot: Snapshot, costs: Costs, limits: Limits) -> dict[str, list[Sample]]:
+    """Nothing of a path of which a topic or a group may not be listed: a sum over a part would look like a fall."""
     found: dict[str, list[Sample]] = {}
-    for path, traffic in (("replicate", costs.replicate), ("consume", costs.consume)):
+    lists = {"replicate": (costs.replicate, (Part.TOPICS,)), "consume": (costs.consume, (Part.TOPICS, Part.GROUPS))}
+    for path, (traffic, parts) in lists.items():
+        if not all(is_listed(snapshot, part) for part in parts):
+            continue
         figures = {
             "rackwise_cross_rack_bytes_per_second": traffic.bytes_per_s,
             "rackwise_cross_rack_usd_per_day": traffic.usd_per_day(limits),
@@ -90,21 +97,21 @@ def _paths(costs: Costs, limits: Limits) -> dict[str, list[Sample]]:
     return found
 
 
-def _by_group(costs: Costs, limits: Limits, most: int) -> list[Sample]:
+def _by_group(costs: Costs, limits: Limits, most: int, *, whole: bool) -> list[Sample]:
     known = {name: traffic for name, traffic in costs.groups.items() if traffic is not None and traffic.parts}
     shown, others = split_top(known, most, lambda traffic: traffic.usd_per_day(limits) or 0.0)
     labels = unique_labels(shown)
     rows: list[tuple[str, Traffic]] = [(labels[name], traffic) for name, traffic in shown.items()]
-    if others:
+    if others and whole:
         rows.append((OTHER, together(others)))
     priced = [(name, traffic.usd_per_day(limits)) for name, traffic in rows]
     return [((name,), usd) for name, usd in priced if usd is not None]
 
 
-def _lags(snapshot: Snapshot, most: int) -> list[Sample]:
+def _lags(snapshot: Snapshot, most: int, *, whole: bool) -> list[Sample]:
     found = {name: lag_of(snapshot, name) for name in snapshot.groups}
     lags = {name: lag.known for name, lag in found.items() if lag is not None and lag.known is not None}
     shown, others = split_top(lags, most, float)
     labels = unique_labels(shown)
-    rest: list[Sample] = [((OTHER,), sum(others))] if others else []
+    rest: list[Sample] = [((OTHER,), sum(others))] if others and whole else []
     return [*(((labels[name],), lag) for name, lag in shown.items()), *rest]

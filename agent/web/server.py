@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from agent.errors import ConfigError
+from agent.web.bounds import BoundedConnection, Bounds, Turnstile
 
+DEFAULTS = Bounds()
 _START_S = 10.0
 _STOP_S = 1.0
 
@@ -19,17 +23,16 @@ _STOP_S = 1.0
 class WebServer:
     """Listens from `start` on; a context manager."""
 
-    def __init__(self, app: Starlette, bind: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, bind: str, port: int, bounds: Bounds = DEFAULTS) -> None:
         self._socket = _listen(bind, port)
         config = uvicorn.Config(
-            app,
+            Turnstile(app, bounds),
+            http=cast("type[asyncio.Protocol]", partial(BoundedConnection, bounds=bounds)),
             log_config=None,
             access_log=False,
             lifespan="off",
-            timeout_keep_alive=5,
             timeout_graceful_shutdown=1,
-            limit_concurrency=64,
-            h11_max_incomplete_event_size=16_384,
+            h11_max_incomplete_event_size=bounds.head_bytes,
             server_header=False,
         )
         self._server = uvicorn.Server(config)
@@ -53,6 +56,11 @@ class WebServer:
         self._server.should_exit = True
         self._thread.join(_STOP_S)
         self._socket.close()
+
+    @property
+    def connections(self) -> int:
+        """How many are open now."""
+        return len(self._server.server_state.connections)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from config.foreign_text import safe_text
+from config.secrets import without_url_secrets
 
 OTHER = "other"
 _MAX_LABEL = 200
@@ -26,7 +27,7 @@ def split_top(
 
 def label(text: str) -> str:
     """A label value that is safe to write and short."""
-    return safe_text(text, _MAX_LABEL)
+    return safe_text(without_url_secrets(text), _MAX_LABEL)
 
 
 def unique_labels(names: Iterable[str]) -> dict[str, str]:

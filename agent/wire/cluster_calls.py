@@ -168,7 +168,7 @@ def _topic(row: Any) -> RawTopic:
     partitions = sorted(row.partitions, key=lambda one: int(one.partition_index))
     return RawTopic(
         row.name,
-        _kafka_uuid(row.topic_id) if row.topic_id is not None else None,
+        _kafka_uuid(row.topic_id),
         bool(row.is_internal),
         tuple(
             RawPartition(
@@ -184,8 +184,13 @@ def _topic(row: Any) -> RawTopic:
     )
 
 
-def _kafka_uuid(value: UUID) -> str:
-    """As Kafka prints it: URL-safe base64 without padding."""
+def _kafka_uuid(value: UUID | None) -> str | None:
+    """As Kafka prints it: URL-safe base64 without padding.
+
+    Zero is Kafka's word for "no id" (before metadata v10, or of a topic made before KIP-516): it is equal to no other.
+    """
+    if value is None or value.int == 0:
+        return None
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
 
 

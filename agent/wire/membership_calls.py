@@ -32,6 +32,7 @@ from assignors.problem import TopicPartition
 PROTOCOL_TYPE = "consumer"
 _KEY_TYPE_GROUP = 0
 _IDS_PER_CALL = 500
+_ONGOING = "Ongoing"
 
 
 class JoinAsk(NamedTuple):
@@ -140,7 +141,11 @@ def list_transactions(pool: Pool, deadline: Deadline) -> tuple[tuple[RawTransact
 def describe_transactions(
     pool: Pool, transactions: Sequence[RawTransaction], deadline: Deadline
 ) -> dict[str, tuple[TopicPartition, ...]]:
-    """Transactional id -> partitions of its ongoing transaction; one that could not be described is left out."""
+    """Transactional id -> partitions of its ongoing transaction; one whose partitions are unknown is left out.
+
+    Kafka leaves out the partitions of topics whose DESCRIBE is not allowed, and says nothing of it: a transaction that
+    is ongoing and shows no partition is such a one.
+    """
     by_broker: dict[int, list[str]] = {}
     for row in transactions:
         by_broker.setdefault(row.coordinator, []).append(row.transactional_id)
@@ -182,7 +187,9 @@ def _ask_describe(
     version = connection.version(DESCRIBE_TRANSACTIONS)
     message = DESCRIBE_TRANSACTIONS.request(transactional_ids=list(ids))
     answer = connection.call(DESCRIBE_TRANSACTIONS, message, until, version=version)
-    return {row.transactional_id: _partitions(row) for row in answer.transaction_states if row.error_code == 0}
+    rows = [row for row in answer.transaction_states if row.error_code == 0]
+    told = {row.transactional_id: (row.transaction_state, _partitions(row)) for row in rows}
+    return {name: partitions for name, (state, partitions) in told.items() if partitions or state != _ONGOING}
 
 
 def _partitions(row: Any) -> tuple[TopicPartition, ...]:

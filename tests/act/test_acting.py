@@ -17,6 +17,7 @@ from agent.act.acting import Acting
 from agent.act.inbox import Command as Waiting
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
+from agent.act.progress import ActingNow, Trouble
 from agent.clock import system_clock
 from agent.errors import Fatal, JournalUnavailable
 from agent.execute.values import Plan, PlanState, Target
@@ -58,6 +59,8 @@ class Leading:
     own: Journal
     box: Inbox
     fails: Exception | None = None
+    leads: bool = True
+    trouble: str | None = None
 
     def start(self) -> None:
         pass
@@ -74,13 +77,13 @@ class Leading:
         return self.box
 
     def may_act(self) -> bool:
-        return True
+        return self.leads
 
     def leads_for_s(self) -> float:
         return inf
 
     def problem(self) -> str | None:
-        return None
+        return self.trouble
 
     def close(self) -> None:
         pass
@@ -145,3 +148,25 @@ def test_a_fault_in_the_acting_thread_ends_the_agent_with_a_sentence() -> None:
         wait_for(lambda: bool(ended), "it ended", 20)
         leading.fails = None
     assert "a fault in rackwise itself: ZeroDivisionError('not what anybody expected')" in str(ended[0])
+
+
+def test_what_keeps_an_agent_from_leading_is_told_at_any_moment() -> None:
+    leading = Leading(MemoryJournal(), Box())
+    with acting(leading) as one:
+        leading.leads, leading.trouble = False, "Topic authorization failed: rackwise.leader"
+        assert one.now() == ActingNow(
+            leads=False, troubles={Trouble.LEAD: "Topic authorization failed: rackwise.leader"}
+        )
+        leading.trouble = None
+        assert one.now() == ActingNow(leads=False), "it stands by"
+
+
+def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> None:
+    journal = MemoryJournal()
+    journal.append(moves.write(PLAN))
+    with acting(Leading(journal, Box())) as one:
+        wait_for(lambda: Trouble.LOOK in one.now().troubles, "its looks fail: no broker is there", 20)
+        now = one.now()
+    assert (now.leads, now.plans, now.partitions_left) == (True, 1, 1)
+    assert set(now.troubles) == {Trouble.LOOK}
+    assert now.troubles[Trouble.LOOK]

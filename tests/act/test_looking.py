@@ -52,6 +52,37 @@ def test_a_topic_is_gone_when_both_say_so() -> None:
     assert (found.gone, found.partitions) == (frozenset({"t"}), ())
 
 
+@pytest.mark.parametrize(
+    ("up", "fenced", "gone"),
+    [
+        pytest.param((1,), (2,), False, id="one of two is up"),
+        pytest.param((1,), (2, 3), False, id="one of three is up"),
+        pytest.param((1,), (), True, id="the cluster has one broker"),
+    ],
+)
+def test_the_word_of_one_broker_makes_a_topic_gone_only_where_there_is_no_other(
+    up: tuple[int, ...], fenced: tuple[int, ...], *, gone: bool
+) -> None:
+    found = seen(StubHand({1: (unknown("t"),)}, up=up, fenced=fenced))
+    assert (found.gone, found.partitions) == (frozenset({"t"} if gone else ()), ())
+
+
+def test_one_broker_that_cannot_tell_of_fenced_ones_may_be_one_of_many() -> None:
+    class Older(StubHand):
+        def describe_brokers(self, deadline_ms: int) -> Any:
+            told = super().describe_brokers(deadline_ms)
+            return told._replace(brokers=tuple(row._replace(fenced=None) for row in told.brokers))
+
+    assert seen(Older({1: (unknown("t"),)}, up=(1,))).gone == frozenset()
+
+
+@pytest.mark.parametrize(("replicas", "minimum", "counts"), [(2, 3, 2), (3, 2, 2), (1, 2, 1), (4, 3, 3)])
+def test_a_min_isr_above_the_replicas_counts_as_the_broker_counts_it(replicas: int, minimum: int, counts: int) -> None:
+    rows = (topic("t", tuple(range(1, replicas + 1))),)
+    (partition,) = seen(StubHand({1: rows, 2: rows}, min_isr={"t": str(minimum)})).partitions
+    assert partition.min_isr == counts
+
+
 def test_the_only_broker_that_is_up_is_believed() -> None:
     hand = StubHand({1: (topic("t", (1, 2)),)}, up=(1,), fenced=(2,))
     assert [row.id for row in seen(hand).partitions] == [T0]

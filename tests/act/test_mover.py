@@ -89,6 +89,7 @@ def test_a_plan_is_written_down_before_anything_is_asked_and_leaves_nothing_behi
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
         wait_for(lambda: not mover.busy, "nothing is left", 20)
         status = mover.status()
+    assert status.waits == "", "nothing is open"
     assert changes(hand) == ["throttle", "alter", "throttle"]
     assert hand.replicas == (3, 2)
     assert {layers.own for layers in hand.layers.values()} == {None}
@@ -116,6 +117,7 @@ def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
         wait_for(lambda: len(hand.calls) > 12, "it looked a few times", 20)
         assert changes(hand) == []
         assert mover.status().may_not == "outside every window"
+        assert mover.status().waits == "no new batch: outside every window"
         may[0] = YES
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
 

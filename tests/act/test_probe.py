@@ -175,6 +175,16 @@ def test_the_group_rebalances_once_and_every_id_is_given_back(
     assert ("rebalances once more" in probed.sentence) is to.assembles
 
 
+@pytest.mark.parametrize("early", [1, 2, 3])
+def test_a_probe_that_a_group_assembled_with_after_its_leave_leaves_once_more(early: int) -> None:
+    """The leave overtakes the join: the coordinator does not know the member yet, and lets it in afterwards."""
+    to = Coordinator(quirk=False, assembles=True, fails={"leave": ["UNKNOWN_MEMBER_ID", *["NOT_COORDINATOR"] * early]})
+    probed = run(to, Path.PHANTOM_JOIN)
+    assert (probed.effect, to.joined, to.pending) == (Effect.REBALANCING, set(), set())
+    assert len(to.left) == 1
+    assert to.said.count("leave") == 2 + early
+
+
 @pytest.mark.parametrize("error", ["GROUP_MAX_SIZE_REACHED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT"])
 def test_a_refusal_of_the_coordinator_ends_it_harmlessly(error: str) -> None:
     to = Coordinator(fails={"join": [error]})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.act.trigger import Trigger
 from agent.clock import Instant
@@ -15,7 +17,7 @@ from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.journal.entry import Write
 from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
 from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
-from agent.model.snapshot import Snapshot
+from agent.model.snapshot import PartitionState, Snapshot, TopicState
 from agent.observation import GapCause, RawGroup, RawMember
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk, RawTransaction
@@ -274,6 +276,62 @@ def test_where_nobody_tells_who_writes_in_transactions_nothing_is_asked() -> Non
         in outcome.sentence
     )
     assert "join" not in hand.said
+
+
+SILENT = CallFailed(GapCause.TIMED_OUT, "no answer in time")
+
+
+class HalfDeaf(Hand):
+    """A cluster in which some questions about transactions fail."""
+
+    silent: Mapping[int, CallFailed] = {}
+    described: frozenset[str] = frozenset()
+
+    def list_transactions(self, deadline_ms: int) -> tuple[tuple[RawTransaction, ...], dict[int, CallFailed]]:
+        return self.transactions, dict(self.silent)
+
+    def describe_transactions(
+        self, transactions: Sequence[RawTransaction], deadline_ms: int
+    ) -> dict[str, tuple[TopicPartition, ...]]:
+        names = (row.transactional_id for row in transactions)
+        return {name: (TopicPartition("elsewhere", 0),) for name in names if name in self.described}
+
+
+@given(
+    silent=st.sets(st.integers(1, 5)),
+    ongoing=st.sets(st.sampled_from(["w1", "w2", "w3"])),
+    described=st.sets(st.sampled_from(["w1", "w2", "w3"])),
+    leaderless=st.booleans(),
+)
+def test_a_group_is_triggered_only_when_every_question_about_transactions_was_answered(
+    silent: set[int], ongoing: set[str], described: set[str], leaderless: bool
+) -> None:
+    hand, limits = HalfDeaf(), replace(LIMITS, trigger=TriggerLimits())
+    hand.transactions = tuple(RawTransaction(name, "Ongoing", 9) for name in sorted(ongoing))
+    hand.silent, hand.described = dict.fromkeys(silent, SILENT), frozenset(described)
+    seen = snapshot()
+    log = TopicState("__transaction_state", None, True, False, (), None, None, None, None)
+    row = PartitionState(TopicPartition("__transaction_state", 7), None if leaderless else 1, (1,), (1,), ())
+    seen = replace(seen, topics={**seen.topics, "__transaction_state": log._replace(partitions=(row,))})
+    outcome = Trigger(hand, MemoryJournal(), Clock(), limits).carry_out(a_proposal("g"), seen)
+    unanswered = bool(silent) or not ongoing <= described or leaderless
+    assert outcome.done is ("join" in hand.said) is not unanswered, outcome
+    assert ("it is unknown whether its members write in transactions" in outcome.sentence) is unanswered
+    for broker in silent:
+        assert str(broker) in outcome.sentence
+
+
+def test_a_transaction_that_was_seen_counts_although_another_broker_was_silent() -> None:
+    hand, journal = HalfDeaf(transactions=(RawTransaction("writer", "Ongoing", 1),)), MemoryJournal()
+    hand.silent = {2: SILENT}
+    hand.describe_transactions = Hand.describe_transactions.__get__(hand)  # type: ignore[method-assign]
+    outcome = Trigger(hand, journal, Clock(), replace(LIMITS, trigger=TriggerLimits())).carry_out(
+        a_proposal("g"), snapshot()
+    )
+    assert not outcome.done
+    learned = learned_of(journal.view(), "g")
+    assert learned is not None
+    assert learned.transactional is True
 
 
 @pytest.mark.parametrize(

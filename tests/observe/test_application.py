@@ -8,12 +8,17 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from agent.observation import GapCause, RawApplicationLag
 from agent.observe.application import read_application_lags
+from agent.observe.asks import ask_together
+from agent.observe.context import Context
+from agent.observe.scope import Scope
+from agent.observe.world import _lags_of
 from assignors.problem import TaskId
 
 GOOD: dict[str, Any] = {
@@ -161,7 +166,9 @@ def test_an_answer_of_another_form_is_a_gap_that_says_where(
     [
         pytest.param("http://127.0.0.1:1/lags", GapCause.UNREACHABLE, "http://127.0.0.1:1/lags", id="nobody listens"),
         pytest.param("file:///etc/passwd", GapCause.ERROR, "file:///etc/passwd", id="a file"),
-        pytest.param("http://u:secret@h/lags", GapCause.ERROR, "http://h/lags", id="a password, which is not shown"),
+        pytest.param(
+            "http://u:secret@h/lags", GapCause.ERROR, "http://******@h/lags", id="a password, which is not shown"
+        ),
         pytest.param("http:///lags", GapCause.ERROR, "http:///lags", id="no host"),
     ],
 )
@@ -169,3 +176,41 @@ def test_an_address_that_cannot_be_read_is_a_gap(address: str, cause: GapCause, 
     found = read_application_lags(address, timeout_ms=500, max_bytes=1_000)
     assert [(gap.subject, gap.cause) for gap in found.gaps] == [(subject, cause)]
     assert "secret" not in repr(found)
+
+
+TOKEN = "canary-33d0"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({"status": 404}, id="refused"),
+        pytest.param({"status": 302, "location": f"http://127.0.0.1:1/?token={TOKEN}"}, id="sent elsewhere"),
+        pytest.param({"body": f'{{"v": "{TOKEN}"}}'.encode()}, id="an answer that repeats it"),
+        pytest.param({"pause_s": 2.0}, id="too slow"),
+    ],
+)
+def test_a_token_in_the_address_is_in_no_gap(settings: dict[str, Any]) -> None:
+    with serving(**settings) as server:
+        found = read_application_lags(url(server, f"/lags?a=b&token={TOKEN}"), timeout_ms=300, max_bytes=1_000)
+    assert found.gaps
+    assert TOKEN not in repr(found)
+    assert found.gaps[0].subject == url(server, "/lags?******")
+
+
+@pytest.mark.parametrize("rest", [f"/lags?token={TOKEN} x", f"/lags?token={TOKEN}%0d%0a", f"/lags?{TOKEN}"])
+def test_a_token_in_an_address_that_no_request_can_be_made_of_is_in_no_gap(rest: str) -> None:
+    found = read_application_lags(f"http://127.0.0.1:1{rest}", timeout_ms=300, max_bytes=1_000)
+    assert found.gaps
+    assert TOKEN not in repr(found)
+
+
+def test_a_look_that_does_not_wait_for_an_endpoint_any_longer_tells_no_token() -> None:
+    """As while the name of its host is looked up, which ends by no deadline."""
+    asked = SimpleNamespace(timeout_ms=1, scope=Scope(), wants=lambda _part: True, not_asked=lambda _part: ())
+    context = cast("Context", asked)
+    ask, ended = _lags_of(f"http://host/lags?token={TOKEN}", context), threading.Event()
+    ask.question = lambda: ended.wait(30) and ask.answer
+    (gap,) = ask_together(context, [ask], name="test")
+    ended.set()
+    assert (gap.cause, gap.subject) == (GapCause.TIMED_OUT, "http://host/lags?******")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -70,3 +75,35 @@ def test_what_a_user_set_otherwise_stays_whatever_the_size(spark: SparkSession) 
             assert (spark.conf.get(name), spark.conf.get("spark.sql.codegen.wholeStage")) == ("7", "false")
     finally:
         spark.conf.set(name, few)
+
+
+_STARTS = """
+import pathlib, sys
+from pipeline.session import spark_session
+
+secret = sys.stdin.readline().strip()
+spark = spark_session("test", master="local[1]", format="parquet", conf={
+    "spark.hadoop.fs.s3a.secret.key": secret, "spark.hadoop.x": f"https://h/?sig={secret}",
+    "spark.driver.memory": "600m", "spark.jars": "",
+})
+lines = [path.read_bytes() for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if path.parent.is_dir()]
+print(sum(secret.encode() in line for line in lines), sum(b"spark.driver.memory=6" + b"00m" in line for line in lines))
+hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+print(hadoop.get("fs.s3a.secret.key"), hadoop.get("x"), spark.range(3).count())
+spark.stop()
+"""
+
+
+@pytest.mark.usefixtures("spark")  # its jars are there
+def test_no_process_shows_a_secret_of_sparks_settings_among_its_arguments() -> None:
+    secret = f"canary-{uuid4().hex}"
+    done = subprocess.run(
+        [sys.executable, "-c", _STARTS], input=f"{secret}\n", capture_output=True, text=True, timeout=300,
+        check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown, arrived = done.stdout.strip().splitlines()[-2:]
+    of_secret, of_memory = map(int, shown.split())
+    assert of_secret == 0
+    assert of_memory >= 1, "Java was started with what is no secret"
+    assert arrived == f"{secret} https://h/?sig={secret} 3", "and the secrets arrived all the same"

@@ -9,6 +9,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from agent.act.progress import ActingNow, Trouble
 from agent.clock import Instant
 from agent.errors import ConfigError
 from agent.observation import Gap, GapCause, Part
@@ -76,6 +77,50 @@ def test_readyz(server: WebServer, seen: LoopState, status: int, reasons: list[s
     assert (answer.status_code, answer.json()["ready"], answer.json()["reasons"]) == (status, status == 200, reasons)
 
 
+@pytest.mark.parametrize(
+    ("now", "status", "reasons", "waits_for"),
+    [
+        pytest.param(ActingNow(leads=False), 200, [], None, id="an agent that stands by is ready"),
+        pytest.param(
+            ActingNow(leads=False, troubles={Trouble.LEAD: "GROUP_AUTHORIZATION_FAILED"}), 503,
+            ["this agent cannot lead: GROUP_AUTHORIZATION_FAILED"], None, id="one that could not lead is not",
+        ),
+        pytest.param(ActingNow(leads=True, plans=0), 200, [], None, id="a leader without plans"),
+        pytest.param(
+            ActingNow(leads=True, plans=1, waits="no new batch: outside of every window"), 200, [],
+            "no new batch: outside of every window", id="a plan that waits is told",
+        ),
+        pytest.param(
+            ActingNow(leads=True, plans=1, troubles={Trouble.LOOK: "only one broker described the topics"}), 503,
+            ["plans are not carried on: only one broker described the topics"], None, id="its executor sees nothing",
+        ),
+        pytest.param(
+            ActingNow(leads=True, troubles={Trouble.PLANS: "fenced", Trouble.JOURNAL: "no answer"}), 503,
+            ["no plan is carried out any more: fenced", "plans are not carried on: no answer"], None,
+            id="everything fails",
+        ),
+    ],
+)  # fmt: skip
+def test_readyz_says_whether_mode_execute_can_act(
+    server: WebServer, now: ActingNow, status: int, reasons: list[str], waits_for: str | None
+) -> None:
+    answer = get(server, "/readyz", replace(state(), acting=now))
+    assert (answer.status_code, answer.json()["reasons"]) == (status, reasons)
+    assert answer.json()["acting"] == {"leads": now.leads, "plans_open": now.plans, "waits_for": waits_for}
+    assert get(server, "/livez", replace(state(), acting=now)).status_code == 200, "a restart mends none of it"
+
+
+def test_what_mode_execute_does_is_told_as_it_is_now_and_not_as_at_the_last_look() -> None:
+    now = ActingNow(leads=False, troubles={Trouble.LEAD: "the lock topic is gone"})
+    app = make_app(state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=Caps(), acting=lambda: now)
+    with WebServer(app, "127.0.0.1", 0) as started:
+        page = httpx.get(f"http://{started.address}/metrics", timeout=10).text
+        answer = httpx.get(f"http://{started.address}/readyz", timeout=10)
+    assert "rackwise_leads 0.0" in page
+    assert 'rackwise_acting_fails{what="lead"} 1.0' in page
+    assert answer.json()["reasons"] == ["this agent cannot lead: the lock topic is gone"]
+
+
 def test_readyz_names_what_it_cannot_see_and_what_it_could_not_record(server: WebServer) -> None:
     recording = Recording(True, Counts(0, 3, 0), 0, ("rackwise.telemetry: Topic authorization failed",))
     document = get(server, "/readyz", replace(BLIND, recording=recording)).json()
@@ -125,6 +170,16 @@ def test_livez(server: WebServer, seen: LoopState, status: int, reasons: list[st
         pytest.param("localhost.evil.example", 421, id="a name that begins like localhost"),
         pytest.param("evil.example:127.0.0.1", 421, id="an address for a port"),
         pytest.param("", 421, id="no name"),
+        pytest.param("[::1].evil.example", 421, id="a name that begins like an IPv6 address"),
+        pytest.param("[::1].evil.example:9464", 421, id="such a name with a port"),
+        pytest.param("[::1]evil.example", 421, id="a name right after an IPv6 address"),
+        pytest.param("[::1%evil.example]", 421, id="a name as the scope of an IPv6 address"),
+        pytest.param("::1%evil.example", 421, id="such a scope without brackets"),
+        pytest.param("[localhost]", 421, id="a name in brackets"),
+        pytest.param("[127.0.0.1]:9464", 200, id="an address in brackets"),
+        pytest.param("localhost:evil.example", 421, id="a name for a port"),
+        pytest.param("localhost:80:evil.example", 421, id="a name after a port"),
+        pytest.param("evil.example@localhost", 421, id="a user before the name"),
     ],
 )
 @pytest.mark.parametrize("path", ["/livez", "/metrics", "/nowhere"])

@@ -14,10 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
 from agent.act import Outcome
-from agent.act.progress import ActingNow
+from agent.act.progress import ActingNow, Trouble
 from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.detect.assessment import Assessment, Detection, Locality, Measure
+from agent.last_known import last_known
 from agent.limits import Limits
 from agent.loop import Line, run_cycle
 from agent.memory import Memory
@@ -64,7 +65,8 @@ def state(cycle: Cycle | None = CYCLE) -> LoopState:
     recording = Recording(True, Counts(5, 1, 2), 3, ())
     done = Instant(1_760_000_000_500, 7)
     return LoopState(
-        started=Instant(0, 0), cycle=cycle, planned=cycle, recording=recording, last_success=done, last_end=done,
+        started=Instant(0, 0), cycle=cycle, planned=cycle,
+        known=None if cycle is None else last_known(None, cycle), recording=recording, last_success=done, last_end=done,
         succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
         acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4),
     )  # fmt: skip
@@ -159,12 +161,24 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
     held = Counter(type(one).__name__.lower() for one in CYCLE.verdicts)
     assert held == {"hold": 4}
     assert {key[-1]: n for key, n in values(seen, "rackwise_verdicts").items()} == held, "labels are sorted by name"
+    assert values(seen, "rackwise_acting_fails") == dict.fromkeys([("journal",), ("lead",), ("look",), ("plans",)], 0)
+    assert values(seen, "rackwise_plans_waiting") == {(): 0}
+    held_up = ActingNow(leads=True, plans=2, troubles={Trouble.LOOK: "no answer"}, waits="no new batch: paused")
+    assert values(replace(seen, acting=held_up), "rackwise_plans_waiting") == {(): 2}
+    assert values(replace(seen, acting=held_up), "rackwise_acting_fails")["look",] == 1
+    unread = ActingNow(leads=True, troubles={Trouble.JOURNAL: "unreadable"})
+    assert values(replace(seen, acting=unread), "rackwise_plans_waiting") == {}, "unknown is not zero"
     by_standing = series(replace(seen, acting=ActingNow(leads=False)))
-    assert {name: n for (name, _), n in by_standing.items() if name in _OF_ACTING} == {"rackwise_leads": 0}
+    assert {name: n for (name, _), n in by_standing.items() if name in _OF_ACTING} == {
+        "rackwise_leads": 0, "rackwise_acting_fails": 0
+    }  # fmt: skip
     assert not {name for name, _ in series(replace(seen, acting=None))} & _OF_ACTING, "a dry run tells none of it"
 
 
-_OF_ACTING = {"rackwise_leads", "rackwise_plans_open", "rackwise_plan_partitions_left", "rackwise_throttles_set"}
+_OF_ACTING = {
+    "rackwise_leads", "rackwise_plans_open", "rackwise_plan_partitions_left", "rackwise_throttles_set",
+    "rackwise_plans_waiting", "rackwise_acting_fails",
+}  # fmt: skip
 
 
 def test_acts_are_counted_by_kind_and_outcome() -> None:

@@ -13,10 +13,12 @@ from agent.wire.change import DONE, Answered, Fate
 from agent.wire.config_changes import ForbiddenChangeError, Holder, Operation, Setting, ThrottleChange
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
+from agent.wire.membership_calls import RawTransaction
 from agent.wire.protocol import (
     ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_TRANSACTIONS,
     ELECT_LEADERS,
     INCREMENTAL_ALTER_CONFIGS,
     LIST_TRANSACTIONS,
@@ -284,3 +286,39 @@ def test_who_writes_in_transactions_is_asked_of_every_broker_also_before_anybody
         rows, failed = hand.list_transactions(2_000)
     assert [(row.transactional_id, row.coordinator) for row in rows] == [("writer", 1)]
     assert failed == {}
+
+
+@pytest.mark.parametrize(
+    ("state", "error_code", "partitions", "known"),
+    [
+        pytest.param("Ongoing", 0, [3], True, id="one that shows a partition"),
+        pytest.param("Ongoing", 0, [], False, id="an ongoing one without a partition hides its topics"),
+        pytest.param("Empty", 0, [], True, id="one that ended meanwhile has none"),
+        pytest.param("Ongoing", 16, [], False, id="a coordinator that moved"),
+    ],
+)
+def test_a_transaction_whose_partitions_are_unknown_is_left_out(
+    state: str, error_code: int, partitions: list[int], known: bool
+) -> None:
+    def described(version: int, _body: memoryview) -> bytes:
+        row = DESCRIBE_TRANSACTIONS.response.TransactionState
+        topics = [row.TopicData(topic="__consumer_offsets", partitions=partitions)] if partitions else []
+        rows = [
+            row(
+                error_code=error_code,
+                transactional_id="writer",
+                transaction_state=state,
+                transaction_timeout_ms=1,
+                transaction_start_time_ms=1,
+                producer_id=1,
+                producer_epoch=1,
+                topics=topics,
+            )
+        ]
+        return encode_body(DESCRIBE_TRANSACTIONS, DESCRIBE_TRANSACTIONS.response(transaction_states=rows), version)
+
+    with FakeBroker({DESCRIBE_TRANSACTIONS.key: described}) as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        found = hand.describe_transactions([RawTransaction("writer", "Ongoing", 1)], 2_000)
+    expected = {"writer": tuple(TopicPartition("__consumer_offsets", one) for one in partitions)}
+    assert found == (expected if known else {})

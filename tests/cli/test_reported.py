@@ -1,0 +1,93 @@
+"""What ``status`` tells of the running agent: by its newest report, and nothing where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from agent.act.progress import ActingNow, Trouble
+from agent.cli import reported
+from agent.cli.reported import AgentsReport, agent_line
+from agent.limits import Limits
+from agent.loop import Line, run_cycle
+from agent.memory import Memory
+from agent.observation import Observation, RawTopic
+from agent.record.derived import Teller, derived_events
+from agent.record.newest_look import NewestLook
+from agent.seen import Seen
+from agent.telemetry.events import Kind
+from config.settings import Settings
+from tests.world import a_world
+
+WORLD = a_world(2)
+WITH_TOPIC = replace(WORLD, topics=(*WORLD.topics, RawTopic("rackwise.telemetry", "id", False, (), None)))
+CYCLE = run_cycle(Line(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=False)
+HELD = ActingNow(
+    leads=True, plans=1, troubles={Trouble.LOOK: "only one broker described the topics"}, waits="no new batch: paused"
+)
+
+
+def report(
+    monkeypatch: pytest.MonkeyPatch, acting: ActingNow | None, observation: Observation = WITH_TOPIC, why: str = ""
+) -> Any:
+    """What a command learns beside a look, where the telemetry holds that agent's cycle."""
+    events = derived_events(replace(CYCLE, acting=acting), 0, full=False, teller=Teller("rw-1", "host-1"))
+    found = {event.kind: event for event in events if event.kind is Kind.REPORT}
+    told = NewestLook({}, why) if why else NewestLook(found)
+    monkeypatch.setattr("agent.record.newest_look.newest_look", lambda *_given, **_named: told)
+    return AgentsReport(Settings()).of(observation)
+
+
+def test_an_agent_that_leads_is_told_with_what_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms + 7_000)
+    assert report(monkeypatch, HELD, later) == {
+        "name": "rw-1",
+        "host": "host-1",
+        "mode": "propose",
+        "leads": True,
+        "acting": ["plans are not carried on: only one broker described the topics", "no new batch: paused"],
+        "age_ms": 7_000,
+    }
+
+
+def test_an_agent_that_cannot_lead_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = report(monkeypatch, ActingNow(leads=False, troubles={Trouble.LEAD: "Topic authorization failed"}))
+    assert (agent["leads"], agent["acting"]) == (False, ["this agent cannot lead: Topic authorization failed"])
+
+
+@pytest.mark.parametrize(
+    ("observation", "why"),
+    [
+        pytest.param(WORLD, "", id="there is no such topic"),
+        pytest.param(WITH_TOPIC, "rackwise.telemetry holds no report", id="it holds no report"),
+        pytest.param(replace(WITH_TOPIC, cluster_id="another"), "", id="it is of another cluster"),
+    ],
+)
+def test_without_a_report_nothing_is_said_of_an_agent(
+    monkeypatch: pytest.MonkeyPatch, observation: Observation, why: str
+) -> None:
+    assert report(monkeypatch, HELD, observation, why) is None
+
+
+def test_a_report_that_does_not_come_is_waited_for_no_longer_than_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reported, "REPORT_MS", 1)
+    started = SimpleNamespace(start=lambda: None, join=lambda timeout: timeout)
+    monkeypatch.setattr(reported.threading, "Thread", lambda **_named: started)
+    assert AgentsReport(Settings()).of(WITH_TOPIC) is None
+
+
+@pytest.mark.parametrize(
+    ("acting", "line"),
+    [
+        pytest.param(None, "rw-1 on host-1, mode propose, 0 s ago", id="a dry run"),
+        pytest.param(HELD, "rw-1 on host-1, mode propose, leads, 0 s ago", id="the leader"),
+        pytest.param(ActingNow(leads=False), "rw-1 on host-1, mode propose, stands by, 0 s ago", id="another"),
+    ],
+)
+def test_the_line_of_the_table(monkeypatch: pytest.MonkeyPatch, acting: ActingNow | None, line: str) -> None:
+    look = SimpleNamespace(agent=report(monkeypatch, acting))
+    assert agent_line(cast("Seen", look)) == line
+    assert agent_line(cast("Seen", SimpleNamespace(agent=None))) is None
