@@ -31,6 +31,7 @@ from agent.execute.messages import Accepted, May
 from agent.execute.obey import obey, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
+from agent.execute.values import Plan
 from agent.guard import guard
 from agent.guard.before_batch import may_begin
 from agent.guard.foreseeing import foreseen
@@ -327,7 +328,8 @@ class Acting:
         self._tell(inbox.problem())
         if not waiting:
             return
-        obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms, self._foresee)
+        now_ms = self._clock().wall_ms
+        obeyed = obey(waiting, view, self._standing, self._limits.execute, now_ms, self._foresee, self._begins)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
@@ -343,12 +345,16 @@ class Acting:
         (verdict,) = guard([proposal], snapshot, self._memory, self._limits, view, self._clock().wall_ms)
         return foreseen(verdict)
 
+    def _begins(self, plan: Plan, view: View) -> May:
+        """Whether a new batch of that plan may begin, as its mover is told before each look."""
+        return may_begin(Records(view), self._limits, self._clock().wall_ms, plan)
+
     def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
         for word in words:
             if isinstance(word, Accepted):
                 mover.accept(word.plan)
             else:
-                mover.word(word.word, word.proposal_id, word.who)
+                mover.hear(word)
 
     def _tell(self, problem: str | None) -> None:
         """Say what stands in the way, once."""

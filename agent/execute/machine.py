@@ -39,24 +39,15 @@ from agent.execute.messages import (
     Say,
     Seen,
     Tick,
-    Word,
     name,
 )
 from agent.execute.planning import pay_debts, work_on_plan
 from agent.execute.running import Decision, work_on_batch
-from agent.execute.state import State, answered, appended, begin, looking, ticked
-from agent.execute.values import ENDED, Plan, PlanState, Policy, Records
+from agent.execute.state import State, answered, appended, begin, latest_batch, looking, ticked
+from agent.execute.transitions import turned
+from agent.execute.values import ENDED, Plan, Policy, Records
 
 Commands = tuple[Command, ...]
-
-_WORDS: dict[tuple[Word, PlanState], PlanState] = {
-    (Word.CANCEL, PlanState.OPEN): PlanState.CANCELLING,
-    (Word.CANCEL, PlanState.ELECTING): PlanState.CANCELLING,
-    (Word.ROLLBACK, PlanState.OPEN): PlanState.ROLLING_BACK,
-    (Word.ROLLBACK, PlanState.ELECTING): PlanState.ROLLING_BACK,
-    (Word.ROLLBACK, PlanState.CANCELLING): PlanState.ROLLING_BACK,
-}
-"""Which word leads where; any other says that it comes too late."""
 
 
 def resume(records: Records, policy: Policy) -> tuple[State, Commands]:
@@ -180,7 +171,7 @@ def _heard(state: State) -> tuple[State, Append, Commands]:
         plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
     for said in state.words:
         former = plans.get(said.proposal_id)
-        after = None if former is None else _after_word(former, said)
+        after = None if former is None else turned(former, said, latest_batch(state, said.proposal_id)).plan
         if after is None or after == former:
             says.append(Say(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
             continue
@@ -195,15 +186,3 @@ def _why_not(plan: Plan, known: frozenset[str], unended: Mapping[str, Plan]) -> 
     of = of_plan(plan).of
     other = next((name for name, one in unended.items() if of_plan(one).of == of and not one.ended), None)
     return None if other is None else f"attempt {other} has not ended"
-
-
-def _after_word(plan: Plan, said: Said) -> Plan | None:
-    """The plan as the word makes it; None where it comes too late."""
-    if said.word in (Word.PAUSE, Word.RESUME):
-        running = plan.state in (PlanState.OPEN, PlanState.ELECTING)
-        return plan._replace(paused=said.word is Word.PAUSE) if running else None
-    state = _WORDS.get((said.word, plan.state))
-    if state is None:
-        return None
-    by = f" by {said.who}" if said.who else ""
-    return plan._replace(state=state, paused=False, elections=0, sentence=f"{said.word.value} requested{by}")

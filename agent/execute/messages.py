@@ -165,6 +165,8 @@ class Said(NamedTuple):
     word: Word
     proposal_id: str
     who: str = ""
+    id: str = ""
+    """That of the operator's command, so that one that is repeated counts once; empty: always counts."""
 
 
 class Accepted(NamedTuple):

@@ -166,7 +166,7 @@ def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) 
     """Why an intent is not carried out after all."""
     if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
         return plan.sentence or "its plan is cancelled"
-    if not batch.back and (plan.paused or not view.state.may):
+    if plan.paused or not view.state.may:
         return "its plan is paused" if plan.paused else view.state.may_not
     if weak is not None:
         return f"{weak} is under its min ISR"

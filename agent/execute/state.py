@@ -94,6 +94,11 @@ class State(NamedTuple):
         return next((watch.idle_ms for watch in self.watches if watch.id == partition), 0)
 
 
+def latest_batch(state: State, proposal_id: str) -> int:
+    """The number of a plan's latest batch; 0 without one."""
+    return max((it.number for it in state.records.batches if it.proposal_id == proposal_id), default=0)
+
+
 def begin(records: Records, policy: Policy) -> State:
     """The state of an agent that has just taken over, or just started: everything may still be under way."""
     state = State(records)

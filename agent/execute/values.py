@@ -15,7 +15,9 @@ and of a plan::
 
     OPEN ──> ELECTING ──> DONE | FAILED
       │  └─> CANCELLING ──> CANCELLED
-      └────> ROLLING_BACK ──> ROLLED_BACK
+      │         │  ^
+      │         v  │                         a rollback can be cancelled, and asked for again
+      └────> ROLLING_BACK ──> ROLLED_BACK | FAILED
 """
 
 from __future__ import annotations
@@ -121,6 +123,11 @@ class Plan(NamedTuple):
     """Plans are carried out one after the other, in the order in which they were accepted."""
     sentence: str = ""
     """How it came to this state."""
+    heard: str = ""
+    """Id of the latest operator's command that changed it: what is repeated after a crash begins after that one."""
+    turned: int = 0
+    """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
+    which was cancelled."""
 
     @property
     def ended(self) -> bool:

@@ -16,8 +16,11 @@ from agent.propose.proposal import ProposalKind
 from agent.windows import closed
 
 
-def may_begin(records: Records, limits: Limits, now_ms: int) -> May:
-    """Whether a new batch may begin, for the plan whose turn it is, and why not."""
+def may_begin(records: Records, limits: Limits, now_ms: int, plan: Plan | None = None) -> May:
+    """Whether a new batch may begin, by default for the plan whose turn it is, and why not.
+
+    A batch that takes partitions back is one as well.
+    """
     if limits.mode is not Mode.EXECUTE:
         return May(begin=False, sentence=f"mode is {limits.mode.value}, a dry run")
     if records.unreadable is not None:
@@ -26,7 +29,7 @@ def may_begin(records: Records, limits: Limits, now_ms: int) -> May:
     if pause is not None:
         why = f" ({pause.reason})" if pause.reason else ""
         return May(begin=False, sentence=f"{pause.who} paused acting{why}")
-    plan = records.turn
+    plan = plan or records.turn
     shut = closed(limits.execute.windows, kind_of(plan), now_ms) if plan is not None else None
     if shut is not None:
         return May(begin=False, sentence=shut.sentence)

@@ -55,8 +55,12 @@ POLICY = Policy(throttle_bytes_per_s=10, throttle_ceiling_bytes_per_s=15)
 class Live:
     """A machine with an abstract cluster under it; copies are whole only when `catch_up` says so."""
 
-    def __init__(self, target: Target = MOVE, *, look_as=seen_of, answer_as=carried_out, **cluster: object) -> None:
-        self.cluster = Cluster((a_part(*target.before),), frozenset({1, 2, 3}))._replace(**cluster)
+    def __init__(
+        self, moves: Target | Plan = MOVE, *, look_as=seen_of, answer_as=carried_out, **cluster: object
+    ) -> None:
+        plan = moves if isinstance(moves, Plan) else Plan("p", (moves,))
+        parts = tuple(a_part(*target.before) for target in plan.targets)
+        self.cluster = Cluster(parts, frozenset({1, 2, 3}))._replace(**cluster)
         self.journal = Records()
         self.said: list[Say] = []
         self.acts: list[object] = []
@@ -64,7 +68,7 @@ class Live:
         self.look_as = look_as
         self.answer_as = answer_as
         self.lead()
-        self.tell(Accepted(Plan("p", (target,))))
+        self.tell(Accepted(plan))
 
     def lead(self) -> None:
         """Begin with nothing but the journal."""
@@ -141,6 +145,102 @@ def test_a_leaders_plan_is_taken_back():
     assert live.cluster.parts[0].leader == 1
     assert live.finished[0].state is PlanState.ROLLED_BACK
     assert "by ann" in live.finished[0].sentence
+
+
+def rolled_back_twice() -> Live:
+    """Two partitions were moved; the first is back, the second is about to be moved back."""
+    first, second = MOVE, MOVE._replace(id=TopicPartition("t", 1))
+    live = Live(Plan("p", (first, second), max_moves=1), parts=(a_part(1, 2), a_part(1, 2)))
+    for _ in range(2):
+        live.wait(5)
+        live.catch_up()
+    live.tell(May(begin=False, sentence="blackout until 06:00"))
+    live.wait(5)
+    live.tell(Said(Word.ROLLBACK, "p", "ann", "c1"))
+    live.wait(5)
+    assert [part.replicas for part in live.cluster.parts] == [(3, 2), (3, 2)]
+    assert "no new batch: blackout until 06:00" in live.sentences()
+    live.tell(May(begin=True))
+    live.wait(5)
+    live.catch_up()
+    live.wait(5)
+    assert [part.moving for part in live.cluster.parts] == [False, True]
+    return live
+
+
+def test_a_rollback_is_cancelled_and_its_moves_are_taken_back_and_what_is_back_stays():
+    live = rolled_back_twice()
+    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.wait(10)
+    assert [part.replicas for part in live.cluster.parts] == [(1, 2), (3, 2)]
+    assert live.finished == [
+        Finish(
+            "p", PlanState.CANCELLED, "cancel requested by bob; 1 partition moved as planned; 1 partition moved back"
+        )
+    ]
+
+
+def test_a_rollback_that_was_cancelled_and_asked_for_again_takes_the_rest_back():
+    def busy(cluster, asked):
+        return (
+            (cluster, Answered((Result(asked.partitions[0], Kind.RETRY),)))
+            if asked == slow
+            else carried_out(cluster, asked)
+        )
+
+    live = rolled_back_twice()
+    live.answer_as, slow = busy, Cancel((TopicPartition("t", 1),))
+    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.tell(Said(Word.ROLLBACK, "p", "ann", "c3"))
+    live.answer_as = carried_out
+    for _ in range(3):
+        live.wait(5)
+        live.catch_up()
+    assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
+    assert live.finished[0].state is PlanState.ROLLED_BACK
+
+
+@pytest.mark.parametrize("held", [Said(Word.PAUSE, "p"), May(begin=False, sentence="ann paused acting")])
+def test_a_pause_holds_the_batches_that_take_back_and_what_moves_goes_on(held):
+    live = rolled_back_twice()
+    live.tell(held)
+    live.catch_up()
+    live.wait(10)
+    assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
+    assert not live.finished
+    live.tell(Said(Word.RESUME, "p") if isinstance(held, Said) else May(begin=True))
+    live.wait(5)
+    assert live.finished[0].state is PlanState.ROLLED_BACK
+
+
+def test_a_back_batch_that_was_announced_is_withdrawn_when_a_pause_comes_before_it_is_sent():
+    live = Live()
+    live.wait(5)
+    live.catch_up()
+    live.tell(May(begin=False, sentence="x"))
+    live.wait(5)
+    live.tell(Said(Word.ROLLBACK, "p"))
+
+    def paused_while_set(cluster, asked):
+        if isinstance(asked, Configure):
+            live.state = live.state._replace(may=False, may_not="ann paused acting")
+        return carried_out(cluster, asked)
+
+    live.answer_as = paused_while_set
+    live.acts.clear()
+    live.tell(May(begin=True))
+    live.wait(10)
+    assert "Alter" not in live.kinds()
+    assert live.cluster.settings == ()
+
+
+def test_a_command_that_is_repeated_counts_once():
+    live = Live()
+    live.tell(Said(Word.PAUSE, "p", "ann", "c1"))
+    live.tell(Said(Word.RESUME, "p", "ann", "c2"))
+    live.tell(Said(Word.RESUME, "p", "ann", "c2"))
+    assert (live.journal.plans[0].paused, live.journal.plans[0].heard) == (False, "c2")
+    assert live.sentences().count("resume p: nothing to do") == 1
 
 
 def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():

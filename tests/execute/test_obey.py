@@ -227,7 +227,7 @@ def test_a_trigger_needs_no_second_person() -> None:
 )
 def test_a_word_about_a_plan_goes_to_the_mover(verb: Verb, state: PlanState, word: Word) -> None:
     result = obey([ask(verb, MOVE)], in_journal(plan(state, paused=word is Word.RESUME)), STANDING, LIMITS, NOW_MS)
-    assert result.words == (Said(word, MOVE.id, "ann@desk"),)
+    assert result.words == (Said(word, MOVE.id, "ann@desk", "c1"),)
     assert done(result).done
 
 
@@ -331,7 +331,7 @@ def test_a_pause_of_one_plan_is_not_lost_either(verbs: tuple[Verb, ...], shows_p
         for at, verb in enumerate(verbs)
     ]
     view = in_journal(plan(PlanState.OPEN, paused=shows_paused), *given)
-    assert words_again(view) == (() if word is None else (Said(word, MOVE.id, "ann"),))
+    assert words_again(view) == (() if word is None else (Said(word, MOVE.id, "ann", f"c{len(verbs) - 1}"),))
 
 
 def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:
