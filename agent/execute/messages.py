@@ -209,16 +209,32 @@ class Move(NamedTuple):
 
 
 class Alter(NamedTuple):
-    """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first."""
+    """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first.
+
+    What is not as expected right before (`agent.execute.still`) is left out, as it is of `Cancel` and `Configure`.
+    """
 
     moves: tuple[Move, ...]
+
+
+class Run(NamedTuple):
+    """A reassignment of ours that is under way. Not cancelled when, right before, it has another target."""
+
+    id: TopicPartition
+    topic_id: str
+    target: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """Cancel reassignments of ours."""
 
-    partitions: tuple[TopicPartition, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Whose reassignments they are."""
+        return tuple(run.id for run in self.runs)
 
 
 class Op(StrEnum):
@@ -237,6 +253,12 @@ class Setting(NamedTuple):
     key: str
     op: Op
     value: str | None = None
+    expected: tuple[str | None, ...] | None = None
+    """It is not changed when, right before, its own value (None: it has none) is not one of these; None: any may be."""
+    alone: bool = False
+    """Nor when there is a default for it."""
+    topic_id: str | None = None
+    """Nor when the topic of that name is another one; None: not a topic's."""
 
 
 class Configure(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.execute.judging import Status, View, open_targets
-from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Say
+from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Run, Say
 from agent.execute.throttles import Standing, complete, setting, standing
 from agent.execute.values import (
     FOLLOWER_RATE,
@@ -78,7 +78,7 @@ def _record(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]
     if view.state.calm and not left:
         changed = changed._replace(state=BatchState.CLOSED)
     runs = tuple(
-        target.id
+        Run(target.id, target.topic_id, target.after)
         for target, status in left.items()
         if status is Status.MOVING and target.id in cancelling and target.id not in view.state.uncancelled
     )

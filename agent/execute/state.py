@@ -176,8 +176,8 @@ def _subjects(act: Act) -> Iterable[TopicPartition | Resource]:
     match act:
         case Alter(moves):
             return [move.id for move in moves]
-        case Cancel(partitions) | Elect(partitions):
-            return partitions
+        case Cancel() | Elect():
+            return act.partitions
         case _:
             return [setting.resource for setting in act.settings]
 

@@ -121,21 +121,24 @@ def complete(debt: Debt, seen: Seen) -> bool:
 
 
 def setting(debt: Debt) -> Setting:
-    """What makes the debt."""
-    op = Op.SET if debt.key in _RATES else Op.APPEND
-    return Setting(debt.resource, debt.key, op, debt.ours)
+    """What makes the debt. A rate is set where there is none, or one of ours; entries are added to any list."""
+    if debt.key not in _RATES:
+        return Setting(debt.resource, debt.key, Op.APPEND, debt.ours, topic_id=debt.topic_id)
+    ours = (None, debt.ours) if debt.formerly is None else (None, debt.ours, debt.formerly)
+    return Setting(debt.resource, debt.key, Op.SET, debt.ours, expected=ours, alone=True)
 
 
 def clearing(debt: Debt, seen: Seen) -> Setting:
     """What pays the debt, given that it stands."""
     own = own_value(debt, seen) or ""
     if debt.key in _RATES:
+        ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
         if debt.before is None:
-            return Setting(debt.resource, debt.key, Op.DELETE)
-        return Setting(debt.resource, debt.key, Op.SET, debt.before)
+            return Setting(debt.resource, debt.key, Op.DELETE, expected=ours)
+        return Setting(debt.resource, debt.key, Op.SET, debt.before, expected=ours)
     if debt.before is None and not _without(own, debt.ours):
-        return Setting(debt.resource, debt.key, Op.DELETE)
-    return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours)
+        return Setting(debt.resource, debt.key, Op.DELETE, expected=(own,), topic_id=debt.topic_id)
+    return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours, topic_id=debt.topic_id)
 
 
 def applied(own: str | None, change: Setting) -> str | None:

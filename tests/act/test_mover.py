@@ -40,13 +40,13 @@ class Instant(StubHand):
         self.replicas = (1, 2)
         self._tell()
 
-    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
-        answers = super().alter_placements(targets, deadline_ms, begin_by)
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
+        answers = super().alter_placements(targets, deadline_ms, begin_by, leave_out)
         self.replicas = targets[T0] or (1, 2)
         self._tell()
         return answers
 
-    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         wanted = list(changes)
         layers = dict(self.layers)
         for change in wanted:
@@ -186,17 +186,17 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
 class Timely(Instant):
     """Sends nothing after it must have begun, as the real one does."""
 
-    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
             return dict.fromkeys(targets, Answered(Fate.NOT_SENT))
-        return super().alter_placements(targets, deadline_ms, begin_by)
+        return super().alter_placements(targets, deadline_ms, begin_by, leave_out)
 
-    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
             return {change.setting: Answered(Fate.NOT_SENT) for change in changes}
-        return super().change_throttles(changes, deadline_ms, begin_by)
+        return super().change_throttles(changes, deadline_ms, begin_by, leave_out)
 
 
 def test_where_the_journal_answers_slowly_the_request_follows_all_the_same() -> None:
