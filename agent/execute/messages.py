@@ -36,6 +36,8 @@ class SeenPartition(NamedTuple):
     isr: frozenset[int]
     min_isr: int | None = None
     """``min.insync.replicas`` in force; None when it did not answer."""
+    leader_known: bool = True
+    """False where two brokers tell different leaders: then there is one, and it is not known which."""
 
 
 class SeenMove(NamedTuple):
@@ -81,7 +83,7 @@ class Seen(NamedTuple):
     throttles: tuple[SeenThrottle, ...] = ()
     """Of the resources asked for; a key without any value is left out."""
     unread: frozenset[Resource] = frozenset()
-    """Resources whose settings did not answer."""
+    """Resources whose settings did not answer; those of brokers that are down are not among them."""
     traffic: tuple[tuple[int, float], ...] = ()
     """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
     bytes: tuple[tuple[TopicPartition, int, int], ...] = ()

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 
 from agent.execute.batches import in_words, next_batch
+from agent.execute.holding import not_allowed, unsafe
 from agent.execute.judging import Status, View
 from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
 from agent.execute.state import latest_batch
-from agent.execute.throttles import Standing, clearing, rate_of, resources_of, setting, standing, wanted
+from agent.execute.throttles import Standing, clearing, rate_of, setting, standing, wanted
 from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target
 
 
@@ -66,6 +67,16 @@ def work_on_plan(view: View) -> Decision | None:
     )
 
 
+def _number(view: View, plan: Plan) -> int:
+    """Of the plan's next batch. That of one that was withdrawn before it was sent is used again."""
+    last = latest_batch(view.state, plan.proposal_id)
+    newest = next(
+        (it for it in view.state.records.batches if (it.proposal_id, it.number) == (plan.proposal_id, last)), None
+    )
+    withdrawn = newest is not None and not newest.ends and not newest.sendings
+    return last if withdrawn else last + 1
+
+
 def _needed(debt: Debt, batch: Batch | None) -> bool:
     return batch is not None and (debt.proposal_id, debt.number) == (batch.proposal_id, batch.number)
 
@@ -100,7 +111,7 @@ def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decis
     ended = {end.id for end in ends}
     batch = Batch(
         plan.proposal_id,
-        1 + latest_batch(view.state, plan.proposal_id),
+        _number(view, plan),
         tuple(target for target in pending if target.id in ended),
         BatchState.CLOSED,
         back=plan.state is PlanState.ROLLING_BACK,
@@ -111,24 +122,8 @@ def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decis
 
 def _hold(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
     """Why nothing begins now; what could lose data first."""
-    why = _unsafe(view, plan, pending) if pending else None
-    if why is None:
-        why = "the plan is paused" if plan.paused else None if view.state.may else view.state.may_not
+    why = (unsafe(view, plan, pending) if pending else None) or not_allowed(view, plan)
     return None if why is None else Decision(wait_for=f"no new batch: {why}")
-
-
-def _unsafe(view: View, plan: Plan, pending: tuple[Target, ...]) -> str | None:
-    if (weak := view.weak(plan.targets)) is not None:
-        return f"{weak} is under its min ISR"
-    known = view.partitions
-    hidden = (it.id for it in pending if it.id in known and known[it.id].min_isr is None)
-    if view.policy.min_isr_guard and (unknown := next(hidden, None)):
-        return f"the min ISR of {unknown} is unknown"
-    if others := view.seen.moves:
-        return f"{_partitions(len(others))} moved by another tool, {others[0].id} first"
-    if unread := sorted(view.seen.unread & set(resources_of(pending, ()))):
-        return f"the settings of {unread[0].kind} {unread[0].name} did not answer"
-    return None
 
 
 def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
@@ -137,14 +132,14 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
     if not pending:
         return None
     if not ready:
-        why = "is not visible, has replicas of before and after without a reassignment, or needs a broker that is down"
+        why = "has replicas of before and after without a reassignment, or needs a broker that is down"
         return Decision(wait_for=f"no new batch: of what is left, {pending[0].id} {why}")
     targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
     moves_data = any(target.moves_data for target in targets)
     rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
     batch = Batch(
         plan.proposal_id,
-        1 + latest_batch(view.state, plan.proposal_id),
+        _number(view, plan),
         targets,
         back=plan.state is PlanState.ROLLING_BACK,
         rate_bytes_per_s=rate,
@@ -162,6 +157,8 @@ def _end(view: View, plan: Plan) -> Decision:
     back = plan.state is PlanState.ROLLING_BACK
     ends = _ends(view, plan, back=back, since=plan.turned if back else 0)
     done = [target.back() if back else target for target in plan.targets if ends.get(target.id) is End.DONE]
+    if (unknown := next((target.id for target in done if _unknown_leader(view, target)), None)) is not None:
+        return Decision(wait_for=f"the leader of {unknown} is unknown")
     late = tuple(target.id for target in done if _led_by_another(view, target))
     if late and plan.elections < view.policy.max_elections:
         state = plan.state if back else PlanState.ELECTING
@@ -179,6 +176,11 @@ def _led_by_another(view: View, target: Target) -> bool:
     if now is None or now.topic_id != target.topic_id or now.replicas != target.after:
         return False
     return now.leader != preferred and preferred in now.isr and preferred in view.seen.brokers
+
+
+def _unknown_leader(view: View, target: Target) -> bool:
+    now = view.partitions.get(target.id)
+    return view.status(target) is Status.UNSEEN or (now is not None and not now.leader_known)
 
 
 def _ended(ends: dict[object, End], *, done: str = End.DONE.value) -> list[str]:

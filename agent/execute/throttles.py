@@ -93,7 +93,7 @@ def standing(debt: Debt, seen: Seen) -> Standing:
     """Whether what we set is there."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
         return Standing.GONE
-    if _unreachable(debt.resource, seen):
+    if _down(debt.resource, seen) or debt.resource in seen.unread:
         return Standing.UNREACHABLE
     own = own_value(debt, seen)
     if own is None:
@@ -109,11 +109,13 @@ def own_value(debt: Debt, seen: Seen) -> str | None:
 
 
 def complete(debt: Debt, seen: Seen) -> bool:
-    """True when nothing of it is missing, or it cannot be told, or its topic is no more."""
+    """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
         return True
-    if standing(debt, seen) is Standing.UNREACHABLE:
+    if _down(debt.resource, seen):
         return True
+    if debt.resource in seen.unread:
+        return False
     own = own_value(debt, seen)
     if debt.key in _RATES:
         return own is not None  # another rate is someone else's by now, and stays
@@ -201,9 +203,8 @@ def _topic_is_another(debt: Debt, seen: Seen) -> bool:
     return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
 
 
-def _unreachable(resource: Resource, seen: Seen) -> bool:
-    down = resource.kind == "broker" and int(resource.name) not in seen.brokers
-    return down or resource in seen.unread
+def _down(resource: Resource, seen: Seen) -> bool:
+    return resource.kind == "broker" and int(resource.name) not in seen.brokers
 
 
 def _entries(value: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from agent.execute.messages import (
     Result,
     Said,
     Say,
+    Seen,
     SeenMove,
     SeenThrottle,
     Tick,
@@ -34,7 +35,9 @@ from agent.execute.messages import (
 from agent.execute.state import State, appended
 from agent.execute.values import (
     FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
     LEADER_RATE,
+    LEADER_REPLICAS,
     BatchState,
     Plan,
     PlanState,
@@ -324,14 +327,13 @@ def test_what_others_move_is_named_and_waited_for():
         ),
         pytest.param(
             {"partitions": ()},
-            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
-            "reassignment, or needs a broker that is down",
+            "no new batch: t-0 is not visible",
             id="a topic that cannot be seen",
         ),
         pytest.param(
             {"brokers": frozenset({1, 2})},
-            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
-            "reassignment, or needs a broker that is down",
+            "no new batch: of what is left, t-0 has replicas of before and after without a reassignment, "
+            "or needs a broker that is down",
             id="a target that is down",
         ),
     ],
@@ -341,6 +343,111 @@ def test_what_is_not_known_holds_a_batch(change, sentence):
     live.wait(10)
     assert live.acts == []
     assert sentence in live.sentences()
+
+
+TOPIC_T, LEADERLESS = Resource("topic", "t"), {"leader": None, "leader_known": False}
+
+
+def blind(seen: Seen, *, unread: frozenset[Resource] = frozenset(), **changes: object) -> Seen:
+    """The same look with less in it: settings that did not answer are not shown."""
+    shown = tuple(it for it in seen.throttles if it.resource not in unread)
+    partitions = tuple(it._replace(**changes) for it in seen.partitions)
+    return seen._replace(unread=unread, throttles=shown, partitions=partitions)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "why"),
+    [
+        pytest.param({"unread": frozenset({TOPIC_T})}, "the settings of topic t did not answer", id="throttle lists"),
+        pytest.param(
+            {"unread": frozenset({Resource("broker", "3")})}, "the settings of broker 3 did not answer", id="a rate"
+        ),
+        pytest.param({"min_isr": None}, "the min ISR of t-0 is unknown", id="the min ISR"),
+        pytest.param(LEADERLESS, "brokers do not agree about the leader of t-0", id="the leader"),
+    ],
+)
+def test_what_is_not_read_between_the_announcement_and_the_request_is_not_taken_for_well(hidden, why):
+    """The answer to the throttle lists is lost as well: they are not set, and nobody may say that they are."""
+    lost = [TOPIC_T]
+
+    def loses(cluster, asked):
+        if not isinstance(asked, Configure):
+            return carried_out(cluster, asked)
+        kept = Configure(tuple(it for it in asked.settings if it.resource not in lost))
+        after, answer = carried_out(cluster, kept)
+        return after, Answered(tuple(it for it in answer.results if it.subject not in lost))
+
+    live = Live(min_isr=3, answer_as=loses)  # nothing begins yet
+    live.cluster = live.cluster._replace(min_isr=1)
+    live.look_as = lambda cluster: seen_of(cluster) if not live.acts else blind(seen_of(cluster), **hidden)
+    live.wait(40)
+    assert set(live.kinds()) == {"Configure"}
+    assert not live.cluster.parts[0].moving
+    assert why in live.sentences() or why in [batch.sentence for batch in live.journal.batches]
+    assert not live.finished
+    live.look_as = seen_of
+    lost.clear()
+    live.wait(40)
+    assert {key for _, key, _ in live.cluster.settings} >= {FOLLOWER_REPLICAS, LEADER_REPLICAS}
+    assert live.cluster.parts[0].moving
+
+
+def test_a_leader_that_brokers_do_not_agree_about_cancels_nothing():
+    live = Live()
+    live.look_as = lambda cluster: blind(seen_of(cluster), **LEADERLESS)
+    live.wait(120)
+    assert "Cancel" not in live.kinds()
+    assert live.cluster.parts[0].moving
+
+
+def test_a_broker_that_is_down_and_gets_no_copy_is_known_and_holds_nothing():
+    """Its throttle is not set, as it cannot be; what is down is not unread."""
+    down = Plan("p", (Target(P0, "id", (1, 2), (1, 3), bytes=1000),))
+    live = Live(down, min_isr=3)
+    live.cluster = lost(live.cluster._replace(min_isr=1), 2)
+    live.wait(5)
+    assert live.kinds() == ["Configure", "Alter"]
+    assert {it[0].name for it in live.cluster.settings} == {"1", "3", "t"}
+
+
+@pytest.mark.parametrize(
+    ("holds", "why"),
+    [
+        pytest.param({"min_isr": 3}, "t-0 is under its min ISR", id="under its min ISR"),
+        pytest.param({"min_isr": None}, "the min ISR of t-0 is unknown", id="the min ISR did not answer"),
+    ],
+)
+def test_a_request_is_not_repeated_while_it_would_not_be_begun(holds, why):
+    def busy(cluster, asked):
+        if isinstance(asked, Alter):
+            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
+        return carried_out(cluster, asked)
+
+    live = Live(answer_as=busy)
+    assert live.kinds().count("Alter") == 1
+    live.answer_as, live.look_as = carried_out, lambda cluster: blind(seen_of(cluster), **holds)
+    live.wait(50)
+    assert live.kinds().count("Alter") == 1
+    assert f"batch 1: 1 partition not moving yet: {why}" in live.sentences()
+    live.look_as = seen_of
+    live.wait(5)
+    assert live.kinds().count("Alter") == 2
+
+
+def test_a_plan_does_not_end_well_on_a_leader_that_is_not_known():
+    live = Live()
+    live.catch_up()
+    live.look_as = lambda cluster: blind(seen_of(cluster), **LEADERLESS)
+    live.wait(20)
+    assert not live.finished
+    assert "the leader of t-0 is unknown" in live.sentences()
+
+
+def test_a_partition_that_a_topic_made_anew_does_not_have_is_replaced_and_not_waited_for():
+    live = Live(Plan("p", (MOVE, MOVE._replace(id=TopicPartition("t", 1)))), min_isr=3)
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2)._replace(topic_id="other"),), min_isr=1)
+    live.wait(10)
+    assert live.finished[0].sentence == "2 partitions not moved: the topic was deleted and created again"
 
 
 def test_nothing_begins_in_a_blackout_or_pause_and_it_goes_on_afterwards():
