@@ -32,7 +32,7 @@ from agent.execute.obey import obey, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
 from agent.execute.values import Plan
-from agent.guard import guard
+from agent.guard import guard, still
 from agent.guard.before_batch import may_begin
 from agent.guard.foreseeing import foreseen
 from agent.guard.ground import Records
@@ -165,18 +165,26 @@ class Acting:
         led = self._led
         return led.journal.view() if led is not None and self._leadership.may_act() else None
 
-    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
-        """Do what the guard allowed. Raises FencedOut."""
-        led = self._led
-        if led is None or not self._leadership.may_act():
-            return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
-        try:
-            self._write_rule(led.journal, proposal, allow)
-            if proposal.kind is ProposalKind.TRIGGER:
-                return led.trigger.carry_out(proposal, fresh)
-            return _hand_over(led.mover, proposal, allow, fresh, self._clock().wall_ms)
-        except (JournalUnavailable, NotCarriedOut) as error:
-            return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:  # noqa: ARG002 (asked anew)
+        """Do what the guard allowed, if it still allows it. Raises FencedOut.
+
+        Operators are answered before or after it, never meanwhile: what was begun is in progress when a pause is
+        answered, and nothing is begun after it.
+        """
+        with self._lock:
+            led, view = self._led, self.view()
+            if led is None or view is None:
+                return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
+            now = still(proposal, fresh, self._limits, view, self._clock().wall_ms)
+            if not isinstance(now, Allow):
+                return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
+            try:
+                self._write_rule(led.journal, proposal, now)
+                if proposal.kind is ProposalKind.TRIGGER:
+                    return led.trigger.carry_out(proposal, fresh)
+                return _hand_over(led.mover, proposal, now, fresh, self._clock().wall_ms)
+            except (JournalUnavailable, NotCarriedOut) as error:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
     def end(self, cycle: Cycle, *, poll_ms: int) -> int | None:
         """After a cycle: judge and learn from what it saw. Milliseconds until the next look, if it should come early.

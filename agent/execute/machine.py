@@ -75,6 +75,12 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
     return _go_on(state)
 
 
+def begins(state: State, act: Alter) -> bool:
+    """Whether the request begins moves, and does not only put back the order that a cancel has left."""
+    batch = state.batch
+    return batch is None or not {move.id for move in act.moves} <= set(batch.cancelling)
+
+
 def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -> tuple[State, Commands]:
     """The answer to what was asked for. One that nobody waits for changes nothing."""
     asked = state.waiting

@@ -16,7 +16,7 @@ from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
 from agent.execute.state import latest_batch
 from agent.execute.throttles import Standing, clearing, rate_of, setting, standing, wanted
-from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target
+from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target, moved_by
 
 
 def pay_debts(view: View) -> Decision | None:
@@ -57,7 +57,7 @@ def work_on_plan(view: View) -> Decision | None:
     if not view.state.calm:
         return Decision(wait_for="waiting until no earlier request can take effect")
     if plan.state is PlanState.CANCELLING:
-        return _finish(plan, PlanState.CANCELLED, _ended_by_then(view, plan))
+        return _finish(view, plan, PlanState.CANCELLED, _ended_by_then(view, plan))
     pending = _pending(view, plan)
     return (
         _close_at_once(view, plan, pending)
@@ -167,7 +167,7 @@ def _end(view: View, plan: Plan) -> Decision:
     well = all(end in (End.DONE, End.GONE) for end in ends.values())
     state = PlanState.ROLLED_BACK if back else PlanState.DONE
     sentences = _ended(ends, done="moved back" if back else End.DONE.value)
-    return _finish(plan, state if well else PlanState.FAILED, [*sentences, led])
+    return _finish(view, plan, state if well else PlanState.FAILED, [*sentences, led])
 
 
 def _led_by_another(view: View, target: Target) -> bool:
@@ -199,9 +199,12 @@ def _ended_by_then(view: View, plan: Plan) -> list[str]:
     return [*kept, *moved_back, *([f"{_partitions(begun)} not begun"] if begun else [])]
 
 
-def _finish(plan: Plan, state: PlanState, parts: list[str]) -> Decision:
+def _finish(view: View, plan: Plan, state: PlanState, parts: list[str]) -> Decision:
     sentence = "; ".join(part for part in (plan.sentence, *parts) if part)
-    return Decision(Append((plan._replace(state=state, sentence=sentence),)))
+    forth = {id_ for id_, end in _ends(view, plan, back=False).items() if end is End.DONE}
+    back = {id_ for id_, end in _ends(view, plan, back=True).items() if end is End.DONE}
+    moved = moved_by(plan, frozenset(target.id for target in plan.targets if target.id in forth - back))
+    return Decision(Append((plan._replace(state=state, sentence=sentence, moved=moved),)))
 
 
 def _partitions(count: int) -> str:

@@ -3,7 +3,7 @@
 ==============  ===========================  =========================  ==============================
 state           cancel                       rollback                   pause, resume of the plan
 ==============  ===========================  =========================  ==============================
-never begun     voids its approval           refused                    refused
+never begun     voids its approval; a veto   refused                    refused
 not ended       `agent.execute.transitions`: the answer is made with the transition itself
 done            refused                      a plan of its own          refused
 cancelled       was cancelled already        a plan for what has moved  refused
@@ -18,17 +18,19 @@ back, cancel, pause and resume are about the plan that takes it back. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
-from agent.execute.attempts import attempt, back_of, in_force, latest, of_plan, way_back
+from agent.execute.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.execute.commanded import Result, Room, because, refused, why
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.transitions import turned
-from agent.execute.values import Batch, End, Plan, PlanState, Target
+from agent.execute.values import Batch, End, Plan, PlanState, Target, moved_of
 from agent.journal import moves
-from agent.journal.approvals import ApprovalState, approval_of, voided, written
+from agent.journal.approvals import ApprovalState, approval_of, plan_hash, vetoed, voided, written
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.entry import View
+from agent.propose.proposal import Proposal, ProposalKind
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 """Ended with partitions that may have moved."""
@@ -41,12 +43,18 @@ def cancel(command: Command, room: Room) -> Result:
 
 
 def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result:
-    """No attempt is in progress: the approval of the next one goes."""
+    """No attempt is in progress: the approval of the next one goes, and a person's no comes before any rule."""
     name = command.proposal_id or ""
-    approval = approval_of(room.view, str(next_attempt(room.plans, room.view, attempt(name).of)))
+    of = attempt(name).of
+    following = next_attempt(room.plans, room.view, of)
+    approval, cause = approval_of(room.view, str(following)), f"cancelled by {command.who}{because(command)}"
     if approval is not None and approval.state is not ApprovalState.VOID:
-        gone = voided(approval, room.now_ms, f"cancelled by {command.who}{because(command)}")
-        return Result(done=True, sentence=f"{gone.plan} had not begun; its approval is void", writes=(written(gone),))
+        gone = voided(approval, room.now_ms, cause)._replace(vetoed=True)
+        sentence = f"{gone.plan} had not begun; its approval is void, and no rule approves it"
+        return Result(done=True, sentence=sentence, writes=(written(gone),))
+    no = _veto(room.standing.get(of), following.number, cause, command, room) if ended is None else None
+    if no is not None:
+        return no
     if ended is None:
         return refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
     match ended.state:
@@ -56,6 +64,19 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
             return refused(f"{_so(ended)}, so there is nothing to cancel")
         case _:
             return refused(f"{_so(ended)}; take it back with: rackwise reassign rollback {name}")
+
+
+def _veto(proposal: Proposal | None, number: int, cause: str, command: Command, room: Room) -> Result | None:
+    """A person's no to what no person has approved; None where nothing can be approved."""
+    if proposal is None or proposal.kind is ProposalKind.ADVISE:
+        return None
+    before = approval_of(room.view, str(Attempt(proposal.id, number)))
+    if before is not None and before.vetoed and before.plan_hash == plan_hash(proposal):
+        return Result(done=True, sentence=f"{proposal.id} is {before.sentence.removeprefix('void: ')} already")
+    no = vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause)
+    approve = f"approve it with: rackwise proposals approve {proposal.id}"
+    sentence = f"{proposal.id} is cancelled: no rule approves it; {approve}"
+    return Result(done=True, sentence=sentence, writes=(written(no),))
 
 
 def rollback(command: Command, room: Room) -> Result:
@@ -101,7 +122,11 @@ def way_of(plan: Plan, command: Command, view: View, name: str) -> Plan:
     )
 
 
-def _moved(plan: Plan, view: View) -> set[object]:
+def _moved(plan: Plan, view: View) -> AbstractSet[object]:
+    """By the plan's own word; the journal drops the batches of what has ended."""
+    moved = moved_of(plan)
+    if moved is not None:
+        return moved
     batches = moves.batches(view, plan.proposal_id)
     if not batches:
         return set()

@@ -22,6 +22,7 @@ and of a plan::
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -125,6 +126,9 @@ class Plan(NamedTuple):
     """How it came to this state."""
     heard: str = ""
     """Id of the latest operator's command that changed it: what is repeated after a crash begins after that one."""
+    moved: str | None = None
+    """Once it has ended: which of its targets have their planned replicas by it, as `moved_of` reads it; None before
+    that, and of plans that ended before this was written down."""
     turned: int = 0
     """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
     which was cancelled."""
@@ -133,6 +137,19 @@ class Plan(NamedTuple):
     def ended(self) -> bool:
         """True when nothing is left to do."""
         return self.state in ENDED
+
+
+def moved_by(plan: Plan, moved: Collection[TopicPartition]) -> str:
+    """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
+    return f"{sum(1 << at for at, target in enumerate(plan.targets) if target.id in moved):x}"
+
+
+def moved_of(plan: Plan) -> frozenset[TopicPartition] | None:
+    """The partitions that a plan has left with their planned replicas; None when that was not written down."""
+    if plan.moved is None or not set(plan.moved) <= set("0123456789abcdef") or not plan.moved:
+        return None
+    bits = int(plan.moved, 16)
+    return frozenset(target.id for at, target in enumerate(plan.targets) if bits >> at & 1)
 
 
 class BatchState(StrEnum):

@@ -58,6 +58,8 @@ class Approval(NamedTuple):
     """How it came to this state."""
     attempt: int = 1
     """Which attempt it lets begin."""
+    vetoed: bool = False
+    """True where a person cancelled this very plan, approved or not: no rule approves it then, only a person does."""
 
     @property
     def plan(self) -> str:
@@ -108,6 +110,21 @@ def voided(approval: Approval, now_ms: int, why: str) -> Approval:
     return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=f"void: {why}")
 
 
+def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> Approval:
+    """A person's no to one exact plan that nobody has approved."""
+    return Approval(
+        proposal.id,
+        plan_hash(proposal),
+        ApprovalState.VOID,
+        who,
+        now_ms,
+        now_ms,
+        sentence=f"void: {why}",
+        attempt=attempt,
+        vetoed=True,
+    )
+
+
 def why_void(approval: Approval, standing: Proposal | None, now_ms: int) -> str | None:
     """Why it no longer holds, given what stands under its id; None when it does."""
     if now_ms >= approval.expires_ms:
@@ -140,6 +157,8 @@ def swept(view: View, standing: Iterable[Proposal], begun: frozenset[str], now_m
     writes: list[Write] = []
     old: list[Approval] = []
     for one in approvals(view):
+        if one.vetoed and one.proposal_id in by_id:
+            continue  # forgotten, it would be approved by a rule
         if one.state is ApprovalState.VOID or one.plan in begun:
             old.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms):

@@ -5,6 +5,7 @@ The hand is a stub whose moves are over at once: here it matters only what is as
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -118,6 +119,25 @@ def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
         assert mover.status().may_not == "outside every window"
         may[0] = YES
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
+
+
+def test_a_pause_that_comes_after_the_last_look_holds_the_request_all_the_same() -> None:
+    """The batch is announced already; what is asked right before the request decides."""
+    hand, journal, paused = Instant(), MemoryJournal(), threading.Event()
+
+    def may() -> May:
+        sent = any(batch.state is BatchState.SENT for batch in moves.batches(journal.view()))
+        if sent and not paused.is_set():
+            paused.set()
+        return May(not paused.is_set(), "ann@desk paused acting")
+
+    with moving(hand, journal, may) as mover:
+        mover.accept(PLAN)
+        wait_for(paused.is_set, "it is announced", 20)
+        looks = len(hand.calls)
+        wait_for(lambda: len(hand.calls) > looks + 20, "it looked a few times", 20)
+        assert "alter" not in changes(hand)
+        assert state(journal) == {"p-1": PlanState.OPEN}
 
 
 def test_a_fenced_mover_asks_for_nothing_more() -> None:

@@ -15,7 +15,7 @@ from agent.execute.machine import resume, step
 from agent.execute.messages import Accepted, Append, May, Said, Word
 from agent.execute.messages import Command as Command_
 from agent.execute.obey import obey, words_again
-from agent.execute.values import ENDED, Batch, BatchState, End, PartitionEnd, Plan, PlanState, Policy
+from agent.execute.values import ENDED, Batch, BatchState, End, PartitionEnd, Plan, PlanState, Policy, moved_by
 from agent.journal import moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.attempts import next_attempt
@@ -111,12 +111,14 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (UNKNOWN, P): (False, f"{NOT_BEGUN}, so there is nothing to pause"),
     (UNKNOWN, G): (False, f"{NOT_BEGUN}, so there is nothing to resume"),
     (NEVER, A): (True, f"approved by ann@desk; {VOID}"),
-    (NEVER, C): (False, f"refused: {FIRST} has not begun and is not approved, so there is nothing to cancel"),
+    (NEVER, C): (
+        True, f"{FIRST} is cancelled: no rule approves it; approve it with: rackwise proposals approve {FIRST}",
+    ),
     (NEVER, R): (False, f"refused: {FIRST} has not begun, so there is nothing to take back"),
     (NEVER, P): (False, f"refused: {FIRST} has not begun, so there is nothing to pause"),
     (NEVER, G): (False, f"refused: {FIRST} has not begun, so there is nothing to resume"),
     (APPROVED, A): (True, f"{FIRST} was approved by ann@desk already"),
-    (APPROVED, C): (True, f"{FIRST} had not begun; its approval is void"),
+    (APPROVED, C): (True, f"{FIRST} had not begun; its approval is void, and no rule approves it"),
     (APPROVED, R): (False, f"refused: {FIRST} has not begun, so there is nothing to take back"),
     (APPROVED, P): (False, f"refused: {FIRST} has not begun, so there is nothing to pause"),
     (APPROVED, G): (False, f"refused: {FIRST} has not begun, so there is nothing to resume"),
@@ -164,7 +166,7 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (ROLLED, P): (False, f"refused: {FIRST} is rolled back, so there is nothing to pause"),
     (ROLLED, G): (False, f"refused: {FIRST} is rolled back, so there is nothing to resume"),
     (AGAIN, A): (True, f"{SECOND} was approved by ann@desk already"),
-    (AGAIN, C): (True, f"{SECOND} had not begun; its approval is void"),
+    (AGAIN, C): (True, f"{SECOND} had not begun; its approval is void, and no rule approves it"),
     (AGAIN, R): (True, f"{FIRST} is rolled back already"),
     (AGAIN, P): (False, f"refused: {FIRST} is rolled back, so there is nothing to pause"),
     (AGAIN, G): (False, f"refused: {FIRST} is rolled back, so there is nothing to resume"),
@@ -351,6 +353,25 @@ def test_a_name_is_not_used_again_although_the_journal_has_dropped_the_plan() ->
 
 
 # --- taking back ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [CANCELLED, FAILED])
+def test_what_has_moved_is_taken_back_although_the_journal_has_dropped_its_batches(state: PlanState) -> None:
+    """It keeps the newest batches of ended plans, and a plan may have had more."""
+    others = tuple(TARGET._replace(id=tp(f"t-{n}")) for n in range(1, 9))
+    ended = Plan(FIRST, (TARGET, *others), state)
+    view = journal(moves.write(ended._replace(moved=moved_by(ended, {tp("t-0"), tp("t-7")}))), at_ms=NOW_MS)
+    (word,) = obey([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
+    assert isinstance(word, Accepted)
+    assert [str(target.id) for target in word.plan.targets] == ["t-0", "t-7"]
+
+
+@pytest.mark.parametrize("moved", ["", "zz", "-1", "0x1", None])
+def test_a_plan_that_does_not_say_what_has_moved_is_taken_back_by_its_batches(moved: str | None) -> None:
+    view = journal(plan(FAILED, moved=moved), MOVED, at_ms=NOW_MS)
+    (word,) = obey([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
+    assert isinstance(word, Accepted)
+    assert [target.id for target in word.plan.targets] == [TARGET.id]
 
 
 @pytest.mark.parametrize("state", [CANCELLED, FAILED])

@@ -45,6 +45,7 @@ from agent.execute.values import (
     Records,
     Resource,
     Target,
+    moved_of,
 )
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, lost, seen_of
@@ -68,6 +69,7 @@ class Live:
         self.said: list[Say] = []
         self.acts: list[object] = []
         self.finished: list[Finish] = []
+        self.ended: list[Plan] = []
         self.look_as = look_as
         self.answer_as = answer_as
         self.lead()
@@ -91,6 +93,7 @@ class Live:
         for command in commands:
             match command:
                 case Append():
+                    self.ended += [it for it in command.changes if isinstance(it, Plan) and it.ended]
                     self.journal = appended(State(self.journal), command).records
                     self.tell(Appended())
                 case Look():
@@ -181,6 +184,13 @@ def test_a_rollback_is_cancelled_and_its_moves_are_taken_back_and_what_is_back_s
             "p", PlanState.CANCELLED, "cancel requested by bob; 1 partition moved as planned; 1 partition moved back"
         )
     ]
+
+
+def test_a_plan_that_ended_says_what_it_has_left_moved():
+    live = rolled_back_twice()
+    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.wait(10)
+    assert [moved_of(plan) for plan in live.ended] == [{TopicPartition("t", 1)}]
 
 
 def test_a_rollback_that_was_cancelled_and_asked_for_again_takes_the_rest_back():
