@@ -33,7 +33,7 @@ from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
 from agent.execute.values import Plan
 from agent.guard import guard, still
-from agent.guard.before_batch import may_begin
+from agent.guard.before_batch import may_begin, may_begin_plan
 from agent.guard.foreseeing import foreseen
 from agent.guard.ground import Records
 from agent.guard.verdict import Allow, Refuse
@@ -182,7 +182,9 @@ class Acting:
                 self._write_rule(led.journal, proposal, now)
                 if proposal.kind is ProposalKind.TRIGGER:
                     return led.trigger.carry_out(proposal, fresh)
-                return _hand_over(led.mover, proposal, now, fresh, self._clock().wall_ms)
+                now_ms = self._clock().wall_ms
+                begin_by_ms = now.until_ms or now_ms + self._limits.execute.approval_valid_ms
+                return _hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
             except (JournalUnavailable, NotCarriedOut) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
@@ -306,7 +308,14 @@ class Acting:
         view = journal.view()
         if self._records.view is not view:  # read once for each thing that is written, not once for each look
             self._records = Records(view)
-        return may_begin(self._records, self._limits, self._clock().wall_ms)
+        return may_begin(self._records, self._limits, self._clock().wall_ms, self._racks())
+
+    def _racks(self) -> Mapping[int, str | None] | None:
+        """Broker that is up -> its rack, by the last look; None before the first."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
+        return {broker.id: broker.rack.name for broker in snapshot.brokers if broker.alive}
 
     def _traffic(self) -> Mapping[int, float]:
         """Broker -> bytes per second that its replicas take in, by the last look."""
@@ -323,7 +332,7 @@ class Acting:
         """Say to the mover what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
-            self._say(led.mover, words_again(view))
+            self._say(led.mover, words_again(view, self._limits.execute.approval_valid_ms))
             led.worded = view
 
     def _answer(self, led: Led) -> None:
@@ -355,7 +364,7 @@ class Acting:
 
     def _begins(self, plan: Plan, view: View) -> May:
         """Whether a new batch of that plan may begin, as its mover is told before each look."""
-        return may_begin(Records(view), self._limits, self._clock().wall_ms, plan)
+        return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())
 
     def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
         for word in words:
@@ -371,7 +380,9 @@ class Acting:
         self._told = problem
 
 
-def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int) -> Outcome:
+def _hand_over(  # noqa: PLR0917 (what is handed over, and when)
+    mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
+) -> Outcome:
     plan = plan_of(
         proposal,
         fresh,
@@ -379,6 +390,7 @@ def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, 
         reason=allow.reason,
         throttle_bytes_per_s=allow.throttle_bytes_per_s,
         max_moves=allow.max_moves,
+        begin_by_ms=begin_by_ms,
     )
     mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
     count = len(plan.targets)

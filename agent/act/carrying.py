@@ -33,13 +33,17 @@ _KINDS: Mapping[str, Kind] = {
     "ELECTION_NOT_NEEDED": Kind.NOT_NEEDED,
     "UNKNOWN_TOPIC_OR_PARTITION": Kind.GONE,
     "UNKNOWN_TOPIC_ID": Kind.GONE,
-    "THROTTLING_QUOTA_EXCEEDED": Kind.RETRY,
-    "PREFERRED_LEADER_NOT_AVAILABLE": Kind.RETRY,
-    "ELIGIBLE_LEADERS_NOT_AVAILABLE": Kind.RETRY,
-    "LEADER_NOT_AVAILABLE": Kind.RETRY,
-    "BROKER_NOT_AVAILABLE": Kind.RETRY,
+    "INVALID_REPLICATION_FACTOR": Kind.REFUSED,
+    "INVALID_REQUEST": Kind.REFUSED,
+    "INVALID_CONFIG": Kind.REFUSED,
+    "INVALID_TOPIC_EXCEPTION": Kind.REFUSED,
+    "INVALID_PARTITIONS": Kind.REFUSED,
+    "POLICY_VIOLATION": Kind.REFUSED,
+    "UNSUPPORTED_VERSION": Kind.REFUSED,
+    "UNSUPPORTED": Kind.REFUSED,
 }
-"""What a refusal means; any other is for good."""
+"""What a refusal means. Any other can pass without a change of the request, a missing right and a broker that is not
+registered for a moment among them: it is held and tried again."""
 _UNCLEAN = frozenset({"INVALID_REPLICA_ASSIGNMENT", "INVALID_REPLICATION_ASSIGNMENT"})
 """Kafka's name of error 39 and kafka-python's."""
 
@@ -128,5 +132,5 @@ def _result(
             kind = Kind.NOT_SENT if begin_by.over else Kind.RETRY
         case Fate.REFUSED:
             unclean = cancelling and told.error in _UNCLEAN
-            kind = Kind.UNCLEAN if unclean else _KINDS.get(told.error or "", Kind.REFUSED)
+            kind = Kind.UNCLEAN if unclean else _KINDS.get(told.error or "", Kind.RETRY)
     return Result(subject, kind, told.detail)

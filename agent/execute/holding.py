@@ -34,10 +34,13 @@ def unsafe(view: View, plan: Plan, targets: Iterable[Target]) -> str | None:
 
 
 def not_allowed(view: View, plan: Plan) -> str | None:
-    """A pause, or what the guard says before each batch (windows, blackouts, budgets)."""
+    """A pause; what the guard says before each batch (windows, topics, racks, budgets); requests that were refused."""
     if plan.paused:
         return "the plan is paused"
-    return None if view.state.may else view.state.may_not
+    if (why := view.state.may.of(plan.proposal_id) or view.state.over(plan)) is not None:
+        return why
+    rest = view.state.rest(plan.proposal_id)
+    return None if rest is None else f"requested again later: {rest.why or 'not now'}"
 
 
 def unread(view: View, targets: Iterable[Target]) -> str | None:

@@ -178,10 +178,19 @@ class Accepted(NamedTuple):
 
 
 class May(NamedTuple):
-    """Whether a new batch may begin now (windows, blackouts, budgets, the global pause). At first: no."""
+    """Whether a new batch may begin now (mode, global pause, budgets), and of which plans none may. At first: no."""
 
     begin: bool
     sentence: str = ""
+    """Why none may."""
+    held: tuple[tuple[str, str], ...] = ()
+    """(plan, why no new batch of it may begin now): its windows, topics that are excluded, racks that changed."""
+    lapsed: tuple[tuple[str, str], ...] = ()
+    """(plan, why it is over unless a batch of it was sent): its approval has ended."""
+
+    def of(self, plan: str) -> str | None:
+        """Why no new batch of that plan may begin; None when one may. `lapsed` counts before a batch was sent only."""
+        return dict(self.held).get(plan) if self.begin else self.sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +301,8 @@ class Say(NamedTuple):
 
     alarm: bool
     sentence: str
+    proposal_id: str = ""
+    """The plan that it is about; empty where it is about none or several."""
 
 
 class Finish(NamedTuple):

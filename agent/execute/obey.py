@@ -19,6 +19,7 @@ from agent.execute.values import Plan
 from agent.journal import moves
 from agent.journal.commands import (
     Answer,
+    Answered,
     Command,
     Verb,
     answer_to,
@@ -107,33 +108,35 @@ def _plans(view: View) -> tuple[Plan, ...]:
     return tuple(every.values())
 
 
-def words_again(view: View) -> tuple[Spoken, ...]:
+def words_again(view: View, valid_ms: int = 3_600_000) -> tuple[Spoken, ...]:
     """Words that a former leader may not have passed on any more; the mover takes a word twice as once.
 
     A plan knows the latest command that changed it (`Plan.heard`), so what was answered before that is not repeated.
+    ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
     """
-    by_plan: dict[str, list[Command]] = {}
-    for command, answer in history(view):
+    by_plan: dict[str, list[Answered]] = {}
+    for one in history(view):
         # Before there were attempts, the proposal's id was the plan's name.
-        name = answer.plan or command.proposal_id
-        if answer.done and name is not None and command.verb not in agreeing.VERBS:
-            by_plan.setdefault(name, []).append(command)
-    words = (word for name, commands in by_plan.items() for word in _words_again(name, commands, view))
+        name = one.answer.plan or one.command.proposal_id
+        if one.answer.done and name is not None and one.command.verb not in agreeing.VERBS:
+            by_plan.setdefault(name, []).append(one)
+    words = (word for name, asked in by_plan.items() for word in _words_again(name, asked, view, valid_ms))
     return tuple(words)
 
 
-def _words_again(name: str, commands: list[Command], view: View) -> Iterator[Spoken]:
+def _words_again(name: str, asked: list[Answered], view: View, valid_ms: int) -> Iterator[Spoken]:
     """What the plan does not show yet, in the order in which it was answered."""
     plan = moves.plan_of(view, name)
     if plan is None:
-        ways = (_way_again(command, name, view) for command in commands)
+        ways = (_way_again(one, name, view, valid_ms) for one in asked)
         yield from [way for way in ways if way is not None][-1:]
         return
-    for command in _latest(_after(commands, plan.heard)):
+    for one in _latest(_after(asked, plan.heard)):
+        command = one.command
         if command.verb is Verb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
             continue  # the way back that was promised: it was accepted
         if command.verb is Verb.ROLLBACK and _missed(plan, view):
-            if (way := _way(command, plan, back_of(name), view)) is not None:
+            if (way := _way(one, plan, back_of(name), view, valid_ms)) is not None:
                 yield way
             continue
         said = Said(_WORDS[command.verb], name, command.who, command.id)
@@ -142,15 +145,15 @@ def _words_again(name: str, commands: list[Command], view: View) -> Iterator[Spo
             yield said
 
 
-def _after(commands: list[Command], heard: str) -> list[Command]:
-    at = next((at for at, command in enumerate(commands) if heard and command.id == heard), None)
-    return commands if at is None else commands[at + 1 :]
+def _after(asked: list[Answered], heard: str) -> list[Answered]:
+    at = next((at for at, one in enumerate(asked) if heard and one.command.id == heard), None)
+    return asked if at is None else asked[at + 1 :]
 
 
-def _latest(commands: list[Command]) -> list[Command]:
+def _latest(asked: list[Answered]) -> list[Answered]:
     """Of pauses and resumes the last, and of cancels and rollbacks: it alone says where the plan is to end."""
-    last = {command.verb in _PAUSING: at for at, command in enumerate(commands)}
-    return [commands[at] for at in sorted(last.values())]
+    last = {one.command.verb in _PAUSING: at for at, one in enumerate(asked)}
+    return [asked[at] for at in sorted(last.values())]
 
 
 def _missed(plan: Plan, view: View) -> bool:
@@ -161,15 +164,15 @@ def _missed(plan: Plan, view: View) -> bool:
     return bool(plan.heard) or not any(batch.back for batch in moves.batches(view, plan.proposal_id))
 
 
-def _way_again(command: Command, name: str, view: View) -> Accepted | None:
+def _way_again(one: Answered, name: str, view: View, valid_ms: int) -> Accepted | None:
     """The way back that was promised, where it was not accepted yet."""
     forth = forth_of(name)
-    plan = moves.plan_of(view, forth) if forth is not None and command.verb is Verb.ROLLBACK else None
-    return None if plan is None else _way(command, plan, name, view)
+    plan = moves.plan_of(view, forth) if forth is not None and one.command.verb is Verb.ROLLBACK else None
+    return None if plan is None else _way(one, plan, name, view, valid_ms)
 
 
-def _way(command: Command, plan: Plan, name: str, view: View) -> Accepted | None:
-    way = turning.way_of(plan, command, view, name)
+def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Accepted | None:
+    way = turning.way_of(plan, one.command, view, name, one.answer.at_ms + valid_ms)
     return Accepted(way) if way.targets else None
 
 

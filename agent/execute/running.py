@@ -152,6 +152,10 @@ def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
     """A batch that was not sent is withdrawn; one that runs while a partition is under its min ISR is cancelled."""
     if batch.state is BatchState.INTENT and (why := _not_now(view, batch, plan)):
         return Decision(Append((batch._replace(state=BatchState.CLOSED, sentence=why),)))
+    if (why := _recalled(view, batch, plan)) is not None:
+        # Where it is certain that nothing was brought about, it does not count.
+        asked = 0 if not batch.ends and all(one.id in view.state.unsent for one in batch.targets) else batch.sendings
+        return Decision(Append((batch._replace(state=BatchState.CLOSED, sendings=asked, sentence=why),)))
     weak = view.weak(open_targets(batch))
     if weak is None or plan.state is not PlanState.OPEN or (view.state.weak_ms or 0) < view.policy.grace_ms:
         return None
@@ -160,6 +164,19 @@ def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
         Append((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
         (Say(alarm=True, sentence=f"{sentence}: the plan is cancelled, and moves in progress are taken back"),),
     )
+
+
+def _recalled(view: View, batch: Batch, plan: Plan) -> str | None:
+    """Why a batch that was sent is given up for now: nothing of what is left of it began, or can begin any more."""
+    left = open_targets(batch)
+    asleep = (
+        batch.state is BatchState.SENT
+        and view.state.calm
+        and not batch.cancelling
+        and not {target.id for target in left} & (view.state.unsure | view.state.acked | view.state.refused)
+        and all(view.status(target) is Status.BEFORE for target in left)
+    )
+    return held(view, plan, left) if asleep else None
 
 
 def _not_now(view: View, batch: Batch, plan: Plan) -> str | None:

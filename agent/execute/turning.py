@@ -101,15 +101,19 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
     if back is not None and (not back.ended or in_force(room.plans, back)):
         how = "has taken" if back.ended else "is taking"
         return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
-    way = way_of(plan, command, room.view, str(next_attempt(room.plans, room.view, back_of(name))))
+    name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
+    way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)
     if not way.targets:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
     sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back{room.held(way)}"
     return Result(done=True, sentence=sentence, words=(Accepted(way),), plan=way.proposal_id)
 
 
-def way_of(plan: Plan, command: Command, view: View, name: str) -> Plan:
-    """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not."""
+def way_of(plan: Plan, command: Command, view: View, name: str, begin_by_ms: int) -> Plan:
+    """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not.
+
+    Like any other it is void where no batch of it is sent in time.
+    """
     moved = {target.id for target in plan.targets} if plan.state is PlanState.DONE else _moved(plan, view)
     return Plan(
         name,
@@ -119,6 +123,7 @@ def way_of(plan: Plan, command: Command, view: View, name: str) -> Plan:
         throttle_bytes_per_s=command.throttle_bytes_per_s,
         max_moves=command.max_moves,
         order=max(plan.order, command.at_ms),
+        begin_by_ms=begin_by_ms,
     )
 
 

@@ -129,6 +129,10 @@ class Plan(NamedTuple):
     moved: str | None = None
     """Once it has ended: which of its targets have their planned replicas by it, as `moved_of` reads it; None before
     that, and of plans that ended before this was written down."""
+    begin_by_ms: int | None = None
+    """Epoch milliseconds by which its first batch is to be sent; None: a plan from before that was written down."""
+    racks: tuple[tuple[int, str], ...] = ()
+    """Broker -> rack of those that it names, as they were known when it was accepted, by broker."""
     turned: int = 0
     """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
     which was cancelled."""

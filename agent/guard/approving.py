@@ -40,6 +40,7 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
             max_moves=given.max_moves,
             reason=given.reason,
             plan=str(attempt),
+            until_ms=given.expires_ms,
         )
     if given is not None and given.vetoed and given.plan_hash == plan_hash(proposal):
         sentence = f"held: {why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"

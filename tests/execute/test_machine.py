@@ -234,7 +234,7 @@ def test_a_back_batch_that_was_announced_is_withdrawn_when_a_pause_comes_before_
 
     def paused_while_set(cluster, asked):
         if isinstance(asked, Configure):
-            live.state = live.state._replace(may=False, may_not="ann paused acting")
+            live.state = live.state._replace(may=May(begin=False, sentence="ann paused acting"))
         return carried_out(cluster, asked)
 
     live.answer_as = paused_while_set
@@ -424,24 +424,49 @@ def test_a_broker_that_is_down_and_gets_no_copy_is_known_and_holds_nothing():
     ("holds", "why"),
     [
         pytest.param({"min_isr": 3}, "t-0 is under its min ISR", id="under its min ISR"),
-        pytest.param({"min_isr": None}, "the min ISR of t-0 is unknown", id="the min ISR did not answer"),
+        pytest.param({"min_isr": None}, "the min ISR of t-1 is unknown", id="the min ISR did not answer"),
     ],
 )
 def test_a_request_is_not_repeated_while_it_would_not_be_begun(holds, why):
-    def busy(cluster, asked):
-        if isinstance(asked, Alter):
-            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
-        return carried_out(cluster, asked)
+    """One of two partitions moves; the controller did not take the other one."""
+    second = TopicPartition("t", 1)
 
-    live = Live(answer_as=busy)
-    assert live.kinds().count("Alter") == 1
+    def half(cluster, asked):
+        if not isinstance(asked, Alter):
+            return carried_out(cluster, asked)
+        after, answer = carried_out(cluster, Alter(tuple(it for it in asked.moves if it.id != second)))
+        return after, Answered((*answer.results, Result(second, Kind.RETRY, "NOT_CONTROLLER")))
+
+    live = Live(Plan("p", (MOVE, MOVE._replace(id=second))), answer_as=half)
+    assert [part.moving for part in live.cluster.parts] == [True, False]
     live.answer_as, live.look_as = carried_out, lambda cluster: blind(seen_of(cluster), **holds)
     live.wait(50)
     assert live.kinds().count("Alter") == 1
     assert f"batch 1: 1 partition not moving yet: {why}" in live.sentences()
     live.look_as = seen_of
     live.wait(5)
-    assert live.kinds().count("Alter") == 2
+    assert [part.moving for part in live.cluster.parts] == [True, True]
+
+
+def test_what_was_sent_and_did_not_begin_is_given_up_while_nothing_may_begin():
+    """Its answer was lost, no such request can be under way any more, and another tool moves by then."""
+
+    def lost_on_the_way(cluster, asked):
+        return (cluster, Answered(())) if isinstance(asked, Alter) else carried_out(cluster, asked)
+
+    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+    live = Live(answer_as=lost_on_the_way)
+    live.answer_as, live.look_as = carried_out, lambda cluster: seen_of(cluster)._replace(moves=(foreign,))
+    live.wait(8)
+    assert live.journal.batches[0].state is BatchState.SENT, "it may still take effect"
+    live.wait(10)
+    (batch,) = live.journal.batches
+    assert (batch.state, batch.sendings, batch.ends) == (BatchState.CLOSED, 1, ())
+    assert live.cluster.settings == ()
+    live.look_as = seen_of
+    live.wait(5)
+    assert live.cluster.parts[0].moving
+    assert [batch.number for batch in live.journal.batches] == [1, 2]
 
 
 def test_a_plan_does_not_end_well_on_a_leader_that_is_not_known():
@@ -606,15 +631,152 @@ def test_what_it_was_too_late_to_send_was_not_asked_for_and_is_tried_until_it_is
     assert not live.alarms()
 
 
-def test_what_the_controller_takes_no_notice_of_is_not_said_to_be_refused():
+def test_what_the_controller_takes_no_notice_of_is_tried_again_ever_more_rarely():
     def busy(cluster, asked):
         if isinstance(asked, Alter):
             return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
         return carried_out(cluster, asked)
 
     live = Live(answer_as=busy)
+    live.wait(300)
+    assert 9 <= live.kinds().count("Alter") <= 15
+    assert not live.finished
+    assert not live.alarms()
+    assert "no new batch: requested again later: NOT_CONTROLLER" in live.sentences()
+    while live.journal.batches[0].state is BatchState.SENT:
+        live.wait(1)
+    (batch,) = live.journal.batches
+    assert (batch.number, batch.sendings) == (1, 0), "nothing was asked, so nothing counts"
+    assert live.cluster.settings == (), "nothing is throttled meanwhile"
+    live.answer_as = carried_out
+    live.wait(35)
+    live.catch_up()
+    live.wait(5)
+    assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
+
+
+def test_a_right_that_is_missing_for_a_while_is_waited_for():
+    def forbidden(cluster, asked):
+        if not isinstance(asked, Configure):
+            return carried_out(cluster, asked)
+        kept = Configure(tuple(it for it in asked.settings if it.resource.kind == "broker"))
+        after, answer = carried_out(cluster, kept)
+        return after, Answered((*answer.results, Result(TOPIC_T, Kind.RETRY, "TOPIC_AUTHORIZATION_FAILED")))
+
+    live = Live(answer_as=forbidden)
+    live.wait(600)
+    assert not live.finished
+    assert set(live.kinds()) == {"Configure"}
+    live.answer_as = carried_out
+    live.wait(40)
+    assert live.cluster.parts[0].moving
+
+
+def test_what_is_held_by_refusals_can_be_cancelled():
+    def busy(cluster, asked):
+        if isinstance(asked, Alter):
+            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
+        return carried_out(cluster, asked)
+
+    live = Live(answer_as=busy)
+    live.wait(30)
+    live.tell(Said(Word.CANCEL, "p"))
+    live.wait(5)
+    assert live.finished[0].state is PlanState.CANCELLED
+
+
+# --- several plans ------------------------------------------------------------------------------------------------
+
+
+OTHER = MOVE._replace(id=TopicPartition("t", 1))
+
+
+def two(*events: object, first: Target = MOVE, second: Target = OTHER) -> Live:
+    """Two plans, and what happened before anything of them may begin."""
+    live = Live(Plan("p", (first,)), parts=(a_part(1, 2), a_part(1, 2)), min_isr=3)
+    live.tell(Accepted(Plan("q", (second,))))
+    for event in events:
+        live.tell(event)
+    live.cluster = live.cluster._replace(min_isr=1)
+    return live
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param(May(begin=True, held=(("p", "t is excluded"),)), id="the guard holds the first"),
+        pytest.param(Said(Word.PAUSE, "p"), id="the first is paused"),
+    ],
+)
+def test_a_plan_that_waits_is_not_in_the_way_of_the_next_one(held):
+    live = two(held)
+    live.wait(10)
+    assert [part.moving for part in live.cluster.parts] == [False, True]
+    live.tell(May(begin=True))
+    live.tell(Said(Word.RESUME, "p"))
+    live.catch_up()
+    live.wait(10)
+    live.catch_up()
+    live.wait(10)
+    assert {it.proposal_id: it.state for it in live.finished} == {"p": PlanState.DONE, "q": PlanState.DONE}
+
+
+def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of_the_next_one():
+    blinded = two()
+    blinded.look_as = lambda cluster: seen_of(cluster)._replace(
+        partitions=tuple(it for it in seen_of(cluster).partitions if it.id != P0)
+    )
+    blinded.wait(20)
+    assert [part.moving for part in blinded.cluster.parts] == [False, True]
+    down = two(first=MOVE._replace(after=(4, 2)))
+    down.wait(20)
+    assert [part.moving for part in down.cluster.parts] == [False, True]
+
+
+def test_each_plan_says_once_what_it_waits_for():
+    live = two(May(begin=True, held=(("p", "t is excluded"), ("q", "outside the windows"))))
     live.wait(60)
-    assert live.kinds().count("Alter") == POLICY.max_sendings
-    assert live.finished == [
-        Finish("p", PlanState.FAILED, "1 partition not moved: the move was requested repeatedly and did not begin")
-    ]
+    told = [(say.proposal_id, say.sentence) for say in live.said]
+    assert told.count(("p", "no new batch: t is excluded")) == 1
+    assert told.count(("q", "no new batch: outside the windows")) == 1
+
+
+def test_a_plan_about_the_same_partitions_waits_for_the_earlier_one():
+    live = two(May(begin=True, held=(("p", "t is excluded"),)), second=MOVE.back())
+    live.wait(30)
+    assert not live.finished, "its partition has the planned replicas already, but not for long"
+    live.tell(May(begin=True))
+    live.wait(10)
+    live.catch_up()
+    live.wait(10)
+    live.catch_up()
+    live.wait(10)
+    assert [it.proposal_id for it in live.finished] == ["p", "q"]
+    assert live.cluster.parts[0].replicas == (1, 2)
+
+
+def test_a_plan_of_which_no_batch_was_sent_ends_with_its_approval_and_one_that_has_begun_goes_on():
+    why = "void: its approval ended 1 min ago, and no batch of it was sent"
+    live = two(May(begin=True, held=(("q", "outside the windows"),)))
+    live.wait(10)
+    assert [part.moving for part in live.cluster.parts] == [True, False]
+    live.tell(May(begin=True, lapsed=(("p", why), ("q", why))))
+    live.wait(10)
+    assert live.finished == [Finish("q", PlanState.CANCELLED, why)]
+    live.catch_up()
+    live.wait(10)
+    assert live.finished[1] == Finish("p", PlanState.DONE, "1 partition moved as planned")
+
+
+def test_an_announced_batch_is_withdrawn_when_its_approval_ends_before_it_is_sent():
+    def unset(cluster, asked):
+        return cluster, Answered(tuple(Result(it.resource, Kind.NOT_SENT) for it in asked.settings))
+
+    live = Live(answer_as=unset)
+    assert live.journal.batches[0].state is BatchState.INTENT
+    live.answer_as = carried_out
+    live.tell(May(begin=True, lapsed=(("p", "void: its approval ended"),)))
+    live.wait(10)
+    assert live.finished == [Finish("p", PlanState.CANCELLED, "void: its approval ended")]
+    assert live.cluster.settings == ()
+    assert not live.cluster.parts[0].moving
