@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 import structlog
 
+from agent.act.approved import Approved
 from agent.act.hands import Outcome
 from agent.act.journal import Journal
 from agent.act.led import Leads, Led, defect
@@ -88,6 +90,7 @@ class Acting:
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
         """What went into that snapshot."""
+        self._approved = Approved()
         self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
@@ -225,7 +228,10 @@ class Acting:
             self._tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
-            writes = (*writes, *swept(view, cycle.proposals, begun, self._clock().wall_ms))
+            self._approved.planned(view, cycle.proposals)
+            now_ms, seen = self._clock().wall_ms, cycle.snapshot
+            rests = partial(self._approved.rests, snapshot=seen)
+            writes = (*writes, *swept(view, cycle.proposals, begun, now_ms, rests))
         return writes
 
     def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
