@@ -275,6 +275,19 @@ def test_a_planning_allows_only_so_many_triggers() -> None:
     assert second.sentence == "held: 1 triggers were allowed in this cycle (trigger.budget_per_cycle)"
 
 
+@pytest.mark.parametrize("span", ["hour", "day"])
+def test_what_a_planning_allowed_already_counts_against_the_budgets_of_hour_and_day(span: str) -> None:
+    snapshot, proposal = only(swapped())
+    three = [proposal, proposal._replace(id="p-second"), proposal._replace(id="p-third")]
+    limits = limits_of(**{"trigger_budget_per_cycle": 9, f"trigger_budget_per_{span}": 2})
+    view = journal(triggered("h", NOW_MS - 50 * MINUTE), at_ms=NOW_MS)
+    first, *others = guard(three, snapshot, Memory(), limits, view)
+    assert isinstance(first, Allow)
+    for other in others:
+        assert isinstance(other, Hold)
+        assert other.sentence == f"held: 2 of 2 triggers in the last {span} (trigger.budget_per_{span})"
+
+
 # --- order and explanation --------------------------------------------------------------------------------------
 
 
