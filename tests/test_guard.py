@@ -142,8 +142,25 @@ def test_one_replica_never_needs_two_in_sync():
     built = a_cluster().topic("t", (1,), (2,), min_isr=2)
     built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
     answer = verdict(built, limits=EXECUTE)
-    assert isinstance(answer, Hold)
     assert answer.reason is HoldReason.NOT_LEADING
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "isr", "reason"),
+    [
+        pytest.param(3, (1,), HoldReason.UNDER_MIN_ISR, id="one of two is not"),
+        pytest.param(2, (1, 4), HoldReason.NOT_LEADING, id="both of two for two"),
+        pytest.param(1, (4,), HoldReason.NOT_LEADING, id="one of two for one"),
+    ],
+)
+def test_a_partition_never_needs_more_in_sync_than_it_has_replicas(min_isr, isr, reason):
+    """Judged by a reassignment: a trigger has no partitions of its own that could be under their min ISR."""
+    built = shared(isr={0: isr}, min_isr=min_isr)
+    answer = verdict(built, built, limits=EXECUTE, kind=ProposalKind.REASSIGN)
+    assert isinstance(answer, Hold)
+    assert answer.reason is reason, answer.sentence
+    if reason is HoldReason.UNDER_MIN_ISR:
+        assert answer.sentence == f"held: t-0 has 1 in-sync replicas, and its min ISR is {min_isr}"
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,19 @@ def test_triggers_of_one_round_count_against_the_budgets_of_hour_and_day(
         assert (one.reason, one.sentence, one.until_ms) == (HoldReason.OVER_BUDGET, says, until_ms)
 
 
+@pytest.mark.parametrize("span", ["hour", "day"])
+def test_what_a_planning_allowed_already_counts_against_the_budgets_of_hour_and_day(span: str) -> None:
+    snapshot, proposal = only(swapped())
+    three = [proposal, proposal._replace(id="p-second"), proposal._replace(id="p-third")]
+    limits = limits_of(**{"trigger_budget_per_cycle": 9, f"trigger_budget_per_{span}": 2})
+    view = journal(triggered("h", NOW_MS - 50 * MINUTE), at_ms=NOW_MS)
+    first, *others = guard(three, snapshot, Memory(), limits, view)
+    assert isinstance(first, Allow)
+    for other in others:
+        assert isinstance(other, Hold)
+        assert other.sentence == f"held: 2 of 2 triggers in the last {span} (trigger.budget_per_{span})"
+
+
 # --- order and explanation --------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -77,7 +77,8 @@ class Telling:
     def said(self, say: Say) -> None:
         """The machine has something to say."""
         self._said = say.sentence
-        (self._log.warning if say.alarm else self._log.info)("executor_says", sentence=say.sentence)
+        about = {"proposal": say.proposal_id} if say.proposal_id else {}
+        (self._log.warning if say.alarm else self._log.info)("executor_says", **about, sentence=say.sentence)
 
     def finished(self, finish: Finish) -> None:
         """A plan has ended."""
@@ -121,11 +122,15 @@ class Telling:
 
     def status(self, view: View, may: May | None, failure: str | None) -> Status:
         """All of it at once."""
+        plans = self._plans(view)
+        open_ = [one.plan.proposal_id for one in plans if not one.plan.ended]
+        held = [why for name in open_ if may is not None and (why := may.of(name)) is not None]
+        none_may = may is None or not may.begin or bool(held and len(held) == len(open_))
         return Status(
-            plans=self._plans(view),
+            plans=plans,
             debts=moves.debts(view),
-            may_begin=may is not None and may.begin,
-            may_not="" if may is None or may.begin else may.sentence,
+            may_begin=not none_may,
+            may_not="" if may is None or not none_may else held[0] if held else may.sentence,
             look_failed=self._look_failed,
             failure=failure,
             journal_failed=self._journal_gone,
@@ -148,9 +153,9 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
         "partitions": len(progress.plan.targets),
         "done": progress.done,
         "copies": len(progress.replicas),
-        "bytes": sum(one.bytes or 0 for one in progress.replicas),
-        "of_bytes": sum(one.of_bytes or 0 for one in progress.replicas),
-        "bytes_per_s": round(sum(one.bytes_per_s or 0 for one in progress.replicas)),
+        "bytes": _total(one.bytes for one in progress.replicas),
+        "of_bytes": _total(one.of_bytes for one in progress.replicas),
+        "bytes_per_s": None if (rate := _total(one.bytes_per_s for one in progress.replicas)) is None else round(rate),
         "seconds_left": None if not lefts or None in lefts else round(max(left or 0.0 for left in lefts)),
     }
 
@@ -160,6 +165,17 @@ def _sentence(numbers: Mapping[str, Any]) -> str:
     when = "time left unknown" if left is None else f"about {left} s left"
     return (
         f"{numbers['proposal']}: {numbers['done']} of {counted(numbers['partitions'], 'partition')} moved, "
-        f"{sized(numbers['bytes'])} of {sized(numbers['of_bytes'])} in "
+        f"{_sized(numbers['bytes'])} of {_sized(numbers['of_bytes'])} in "
         f"{counted(numbers['copies'], 'copy', 'copies')} in progress; {when}"
     )
+
+
+def _total(numbers: Iterable[float | None]) -> float | None:
+    """Their sum; unknown where one of them is."""
+    every = list(numbers)
+    known = [one for one in every if one is not None]
+    return sum(known) if len(known) == len(every) else None
+
+
+def _sized(size_bytes: float | None) -> str:
+    return "an unknown number of bytes" if size_bytes is None else sized(size_bytes)

@@ -6,11 +6,12 @@ snapshot no longer holds finds out by them before anything moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent.execute.values import Plan, Policy, Target
 from agent.limits_execute import ExecuteLimits
 from agent.model.snapshot import Snapshot
+from agent.observation import Part
 from agent.propose.proposal import PlacementChange, Proposal
 from agent.propose.reassignment_json import changes_of
 
@@ -27,8 +28,9 @@ def plan_of(
     reason: str = "",
     throttle_bytes_per_s: int | None = None,
     max_moves: int | None = None,
+    begin_by_ms: int | None = None,
 ) -> Plan:
-    """The plan of a reassignment or a change of leaders.
+    """The plan of a reassignment or a change of leaders; void where no batch of it is sent until ``begin_by_ms``.
 
     Raises NotCarriedOut for a proposal that moves no replicas, and for topics that the snapshot does not know.
     """
@@ -43,7 +45,35 @@ def plan_of(
         reason=reason or proposal.sentence,
         throttle_bytes_per_s=throttle_bytes_per_s,
         max_moves=max_moves,
+        begin_by_ms=begin_by_ms,
+        racks=_racks(changes, snapshot),
     )
+
+
+def _racks(changes: Sequence[PlacementChange], snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
+    named = {broker for change in changes for broker in (*change.before, *change.after)}
+    known = ((broker.id, broker.rack.name) for broker in snapshot.brokers if broker.id in named)
+    return tuple(sorted((broker, rack) for broker, rack in known if rack is not None))
+
+
+def traffic_of(snapshot: Snapshot) -> Mapping[int, float]:
+    """Broker -> bytes per second that its replicas take in; one with a replica of unknown rate is left out.
+
+    Empty where topics were not seen: what is unknown is never zero.
+    """
+    if any(gap.part is Part.TOPICS for gap in snapshot.gaps):
+        return {}
+    taken = {broker.id: 0.0 for broker in snapshot.brokers if broker.alive}
+    unknown: set[int] = set()
+    for topic in snapshot.topics.values():
+        for state in topic.partitions:
+            rate = snapshot.bytes_per_s.get(state.id)
+            if rate is None:
+                unknown.update(state.replicas)
+                continue
+            for broker in state.replicas:
+                taken[broker] = taken.get(broker, 0.0) + rate
+    return {broker: rate for broker, rate in taken.items() if broker not in unknown}
 
 
 def policy_of(limits: ExecuteLimits) -> Policy:

@@ -38,6 +38,8 @@ class View(NamedTuple):
     seen: Seen
     partitions: dict[TopicPartition, SeenPartition]
     moves: dict[TopicPartition, SeenMove]
+    topic_ids: dict[str, str]
+    """Of the topics that were seen."""
     plan: Plan | None
     batch: Batch | None
 
@@ -46,10 +48,21 @@ class View(NamedTuple):
         return _status(target, self)
 
     def weak(self, targets: Iterable[Target]) -> str | None:
-        """Which of these has no leader or is under its min ISR, the first; None when none is, or none may ask."""
+        """Which of these is seen without a leader or under its min ISR, the first; None when none is, or none may ask.
+
+        What is unknown is not weak; it is `agent.execute.holding.unread`.
+        """
         if not self.policy.min_isr_guard:
             return None
         return next((why for target in targets if (why := _weak(target, self.partitions.get(target.id)))), None)
+
+    def progress_known(self, target: Target) -> bool:
+        """False for a partition that moves while the size of a copy that is being made was not reported."""
+        now = self.partitions.get(target.id)
+        if now is None or self.status(target) is not Status.MOVING:
+            return True
+        sized = {broker for id_, broker, _ in self.seen.bytes if id_ == target.id}
+        return all(broker in sized or broker in now.isr or broker not in self.seen.brokers for broker in target.adding)
 
     def lost(self, target: Target) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
@@ -63,7 +76,8 @@ def view_of(state: State, seen: Seen, policy: Policy) -> View:
     """The look as rules read it, with its clocks brought up to it."""
     partitions = {partition.id: partition for partition in seen.partitions}
     moves = {move.id: move for move in seen.moves}
-    view = View(state, policy, seen, partitions, moves, state.plan, state.batch)
+    topic_ids = {partition.id.topic: partition.topic_id for partition in seen.partitions}
+    view = View(state, policy, seen, partitions, moves, topic_ids, state.plan, state.batch)
     return view._replace(state=_watched(view))
 
 
@@ -77,8 +91,9 @@ def _status(target: Target, view: View) -> Status:
     if target.id.topic in view.seen.gone:
         return Status.GONE
     now = view.partitions.get(target.id)
-    if now is None:
-        return Status.UNSEEN
+    if now is None:  # one that was made anew may have fewer partitions
+        another = view.topic_ids.get(target.id.topic, target.topic_id) != target.topic_id
+        return Status.REPLACED if another else Status.UNSEEN
     if now.topic_id != target.topic_id:
         return Status.REPLACED
     move = view.moves.get(target.id)
@@ -98,7 +113,7 @@ def _at_rest(target: Target, replicas: tuple[int, ...]) -> Status:
 def _weak(target: Target, now: SeenPartition | None) -> str | None:
     if now is None or now.topic_id != target.topic_id:
         return None
-    if now.leader is None:
+    if now.leader is None and now.leader_known:
         return f"{target.id} has no leader"
     return f"{target.id} is under its min ISR" if now.min_isr is not None and len(now.isr) < now.min_isr else None
 
@@ -131,7 +146,9 @@ def _watches(view: View, targets: Iterable[Target]) -> tuple[Watch, ...]:
     for target in targets:
         token = _token(target, view)
         watch = former.get(target.id)
-        watches.append(watch if watch is not None and watch.token == token else Watch(target.id, token))
+        # Where nothing tells how far a copy is, nothing tells that it stands still.
+        same = watch is not None and watch.token == token and view.progress_known(target)
+        watches.append(watch if same and watch is not None else Watch(target.id, token))
     return tuple(watches)
 
 

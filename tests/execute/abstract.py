@@ -7,6 +7,7 @@ once, and a cancel that would leave no replica in sync is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.execute.messages import (
@@ -22,8 +23,10 @@ from agent.execute.messages import (
     SeenPartition,
     SeenThrottle,
 )
+from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.throttles import applied
 from agent.execute.values import Resource
+from agent.observation import RawPartition, RawReassignment, RawTopic
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1
@@ -66,14 +69,15 @@ def a_part(*replicas: int) -> Part:
     return Part(replicas, frozenset(replicas), replicas[0])
 
 
-def seen_of(cluster: Cluster) -> Seen:
-    """What a look shows."""
+def seen_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> Seen:
+    """What a look shows; with ``former``, brokers tell partitions as they were, and the controller as they are."""
     ids = [TopicPartition("t", number) for number in range(len(cluster.parts))]
+    told = cluster.parts if former is None or len(former) != len(cluster.parts) else former
     return Seen(
         brokers=cluster.up,
         partitions=tuple(
             SeenPartition(id_, part.topic_id, part.leader, part.replicas, part.isr, cluster.min_isr)
-            for id_, part in zip(ids, cluster.parts, strict=True)
+            for id_, part in zip(ids, told, strict=True)
         ),
         moves=tuple(
             SeenMove(id_, part.replicas, part.adding, part.removing)
@@ -82,6 +86,11 @@ def seen_of(cluster: Cluster) -> Seen:
         ),
         gone=frozenset() if cluster.parts else frozenset({"t"}),
         throttles=tuple(SeenThrottle(*setting) for setting in cluster.settings),
+        bytes=tuple(
+            (id_, broker, int(broker in part.isr))
+            for id_, part in zip(ids, cluster.parts, strict=True)
+            for broker in sorted(set(part.replicas) & cluster.up if part.moving else ())
+        ),
     )
 
 
@@ -99,13 +108,71 @@ def carried_out(cluster: Cluster, act: Act) -> tuple[Cluster, Answered]:
         if isinstance(act, Alter):
             after, kind, harm = _altered(part, act.moves[index].target, cluster.up)
         elif isinstance(act, Cancel):
-            after, kind, harm = _cancelled(part, cluster.up)
+            after, kind, harm = cancelled(part, cluster.up)
         else:
             after, kind, harm = _elected(part, cluster.up)
         parts = (*cluster.parts[: id_.partition], after, *cluster.parts[id_.partition + 1 :])
         cluster = cluster._replace(parts=parts, harm=cluster.harm or harm)
         results.append(Result(id_, kind))
     return cluster, Answered(tuple(results))
+
+
+def blinded(seen: Seen) -> Iterator[tuple[str, Seen]]:
+    """The look with one thing in it that did not answer; what is not shown is not taken to be absent."""
+    resources = sorted({it.resource for it in seen.throttles} | {Resource("topic", "t"), Resource("broker", "3")})
+    for resource in resources:
+        if resource.kind == "topic" or int(resource.name) in seen.brokers:
+            shown = tuple(it for it in seen.throttles if it.resource != resource)
+            yield f"{resource.kind} {resource.name}", seen._replace(unread=frozenset({resource}), throttles=shown)
+    for at, partition in enumerate(seen.partitions):
+        others = seen.partitions[:at], seen.partitions[at + 1 :]
+        for what, change in (
+            ("the min ISR", {"min_isr": None}),
+            ("the leader", {"leader": None, "leader_known": False}),
+        ):
+            told = partition._replace(**change)  # type: ignore[arg-type] # a row's
+            yield f"{what} of t-{at}", seen._replace(partitions=(*others[0], told, *others[1]))
+        yield f"t-{at}", seen._replace(partitions=(*others[0], *others[1]))
+    if seen.bytes:
+        yield "log dirs", seen._replace(bytes=())
+
+
+def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
+    """What is left of a request after the last look right before it, and the answers for what was left out.
+
+    By the very functions that run live.
+    """
+    topic, running = _raw(cluster)
+    if isinstance(act, Alter):
+        told = {move.id: no_longer_to_move(move, topic, running.get(move.id)) for move in act.moves}
+        left = Alter(tuple(move for move in act.moves if told[move.id] is None))
+        return left, tuple(one for one in told.values() if one is not None)
+    if isinstance(act, Cancel):
+        told = {run.id: no_longer_to_cancel(run, topic, running.get(run.id)) for run in act.runs}
+        return Cancel(tuple(run for run in act.runs if told[run.id] is None)), tuple(
+            one for one in told.values() if one is not None
+        )
+    if isinstance(act, Configure):
+        own = {(resource, key): value for resource, key, value in cluster.settings}
+        others = {
+            one.resource
+            for one in act.settings
+            if no_longer_to_set(one, (own.get((one.resource, one.key)), None), topic) is not None
+        }
+        left_out = tuple(Result(resource, Kind.RETRY) for resource in sorted(others))
+        return Configure(tuple(one for one in act.settings if one.resource not in others)), left_out
+    return act, ()
+
+
+def _raw(cluster: Cluster) -> tuple[RawTopic, dict[TopicPartition, RawReassignment]]:
+    rows = tuple(RawPartition(at, part.leader, part.replicas, (), ()) for at, part in enumerate(cluster.parts))
+    error = None if cluster.parts else "UNKNOWN_TOPIC_OR_PARTITION"
+    topic = RawTopic("t", cluster.parts[0].topic_id if cluster.parts else None, False, rows, error)
+    ids = {TopicPartition("t", at): part for at, part in enumerate(cluster.parts)}
+    running = {
+        id_: RawReassignment(id_, part.replicas, part.adding, part.removing) for id_, part in ids.items() if part.moving
+    }
+    return topic, running
 
 
 def begun(part: Part, target: tuple[int, ...], *, foreign: bool, up: frozenset[int]) -> Part:
@@ -153,7 +220,8 @@ def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[P
     return begun(part, target, foreign=False, up=up), Kind.OK, harm
 
 
-def _cancelled(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+def cancelled(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+    """The partition after a cancel, the answer, and the harm that it did."""
     if not part.moving:
         return part, Kind.NOT_NEEDED, ""
     kept = tuple(broker for broker in part.replicas if broker not in part.adding)
