@@ -160,7 +160,7 @@ def test_a_partition_never_needs_more_in_sync_than_it_has_replicas(min_isr, isr,
     assert isinstance(answer, Hold)
     assert answer.reason is reason, answer.sentence
     if reason is HoldReason.UNDER_MIN_ISR:
-        assert answer.sentence == f"held: t-0 has 1 in-sync replicas, and its min ISR is {min_isr}"
+        assert answer.sentence == f"held: t-0 has 1 in-sync replica, and its min ISR is {min_isr}"
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ class LateClock:
     def __init__(self) -> None:
         self.late_s = 0.0
 
-    def monotonic(self) -> float:
+    def elapsed_s(self) -> float:
         return time.monotonic() + self.late_s
 
 
@@ -254,7 +254,7 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
     """How long an intent is good for is counted from when its append began, not from when the answer came."""
     clock = LateClock()
     for module in ("agent.act.runner", "agent.wire.deadline"):
-        monkeypatch.setattr(f"{module}.time", clock)
+        monkeypatch.setattr(f"{module}.elapsed_s", clock.elapsed_s)
 
     class Frozen(MemoryJournal):
         def append(self, *writes: Any) -> None:

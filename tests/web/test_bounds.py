@@ -168,7 +168,7 @@ def test_bytes_that_complete_no_head_win_no_time() -> None:
 
 def test_an_answer_that_is_not_taken_is_given_up() -> None:
     app = paged(lambda _: PlainTextResponse("x" * BIG))
-    with serving(PATIENT._replace(answer_s=0.3), app) as server, dial(server) as raw:
+    with serving(PATIENT._replace(answer_s=2.0), app) as server, dial(server) as raw:
         raw.sendall(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert raw.recv(12) == b"HTTP/1.1 200"
         wait_for(lambda: server.connections == 0, "it is given up", LONG)
