@@ -228,12 +228,16 @@ def _lead(config: KafkaClientConfig, within_s: float) -> str | None:
     try:
         with Clients.open(config) as clients:
             recall = Recall()
-            while time.monotonic() < until and not leadership.may_act():
+            while time.monotonic() < until and not leadership.may_act() and not _is_refused(leadership.problem()):
                 leadership.observed(observe(clients, system_clock, Scope(), recall))
                 time.sleep(0.3)
         return None if leadership.may_act() else leadership.problem() or "it does not lead, and nothing says why"
     finally:
         leadership.close()
+
+
+def _is_refused(problem: str | None) -> bool:
+    return problem is not None and "authoriz" in problem.lower()
 
 
 def _told(answer: Answered) -> str | None:

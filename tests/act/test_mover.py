@@ -179,6 +179,26 @@ def test_a_journal_that_does_not_answer_for_a_moment_only_delays(times: int) -> 
     assert {layers.own for layers in hand.layers.values()} == {None}
 
 
+def test_a_journal_that_does_not_answer_is_told_for_as_long_as_it_does_not() -> None:
+    class Silent(MemoryJournal):
+        silent = True
+
+        def append(self, *writes: Any) -> None:
+            if self.silent:
+                raise JournalUnavailable("No answer in time")
+            super().append(*writes)
+
+    hand, journal = Instant(), Silent()
+    with moving(hand, journal) as mover:
+        mover.accept(PLAN)
+        wait_for(lambda: mover.status().journal_failed is not None, "it is told", 20)
+        assert "No answer in time" in (mover.status().journal_failed or "")
+        assert changes(hand) == []
+        journal.silent = False
+        wait_for(lambda: state(journal) == {"p-1": PlanState.DONE} and not mover.busy, "it is done", 20)
+        assert mover.status().journal_failed is None
+
+
 @pytest.mark.parametrize("stops_at", range(1, 8))
 def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: int) -> None:
     closed: list[Mover] = []
