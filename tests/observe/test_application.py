@@ -124,9 +124,7 @@ def with_task(**fields: object) -> bytes:
         pytest.param({"body": changed(instances={})}, GapCause.ERROR, "the answer has no list instances", id="no list"),
         pytest.param({"body": changed(observed_ms=1.5)}, GapCause.ERROR, "observed_ms is 1.5", id="half a millisecond"),
         pytest.param({"body": with_task(lag=-1)}, GapCause.ERROR, "lag is -1; a whole number", id="a negative lag"),
-        pytest.param(
-            {"body": with_task(lag=2**63)}, GapCause.ERROR, "more than 64 bits", id="a lag beyond Kafka"
-        ),
+        pytest.param({"body": with_task(lag=2**63)}, GapCause.ERROR, "more than 64 bits", id="a lag beyond Kafka"),
         pytest.param({"body": with_task(lag=True)}, GapCause.ERROR, "lag is True", id="true is no number"),
         pytest.param(
             {"body": with_task(task="1-0")}, GapCause.ERROR, "'1-0' is not a task", id="a task written otherwise"
