@@ -133,6 +133,7 @@ def test_a_file_without_the_right_to_read_it_is_said_to_be_refused(
     def refused(*_arguments: object) -> int:  # the super-user, who may run this, is refused nothing
         raise PermissionError(13, "Permission denied")
 
+    (tmp_path / "racks").touch()
     monkeypatch.setattr("config.plain_file.os.open", refused)
     failed = failure(a_file(tmp_path / "racks"))
     assert (failed.cause, failed.detail) == (GapCause.NOT_ALLOWED, f"{tmp_path / 'racks'} may not be read")
