@@ -97,9 +97,7 @@ def _bytes_per_member(raw: RawGroup) -> float:
 
 def _unread(raw: RawGroup, bounds: Bounds) -> DecodedGroup:
     """Members whose bytes were not read, which is said of each: a group that is not read is never an empty one."""
-    sentence = (
-        f"the members' bytes of all groups need more than {bounds.pool_bytes >> 20} MiB of memory when read"
-    )
+    sentence = f"the members' bytes of all groups need more than {bounds.pool_bytes >> 20} MiB of memory when read"
     return DecodedGroup(raw, tuple([_too_large(member, sentence) for member in raw.members]))
 
 
