@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.acting import Acting
 from agent.act.leadership import Leadership
+from agent.ceiling import default_ceiling_bytes
 from agent.clock import system_clock
 from agent.cut import to_limits, to_scope
 from agent.cut_leadership import to_leadership_plan
@@ -83,9 +84,14 @@ def agent_of(settings: Settings) -> Iterator[Agent]:
                 plan_ms=settings.plan_interval_ms,
                 plan_cron=settings.plan.cron,
                 stall_ms=settings.process.stall_after_ms,
-                memory_ceiling_bytes=settings.process.memory_ceiling_bytes,
+                memory_ceiling_bytes=_memory_ceiling_bytes(settings),
             ),
         )
+
+
+def _memory_ceiling_bytes(settings: Settings) -> int | None:
+    told = settings.process.memory_ceiling_bytes
+    return default_ceiling_bytes() if told == "auto" else told
 
 
 def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:

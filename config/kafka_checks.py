@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from config.kafka_keys import Key
 from config.mistake import SettingMistake
+from config.plain_file import why_not_plain
 from config.secrets import masked
 
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9_+.-]*://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(\d{1,5})")
@@ -44,6 +45,9 @@ def refuse_contradictions(values: Mapping[str, str]) -> None:
     if tls and not protocol.endswith("SSL"):
         wanted = "SASL_SSL" if protocol.startswith("SASL_") else "SSL"
         raise SettingMistake(tls[0], f"it has no effect with security.protocol {protocol}; use {wanted}")
+    for name in values:
+        if name.endswith(".location") and (why := why_not_plain(values[name])) is not None:
+            raise SettingMistake(name, f"{values[name]} cannot be read ({why})")
     for part in ("ca", "certificate", "key"):
         if f"ssl.{part}.location" in values and f"ssl.{part}.pem" in values:
             raise SettingMistake(f"ssl.{part}.pem", f"give it or ssl.{part}.location, not both")

@@ -47,6 +47,15 @@ def read_plain(path: str | Path, most_bytes: int) -> bytes:
     return content
 
 
+def why_not_plain(path: str) -> str | None:
+    """Why a library that opens this file by itself must not be let; None also where there is no such file."""
+    try:
+        _check(os.stat(path).st_mode, path)  # noqa: PTH116 as above
+    except (OSError, ValueError) as error:
+        return error.strerror if isinstance(error, OSError) and error.errno == errno.EINVAL else None
+    return None
+
+
 def _check(mode: int, name: str) -> None:
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "no file")

@@ -314,9 +314,10 @@ class ProcessSettings(BaseModel):
 
     model_config = _STRICT
 
-    memory_ceiling_bytes: Annotated[Annotated[Bytes, Field(ge=100_000_000)] | None, NoneWord] = Field(
-        default=None, alias="memory_ceiling"
+    memory_ceiling_bytes: Annotated[Literal["auto"] | Annotated[Bytes, Field(ge=100_000_000)] | None, NoneWord] = Field(
+        default="auto", alias="memory_ceiling"
     )
-    """Resident memory at which the agent ends with exit code 7, for its supervisor to restart it; none: no ceiling."""
+    """Resident memory at which the agent ends with exit code 7, for its supervisor to restart it; ``auto`` is 90 % of
+    the container's limit, or half of the machine's memory; none: no ceiling."""
     stall_after_ms: Annotated[Millis, at_least("10s")] = Field(default=120_000, alias="stall_after")
     """Without a finished look for this long, /livez fails."""

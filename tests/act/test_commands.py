@@ -71,6 +71,28 @@ def test_foreign_bytes_are_no_command(data: bytes | None) -> None:
     assert command_of(data) is None
 
 
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b'{"id":"c1","at_ms":' + b"9" * 400 + b"}", "a time of 400 digits"),
+        (b'{"id":"c1","at_ms":1e400}', "infinity"),
+        (b'{"id":"c1","at_ms":NaN}', "not a number"),
+        (b'{"id":"c1","who":"\\ud800"}', "half a character"),
+        (b'{"id":"c1","id":"c2"}', "two ids"),
+        (b'{"id":"c1","a":' + b"[" * 100 + b"]" * 100 + b"}", "nested deep"),
+        ('{"id":"c1"}'.encode("utf-16"), "another encoding"),
+    ],
+)
+def test_what_no_reader_of_commands_may_meet_is_no_command(data: bytes, what: str) -> None:
+    assert command_of(data) is None, what
+
+
+def test_a_person_whose_name_is_no_text_is_told_so_where_the_command_is_given() -> None:
+    with pytest.raises(BadInput) as refused:
+        command_bytes({"id": "c1", "who": "ann\udcff@desk"})
+    assert str(refused.value) == "The command cannot be sent: a text in it holds half a surrogate pair"
+
+
 def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     inbox = SpoolInbox(spool)

@@ -104,6 +104,17 @@ def test_settings_name_what_is_no_file_in_one_sentence(
     assert any(why in sentence and str(path.name) in sentence for sentence in sentences), sentences
 
 
+@pytest.mark.parametrize("name", ["ssl.ca.location", "ssl.crl.location"])
+@pytest.mark.parametrize("make", [pipe, folder, listening, lambda _path: Path("/dev/zero")])
+def test_a_certificate_that_is_no_file_is_named_before_a_client_waits_for_it(
+    make: Callable[[Path], Path], name: str, tmp_path: Path
+) -> None:
+    path = make(tmp_path / "ca.pem")
+    settings = ["kafka.bootstrap.servers=h:1", "kafka.security.protocol=SSL", f"kafka.{name}={path}"]
+    with pytest.raises(SettingsRefusedError, match=rf"kafka\.{name}: {path} cannot be read \(it is a"):
+        load_settings(assignments=settings, environ={})
+
+
 def unfolding(item: str) -> str:
     """Ten lines that stand for ten billion values."""
     lines = [f"a0: &a0 {item}"]

@@ -10,6 +10,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple
@@ -22,23 +23,27 @@ from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable
 from agent.execute.obey import obey
 from agent.foreign_json import ForeignJsonError, read_json
+from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import Command, Verb, command_to_json
 from agent.journal.entry import Entry, Write
 from agent.limits import Limits
 from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
-from agent.observation import RawMember
+from agent.observation import Observation, RawMember
 from agent.observe.application import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
+from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
+from agent.propose.proposal import Proposal
 from agent.propose.published import CREATED, VOID
 from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import Read
 from agent.record.restart import newest_memory
-from agent.record.weights import read_record
+from agent.record.weights import KeptWeights, read_record
+from agent.seen import see
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
 from agent.typed_json import UnreadableError
@@ -52,6 +57,7 @@ from config.properties import parse_properties
 from config.yaml_file import yaml_value
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
+from tests.builders import Run
 from tests.decode.generate import LAYOUTS, NAMES
 from tests.decode.test_members import ASSIGNMENT, SUBSCRIPTION, assigned, group, member, observation, subscribed
 from tests.fuzz.mutate import mutated, mutated_json
@@ -156,6 +162,7 @@ def _topics() -> tuple[Target, ...]:
         _json("telemetry", looks, partial(_telemetry, tuple(looks)), _restart),
         _json("weights", weights, partial(_weights, ORDERS), partial(_weights, BILLING)),
         _json("memory", [memory_to_json(run.memory), memory_to_json(Memory())], _memory),
+        *_looks(),
     )
 
 
@@ -200,6 +207,10 @@ def _proposal(kind: str, data: bytes) -> bool:
     junk = Read(0, 7, "m", data, {"ce_source": source, "ce_type": kind})
     found = proposals_in([records[0], junk, records[1]])
     expect(len(found.states) + len(found.left_out) == len(records) + 1, "a record is lost")
+    proposals = tuple(state for state in found.states if isinstance(state, Proposal))
+    figures_rest_on(proposals)
+    for proposal in proposals:
+        plan_hash(proposal)
     expect(records[0].key in standing_in([records[0], junk], "c/1"), "another proposal is hidden")
     return not found.left_out
 
@@ -224,6 +235,42 @@ def _weights(told: Any, data: bytes) -> bool:
     ((key, _),) = to_records(told)
     kept = read_record(key.encode(), data)
     return kept.problem is None
+
+
+def _looks() -> tuple[Target, ...]:
+    """What was read goes through a whole look: a memory or a weight that ends one would end each after it."""
+    run, answers = a_rich_memory()
+    seen = answers.at(130.0)
+    here = {"cluster": seen.cluster_id, "computed_ms": seen.taken_ms, "to_ms": seen.taken_ms}
+    topic = ORDERS._replace(**here)
+    group = BILLING._replace(**here, group="app")
+    told = [(one.subject.partition("/")[0], pair) for one in (topic, group) for pair in to_records(one)]
+    return (
+        _json("memory in a look", [memory_to_json(run.memory)], partial(_memory_in, seen, run.limits)),
+        *(
+            _json(f"weights of a {kind} in a look", [value], partial(_weights_in, seen, run, key))
+            for kind, (key, value) in told
+        ),
+    )
+
+
+def _memory_in(seen: Observation, limits: Limits, data: bytes) -> bool:
+    try:
+        memory = memory_from_json(data.decode("utf-8", "surrogatepass"))
+    except (UnreadableMemoryError, UnicodeDecodeError):
+        return False
+    see(seen, after_restart(memory, seen.taken_ms, seen.monotonic_ms), limits)
+    return True
+
+
+def _weights_in(seen: Observation, run: Run, key: str, data: bytes) -> bool:
+    kept = KeptWeights("weights")
+    record = read_record(key.encode(), data)
+    if record.problem is not None:
+        return False
+    kept.put(key.encode(), record)
+    see(replace(seen, weights=kept.told(seen.cluster_id)), run.memory, run.limits)
+    return True
 
 
 def _memory(data: bytes) -> bool:

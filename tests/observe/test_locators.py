@@ -80,8 +80,10 @@ def a_fifo(path: Path) -> None:
     ("make", "cause", "sentence"),
     [
         pytest.param(no_file, GapCause.UNREACHABLE, "{path} cannot be read (No such file or directory)", id="no file"),
-        pytest.param(Path.mkdir, GapCause.UNUSABLE, "{path} is no regular file", id="a folder"),
-        pytest.param(a_fifo, GapCause.UNUSABLE, "{path} is no regular file", id="a pipe that nobody writes to"),
+        pytest.param(Path.mkdir, GapCause.UNUSABLE, "{path} cannot be read (it is a directory", id="a folder"),
+        pytest.param(
+            a_fifo, GapCause.UNUSABLE, "{path} cannot be read (it is a named pipe", id="a pipe that nobody writes to"
+        ),
         pytest.param(
             lambda path: path.symlink_to(path),
             GapCause.UNREACHABLE,
@@ -91,11 +93,14 @@ def a_fifo(path: Path) -> None:
         pytest.param(
             lambda path: path.write_bytes(b"#" * 1_001),
             GapCause.TOO_LARGE,
-            "{path} is larger than 1000 bytes",
+            "{path} cannot be read (it is larger than 1,000 bytes)",
             id="too large",
         ),
         pytest.param(
-            lambda path: path.symlink_to("/dev/zero"), GapCause.UNUSABLE, "{path} is no regular file", id="a device"
+            lambda path: path.symlink_to("/dev/zero"),
+            GapCause.UNUSABLE,
+            "{path} cannot be read (it is a device",
+            id="a device",
         ),
         pytest.param(
             lambda path: path.write_bytes(b"broker.1=\xff"),
@@ -128,7 +133,8 @@ def test_a_file_without_the_right_to_read_it_is_said_to_be_refused(
     def refused(*_arguments: object) -> int:  # the super-user, who may run this, is refused nothing
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("agent.observe.locators.ask.os.open", refused)
+    (tmp_path / "racks").touch()
+    monkeypatch.setattr("config.plain_file.os.open", refused)
     failed = failure(a_file(tmp_path / "racks"))
     assert (failed.cause, failed.detail) == (GapCause.NOT_ALLOWED, f"{tmp_path / 'racks'} may not be read")
 

@@ -7,9 +7,8 @@ how old the answer is that stands in.
 
 from __future__ import annotations
 
+import errno
 import hashlib
-import os
-import stat
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -23,8 +22,10 @@ from agent.observe.locators.table import read_table
 from agent.observe.recall import Recall
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
+from config.plain_file import read_plain
 
 Rows = tuple[RawLocated, ...]
+_CAUSES = {errno.EINVAL: GapCause.UNUSABLE, errno.EFBIG: GapCause.TOO_LARGE}
 Read = Callable[[bytes], Rows]
 
 
@@ -76,25 +77,12 @@ def ask_locator(question: LocatorQuestion, recall: Recall, timeout_ms: int) -> R
 def file_content(question: FileQuestion) -> bytes:
     """The bytes of a regular file that is not too large. Raises CallFailed."""
     try:
-        # Not to wait for the other end of a pipe that somebody put there.
-        descriptor = os.open(question.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_plain(question.path, question.max_bytes)
     except PermissionError:
         raise CallFailed(GapCause.NOT_ALLOWED, f"{question.path} may not be read") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "no usable path"
-        raise CallFailed(GapCause.UNREACHABLE, f"{question.path} cannot be read ({why})") from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CallFailed(GapCause.UNUSABLE, f"{question.path} is no regular file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(question.max_bytes + 1)
     except OSError as error:
-        raise CallFailed(GapCause.UNREACHABLE, f"{question.path} cannot be read ({error.strerror})") from None
-    finally:
-        os.close(descriptor)
-    if len(content) > question.max_bytes:
-        raise CallFailed(GapCause.TOO_LARGE, f"{question.path} is larger than {question.max_bytes} bytes")
-    return content
+        cause = _CAUSES.get(error.errno or 0, GapCause.UNREACHABLE)
+        raise CallFailed(cause, f"{question.path} cannot be read ({error.strerror})") from None
 
 
 def _parsed(name: str, content: bytes, read: Read, recall: Recall) -> Rows:
