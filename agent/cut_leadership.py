@@ -1,4 +1,7 @@
-"""Cuts out of the settings where the journal stands and where commands go. Both who acts and who asks need it."""
+"""Cuts out of the settings where the journal stands and where commands go. Both who acts and who asks need it.
+
+Keys are not settings: they are read from their files (`agent.act.key_files`).
+"""
 
 from __future__ import annotations
 
@@ -23,4 +26,5 @@ def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str)
         commands_topic=settings.commands_topic,
         replication_factor=topics.replication_factor,
         min_insync_replicas=topics.min_insync_replicas,
+        unsigned_below=execute.journal_unsigned_below,
     )

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -27,6 +28,7 @@ from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, plan_of, policy_of
 from agent.execute.commanded import Foreseen, Spoken
+from agent.execute.identity import People
 from agent.execute.messages import Accepted, May
 from agent.execute.obey import obey, words_again
 from agent.execute.trigger_judging import judge
@@ -63,10 +65,11 @@ class Acting:
         arguments: Mapping[str, Any],
         limits: Limits,
         clock: Clock,
+        people: People = MappingProxyType({}),  # noqa: B008 it cannot be changed
         look_now: Callable[[], None] = lambda: None,
         on_fatal: Callable[[Fatal], None] = lambda _: None,
     ) -> None:
-        """``arguments`` are kafka-python's, of the executor's connection.
+        """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
 
         ``look_now`` asks for a look with a planning, ``on_fatal`` hears what ends the agent; both from a thread.
         """
@@ -74,6 +77,7 @@ class Acting:
         self._arguments = arguments
         self._limits = limits
         self._clock = clock
+        self._people = people
         self.look_now = look_now
         self.on_fatal = on_fatal
         self._stop = threading.Event()
@@ -91,6 +95,7 @@ class Acting:
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
         self._told: str | None = None
+        self._noticed: frozenset[str] = frozenset()
         self._log = structlog.get_logger("rackwise")
         self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
 
@@ -135,10 +140,16 @@ class Acting:
         try:
             status = led.mover.status()
         except UnreadableError:  # said when what was seen is judged
-            return ActingNow(leads=True)
+            return ActingNow(leads=True, records_ignored=self._leadership.ignored())
         plans = [one for one in status.plans if not one.plan.ended]
         left = sum(len(one.plan.targets) - one.ended for one in plans)
-        return ActingNow(leads=True, plans=len(plans), partitions_left=left, throttles=len(status.debts))
+        return ActingNow(
+            leads=True,
+            plans=len(plans),
+            partitions_left=left,
+            throttles=len(status.debts),
+            records_ignored=self._leadership.ignored(),
+        )
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 
@@ -189,7 +200,8 @@ class Acting:
         if led is None or view is None:
             return None
         led.check()
-        self._write(led.journal, self._learned(view, cycle))
+        with self._lock:  # no operator's command is answered between what is read here and what is written
+            self._write(led.journal, self._learned(led.journal.view(), cycle))
         past, self._anchors = past_triggers(
             led.journal.view(),
             self._anchors,
@@ -240,6 +252,7 @@ class Acting:
                 with self._lock:
                     self._follow()
                     if self._led is not None:
+                        self._notice()
                         self._led.check()
                         self._word(self._led)
                         self._answer(self._led)
@@ -327,7 +340,8 @@ class Acting:
         self._tell(inbox.problem())
         if not waiting:
             return
-        obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms, self._foresee)
+        now_ms = self._clock().wall_ms
+        obeyed = obey(waiting, view, self._standing, self._limits.execute, now_ms, self._foresee, self._people)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
@@ -349,6 +363,14 @@ class Acting:
                 mover.accept(word.plan)
             else:
                 mover.word(word.word, word.proposal_id, word.who)
+
+    def _notice(self) -> None:
+        """Say each notice of the leadership, once while it lasts."""
+        notices = self._leadership.notices()
+        for one in notices:
+            if one not in self._noticed:
+                self._log.warning("acting_notice", sentence=one)
+        self._noticed = frozenset(notices)
 
     def _tell(self, problem: str | None) -> None:
         """Say what stands in the way, once."""

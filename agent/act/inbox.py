@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
+from agent.execute.identity import Came
 from agent.journal.entry import View, Write
 
 POSITION = "command-position"
@@ -30,6 +31,8 @@ class Command(NamedTuple):
     value: Mapping[str, Any]
     after: Write
     """To be written together with the answer: from where the next leader goes on."""
+    came: Came = Came()
+    """How it came."""
 
 
 class Inbox(Protocol):

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,10 +35,13 @@ Wait = Annotated[
 
 def plan_of(loaded: Loaded) -> LeadershipPlan:
     """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
+    from agent.act.key_files import signer
     from agent.cut_leadership import to_leadership_plan
 
     settings = loaded.settings
+    operator = settings.operator
     plan = to_leadership_plan(settings, settings.kafka, who())
+    plan = replace(plan, signer=signer(operator.name, operator.key_file))
     if plan.file is None:
         from agent.observe.knock import knock
 
@@ -129,15 +133,19 @@ def _leader(plan: LeadershipPlan) -> _Led:
 def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
     from agent.act.commands_spool import spool_command
     from agent.act.commands_topic import send_command
+    from agent.execute.identity import signed
     from agent.journal.commands import command_to_json
 
+    command = command_to_json(wish)
+    if plan.signer is not None:
+        command = signed(command, plan.signer, led.cluster)
     if plan.file is not None:
-        spool_command(plan.spool_directory, command_to_json(wish), at_ms=wish.at_ms)
+        spool_command(plan.spool_directory, command, at_ms=wish.at_ms)
         return
     send_command(
         plan.config,
         plan.commands_topic,
-        command_to_json(wish),
+        command,
         cluster=led.cluster,
         sender=wish.who,
         at_ms=wish.at_ms,

@@ -83,11 +83,21 @@ def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) 
         return _again(before, proposal, room)
     if not room.limits.second_person or proposal.kind is ProposalKind.TRIGGER:
         return _approved(command, proposal, attempt, None, room)
-    if before is None or before.state is not ApprovalState.REQUESTED:
+    if command.person is None:
+        return refused(_unproven(command))
+    if before is None or before.state is not ApprovalState.REQUESTED or before.person is None:
         return _requested(command, proposal, attempt, room)
-    if before.by == command.who:
+    if before.person == command.person:
         return refused(f"{proposal.id} was requested by {before.by}; another person must approve it")
     return _approved(command, proposal, attempt, before.by, room)
+
+
+def _unproven(command: Command) -> str:
+    """Two persons are two proven identities: a name that its sender wrote proves nothing."""
+    return (
+        f"approve.second_person counts proven persons, and {command.who} is not one: set operator.name and"
+        " operator.key_file where it is sent from, and approve.people at the agents"
+    )
 
 
 def _again(before: Approval, proposal: Proposal, room: Room) -> Result:
@@ -136,6 +146,7 @@ def _approval(command: Command, proposal: Proposal, attempt: Attempt, state: App
         throttle_bytes_per_s=command.throttle_bytes_per_s,
         max_moves=command.max_moves,
         attempt=attempt.number,
+        person=command.person,
     )
 
 

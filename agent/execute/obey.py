@@ -8,11 +8,13 @@ attempt that it was about. Approvals are `agreeing`, all else is `turning`. Pure
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from agent.execute import agreeing, turning
 from agent.execute.attempts import attempt, back_of, forth_of
 from agent.execute.commanded import Foresee, Result, Room, Spoken, refused
+from agent.execute.identity import SIGNED_FOR_MS, Came, People, against, by, sender_of, too_late
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.values import Plan
 from agent.journal import moves
@@ -27,6 +29,7 @@ from agent.journal.commands import (
     history,
 )
 from agent.journal.entry import Entry, View, Write
+from agent.journal.leader import leader_in
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal
 from agent.typed_json import UnreadableError
@@ -49,6 +52,10 @@ class Waiting(Protocol):
     def after(self) -> Write:
         """To be written together with the answer."""
 
+    @property
+    def came(self) -> Came:
+        """How it came."""
+
 
 class Obeyed(NamedTuple):
     """What to write, in one append, and then what to say to the mover."""
@@ -66,11 +73,12 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     limits: ExecuteLimits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
+    people: People = MappingProxyType({}),  # noqa: B008 it cannot be changed
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
     ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them, so that
-    an answer is made from what the agent is going to do. Raises UnreadableError when plans in the journal cannot be
+    an answer is made from what the agent is going to do; ``people`` are those who can prove a command. Raises UnreadableError when plans in the journal cannot be
     read: without knowing what has begun, nothing of it may be changed.
     """
     by_id = {proposal.id: proposal for proposal in standing}
@@ -79,12 +87,14 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
         if answer_to(view, one.id) is not None:
             continue
         room = Room(view, by_id, moves.plans(view), limits, now_ms, foresee)
-        command, result = _obey_one(one, room)
+        command, result = _obey_one(one, room, people)
         answer = Answer(result.done, result.sentence, now_ms, result.plan)
         writes = (*result.writes, answered(command, answer), one.after)
         view = _shown(view, writes, now_ms)
         total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
-    return total._replace(writes=(*total.writes, *forgotten(view))) if total.writes else total
+    if not total.writes:
+        return total
+    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - SIGNED_FOR_MS)))
 
 
 def words_again(view: View) -> tuple[Spoken, ...]:
@@ -142,22 +152,17 @@ def _way(command: Command, plan: Plan, name: str, view: View) -> Accepted | None
     return Accepted(way) if way.targets else None
 
 
-def _obey_one(one: Waiting, room: Room) -> tuple[Command, Result]:
+def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result]:
     try:
         command = command_from_json(dict(one.value))
     except UnreadableError as error:
         unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
         return unread, Result(done=False, sentence=f"refused: {error}")
-    late = _too_late(command, room)
-    return command, _VERBS[command.verb](command, room) if late is None else refused(late)
-
-
-def _too_late(command: Command, room: Room) -> str | None:
-    """What sets something going is not obeyed long after it was asked; what stops something is, whenever it comes."""
-    age_ms = room.now_ms - command.at_ms
-    if command.verb in (Verb.PAUSE, Verb.CANCEL) or age_ms <= room.limits.approval_valid_ms:
-        return None
-    return f"it was sent {age_ms / 60_000:.0f} min ago and no agent led; send it again if it is still wanted"
+    leader = leader_in(room.view)
+    sender = sender_of(one, people, "" if leader is None else leader.cluster)
+    command = by(sender, command)
+    why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
+    return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
 
 
 def _shown(view: View, writes: Sequence[Write], now_ms: int) -> View:

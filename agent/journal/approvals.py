@@ -58,6 +58,8 @@ class Approval(NamedTuple):
     """How it came to this state."""
     attempt: int = 1
     """Which attempt it lets begin."""
+    person: str | None = None
+    """Whose identity is proven, the same as ``by``; None: self-declared, or a rule."""
 
     @property
     def plan(self) -> str:

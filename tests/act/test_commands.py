@@ -74,7 +74,8 @@ def test_foreign_bytes_are_no_command(data: bytes | None) -> None:
 def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     inbox = SpoolInbox(spool)
-    assert (inbox.read({}), inbox.problem()) == ((), None), "no directory, no commands"
+    view: View = {POSITION: Entry(POSITION, "file", {"name": "none"}, 0, 1, 1)}
+    assert (inbox.read(view), inbox.problem()) == ((), None), "no directory, no commands"
     for at_ms, name in ((2, "late"), (1, "early"), (3, "last")):
         assert spool_command(spool, {"id": name, "verb": "pause"}, at_ms=at_ms) == name
     (spool / "0-strange.json").write_bytes(b"no command")

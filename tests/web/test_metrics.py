@@ -156,6 +156,7 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
     assert values(seen, "rackwise_plans_open") == {(): 2}
     assert values(seen, "rackwise_plan_partitions_left") == {(): 7}
     assert values(seen, "rackwise_throttles_set") == {(): 4}
+    assert values(seen, "rackwise_journal_records_ignored") == {(): 3}
     held = Counter(type(one).__name__.lower() for one in CYCLE.verdicts)
     assert held == {"hold": 4}
     assert {key[-1]: n for key, n in values(seen, "rackwise_verdicts").items()} == held, "labels are sorted by name"
@@ -164,7 +165,13 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
     assert not {name for name, _ in series(replace(seen, acting=None))} & _OF_ACTING, "a dry run tells none of it"
 
 
-_OF_ACTING = {"rackwise_leads", "rackwise_plans_open", "rackwise_plan_partitions_left", "rackwise_throttles_set"}
+_OF_ACTING = {
+    "rackwise_leads",
+    "rackwise_plans_open",
+    "rackwise_plan_partitions_left",
+    "rackwise_throttles_set",
+    "rackwise_journal_records_ignored",
+}
 
 
 def test_acts_are_counted_by_kind_and_outcome() -> None:
