@@ -66,7 +66,9 @@ class Sender(NamedTuple):
     """Who sent it, as far as that is proven."""
 
     person: str | None
-    """None: self-declared."""
+    """Who counts as a person: by a key, or by an account where no keys are set, never by both at a time."""
+    account: str | None = None
+    """``user@host`` whose file it is."""
     signed: bool = False
     doubt: str = ""
     """Why a signature proves nothing."""
@@ -80,22 +82,24 @@ def signed(value: Mapping[str, Any], signer: Signer, cluster: str) -> dict[str, 
 
 def sender_of(one: Arrived, people: People, cluster: str) -> Sender:
     """Who sent a command."""
-    name, code = one.value.get(SIGNER), one.value.get(CODE)
+    name, code, owner = one.value.get(SIGNER), one.value.get(CODE), one.came.owner
+    unsigned = Sender(None if people else owner, owner)
     if not isinstance(name, str) or not isinstance(code, str) or not code.isascii():
-        return Sender(one.came.owner)
+        return unsigned
     key = people.get(name)
     if key is None:
-        return Sender(one.came.owner, doubt=f"{name[:80]!r} is not in approve.people")
+        return unsigned._replace(doubt=f"{name[:80]!r} is not in approve.people")
     plain = {field: value for field, value in one.value.items() if field != CODE}
     if not hmac.compare_digest(key.code(_text(plain, cluster)), code):
-        return Sender(one.came.owner, doubt=f"its signature is not made with the key of {name}")
-    return Sender(name, signed=True)
+        return unsigned._replace(doubt=f"its signature is not made with the key of {name}")
+    return Sender(name, owner, signed=True)
 
 
 def by(sender: Sender, command: Command) -> Command:
     """The command with who sent it, as it is written down and shown."""
-    if sender.person is not None:
-        return command._replace(who=sender.person, person=sender.person)
+    proven = sender.person or sender.account
+    if proven is not None:
+        return command._replace(who=proven, person=sender.person)
     return command._replace(who=f"{command.who or 'an unknown operator'} (self-declared)", person=None)
 
 

@@ -82,6 +82,12 @@ class Leading:
     def problem(self) -> str | None:
         return None
 
+    def notices(self) -> tuple[str, ...]:
+        return ()
+
+    def ignored(self) -> int | None:
+        return None
+
     def close(self) -> None:
         pass
 

@@ -66,7 +66,7 @@ def state(cycle: Cycle | None = CYCLE) -> LoopState:
     return LoopState(
         started=Instant(0, 0), cycle=cycle, planned=cycle, recording=recording, last_success=done, last_end=done,
         succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
-        acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4),
+        acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4, records_ignored=3),
     )  # fmt: skip
 
 
