@@ -264,18 +264,19 @@ class ApproveSettings(BaseModel):
     valid_ms: Annotated[Millis, at_least("1m")] = Field(default=3_600_000, alias="valid_for")
     """An approval expires when no change has begun within this time."""
     people: dict[Text, Text] = Field(default_factory=dict)
-    """Name of a person -> file with that person's key. When set, only these people may approve, roll back and resume."""
+    """Name of a person -> file with that person's key; when set, only their signed commands approve, roll back, resume.
+    """
     second_person: bool = False
     """Whether a reassignment needs two people of ``approve.people``: one to request it, another to approve it."""
 
 
 class OperatorSettings(BaseModel):
-    """Who sends commands from here, where the agents know people by their keys (approve.people)."""
+    """The person that sends commands from here, where the agents know people by their keys (approve.people)."""
 
     model_config = _STRICT
 
     name: Annotated[Text | None, NoneWord] = None
-    """Name of the person who sends commands, as in ``approve.people``."""
+    """Name of the person that sends commands from here, as in ``approve.people``."""
     key_file: Annotated[Text | None, NoneWord] = None
     """File with that person's key, by which commands are signed."""
 

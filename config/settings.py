@@ -222,11 +222,11 @@ def _check_executor(settings: Settings) -> None:
     if protocol != "PLAINTEXT" and settings.execute.journal_key_file is None:
         raise SettingMistake(
             "execute.journal_key_file",
-            f"mode execute with security.protocol {protocol} needs it: who may write the journal must not be obeyed for that"
-            " alone; make one with: openssl rand -hex 32 > FILE; chmod 600 FILE",
+            f"mode execute with security.protocol {protocol} needs it, so that Write on the journal topic alone"
+            " commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
         )
     if settings.approve.second_person and len(settings.approve.people) < 2:
         raise SettingMistake(
             "approve.people",
-            "approve.second_person needs at least two people: a record of the commands topic does not show who wrote it",
+            "approve.second_person needs at least two people: a record of the commands topic carries no principal",
         )

@@ -40,6 +40,7 @@ from agent.guard.ground import Records
 from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
+from agent.journal.clocks import corrections, in_past
 from agent.journal.entry import View, Write
 from agent.journal.remembering import BatchKey, remembered
 from agent.limits import Limits
@@ -65,7 +66,7 @@ class Acting:
         arguments: Mapping[str, Any],
         limits: Limits,
         clock: Clock,
-        people: People = MappingProxyType({}),  # noqa: B008 it cannot be changed
+        people: People = MappingProxyType({}),
         look_now: Callable[[], None] = lambda: None,
         on_fatal: Callable[[Fatal], None] = lambda _: None,
     ) -> None:
@@ -85,8 +86,9 @@ class Acting:
         self._led: Led | None = None
         self._former: Mover | None = None
         """Of the leadership before; a call of its may still be under way."""
-        self._records = Records({})
-        """What `_may` has read; the mover's thread alone asks it."""
+        self._seen: View = {}
+        self._records = Records(self._seen)
+        """What `_may` has read, and of which view; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
@@ -218,7 +220,10 @@ class Acting:
         )
 
     def _learned(self, view: View, cycle: Cycle) -> tuple[Write, ...]:
-        writes = (*judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
+        now_ms = self._clock().wall_ms
+        writes = corrections(view, now_ms)
+        view = in_past(view, now_ms)
+        writes = (*writes, *judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
         try:
             writes = (*writes, *moves.tidy(view))
             begun = frozenset(plan.proposal_id for plan in moves.plans(view))
@@ -226,7 +231,7 @@ class Acting:
             self._tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
-            writes = (*writes, *swept(view, cycle.proposals, begun, self._clock().wall_ms))
+            writes = (*writes, *swept(view, cycle.proposals, begun, now_ms))
         return writes
 
     def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
@@ -307,10 +312,10 @@ class Acting:
     def _may(self, journal: Journal) -> May:
         if not self._leadership.may_act():
             return May(begin=False, sentence="it is not certain that this agent leads")
-        view = journal.view()
-        if self._records.view is not view:  # read once for each thing that is written, not once for each look
-            self._records = Records(view)
-        return may_begin(self._records, self._limits, self._clock().wall_ms)
+        view, now_ms = journal.view(), self._clock().wall_ms
+        if self._seen is not view:  # read once for each thing that is written, not once for each look
+            self._records, self._seen = Records(in_past(view, now_ms)), view
+        return may_begin(self._records, self._limits, now_ms)
 
     def _traffic(self) -> Mapping[int, float]:
         """Broker -> bytes per second that its replicas take in, by the last look."""

@@ -141,7 +141,7 @@ class SpoolInbox:
 def spooled(directory: Path) -> frozenset[str]:
     """The files that are there now; none where the directory cannot be read."""
     try:
-        return frozenset(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
+        return frozenset(path.name for path in directory.iterdir() if path.name.endswith(_SUFFIX))
     except OSError:
         return frozenset()
 

@@ -9,7 +9,6 @@ journal is replaced by its compaction; it ends with the process. All of them are
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -21,9 +20,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
+from agent.act.file_lock import FileLock, refused
 from agent.act.journal_witness import NOWHERE, FileWitness, Place, Reached, witness_path
 from agent.act.kafka_journal_plan import Witness
-from agent.act.own_files import check_parent, open_own, open_regular, reason_of
+from agent.act.own_files import check_parent, open_own, open_regular
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.codec import (
@@ -60,7 +60,7 @@ class Found(NamedTuple):
 class FileJournal:
     """A `Journal`; make it with `open`."""
 
-    def __init__(self, path: Path, lock: _Lock, witness: FileWitness, clock: Clock, found: Found) -> None:
+    def __init__(self, path: Path, lock: FileLock, witness: FileWitness, clock: Clock, found: Found) -> None:
         self._path = path
         self._witness = witness
         self._held = lock
@@ -83,18 +83,17 @@ class FileJournal:
         """
         try:
             check_parent(path)
-            lock = _Lock.take(path)
+            lock = FileLock.take(path)
         except OSError as error:
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
         try:
             witness = FileWitness.of(path)
         except OSError as error:
             lock.release()
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
         try:
             found, reached = read_file(path, own=True), witness.read()
-            if found.newest < reached.place:
-                raise _cut(path, found.newest, reached.place)
+            _check_whole(path, found.newest, reached.place)
             check_cluster(found.view, leader.cluster, str(path))
             journal = cls(path, lock, witness, clock, found)
             journal._compact()
@@ -104,7 +103,7 @@ class FileJournal:
         except OSError as error:
             witness.close()
             lock.release()
-            raise _refused(path, error) from error
+            raise refused(path, error) from error
         except BaseException:
             witness.close()
             lock.release()
@@ -171,7 +170,7 @@ class FileJournal:
             self._drop_file()
             with suppress(JournalUnavailable):
                 self._compact()
-            raise _refused(self._path, error) from error
+            raise refused(self._path, error) from error
         self._size += len(line)
         self._view = applied(self._view, changes)
         self._newest = changes[-1].epoch, changes[-1].seq
@@ -196,7 +195,7 @@ class FileJournal:
             _sync_directory(self._path.parent)
             self._file = open_own(self._path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
-            raise _refused(self._path, error) from error
+            raise refused(self._path, error) from error
 
     def _opened(self) -> int:
         if self._file is None:
@@ -234,65 +233,8 @@ def read_file(path: Path, *, own: bool = False) -> Found:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise _refused(path, error) from error
+        raise refused(path, error) from error
     return Found(MappingProxyType(view), newest, whole)
-
-
-def holder(path: Path) -> str | None:
-    """Who holds the lock of this journal, as it says itself; None when nobody does or it cannot be told."""
-    try:
-        file, _ = open_regular(_lock_path(path))
-        with os.fdopen(file, "rb") as opened:
-            return opened.read(_MOST_HOLDER).decode("utf-8", "replace").strip() or None
-    except OSError:
-        return None
-
-
-class _Lock:
-    """The lock file, held for as long as the process lives."""
-
-    def __init__(self, path: Path, file: int) -> None:
-        self._path = path
-        self._file: int | None = file
-
-    @classmethod
-    def take(cls, journal: Path) -> Self:
-        """Raises FencedOut while somebody else has it, JournalUnavailable when there can be no lock."""
-        path = _lock_path(journal)
-        try:
-            file = open_own(path, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise _refused(journal, error) from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(file, 0)
-            os.pwrite(file, f"process {os.getpid()} of {os.uname().nodename}\n".encode(), 0)
-        except BlockingIOError as error:
-            os.close(file)
-            raise FencedOut(
-                f"Another agent holds the journal {journal}",
-                why=holder(journal) or "its lock is taken",
-                todo="Stop that agent, or keep this one as a standby.",
-            ) from error
-        except OSError as error:
-            os.close(file)
-            raise _refused(journal, error) from error
-        return cls(path, file)  # if it was replaced meanwhile, it is not sure and nothing is ever written
-
-    def is_sure(self) -> bool:
-        """Whether the file that is locked is the one that others would lock."""
-        if self._file is None:
-            return False
-        try:
-            own, there = os.fstat(self._file), self._path.stat()
-        except OSError:
-            return False
-        return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
-
-    def release(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
 
 
 def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:
@@ -367,18 +309,6 @@ def _sync_directory(directory: Path) -> None:
         os.close(opened)
 
 
-def _lock_path(journal: Path) -> Path:
-    return journal.with_name(f"{journal.name}.lock")
-
-
-def _refused(path: Path, error: OSError) -> JournalUnavailable:
-    return JournalUnavailable(
-        f"The journal {path} could not be read or written",
-        why=reason_of(error),
-        todo="Check the disk, and the owner and permissions of the directory and its files.",
-    )
-
-
 def _foreign(path: Path) -> BadInput:
     return BadInput(
         f"{path} is not a journal of rackwise",
@@ -395,13 +325,17 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
     )
 
 
-def _cut(path: Path, newest: Place, before: Place) -> BadInput:
-    return BadInput(
-        f"The journal {path} has lost records: it ends with entry {_name(newest)}, and {_name(before)} was written before",
+def _check_whole(path: Path, newest: Place, before: Place) -> None:
+    """Raises BadInput for a file that says less than it once did."""
+    if newest >= before:
+        return
+    ends = f"it ends with entry {_name(newest)}, and {_name(before)} was written before"
+    raise BadInput(
+        f"The journal {path} has lost records: {ends}",
         why="it was cut, deleted, or replaced by an older copy",
         todo=(
-            "Restore the newest copy; or make sure that no reassignment runs and no throttle is left, then remove it and"
-            f" {witness_path(path).name}."
+            "Restore the newest copy; or make sure that no reassignment runs and no throttle is left, then remove it"
+            f" and {witness_path(path).name}."
         ),
     )
 

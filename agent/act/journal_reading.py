@@ -1,4 +1,4 @@
-"""Which entries do the records of the journal's topic make, and which of the records do not count?
+"""What do the records of the journal's topic come to? Entries, and records that do not count.
 
 Invariants: the newest record of a key that counts (`agent.journal.trust`) is its entry; one that does not count changes
 nothing, is told of, and is overwritten by whoever leads next. A record that counts and is no entry is told of too.
@@ -76,7 +76,9 @@ class Reading:
             raise KafkaException(error)
         self.position = max(self.position, -1 if offset is None else offset + 1)
         value = message.value()
-        self._weigh(-1 if offset is None else offset, raw(message.key()), None if value is None else raw(value), message)
+        self._weigh(
+            -1 if offset is None else offset, raw(message.key()), None if value is None else raw(value), message
+        )
 
     def told(self) -> Told:
         """What was read so far."""
@@ -103,7 +105,7 @@ class Reading:
         )
 
     def _weigh(self, offset: int, raw_key: bytes, data: bytes | None, message: Message) -> None:
-        headers = {name: value for name, value in message.headers() or () if isinstance(name, str)}
+        headers = dict(message.headers() or ())
         event_id, codes = _text(headers.get(_EVENT_ID)), _text(headers.get(CODE_HEADER))
         self._signed = self._signed or bool(codes)
         weighed = self._weigher.weigh(offset, raw_key, data, event_id, codes)

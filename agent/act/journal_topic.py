@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
     ResourceType,
 )
 
-from agent.act.journal_reading import Reading, Told, forgot
+from agent.act.journal_reading import Reading, Told
 from agent.errors import ConfigError, JournalUnavailable
 from agent.journal.entry import View
 from agent.journal.trust import Trust

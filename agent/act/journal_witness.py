@@ -49,7 +49,9 @@ class FileWitness:
             return Reached()
         found = _TEXT.fullmatch(data)
         if found is None or found[5] != _sum(found[1]):
-            raise OSError(errno.EINVAL, "its witness (.reached) is damaged; remove it if the journal is known to be whole")
+            raise OSError(
+                errno.EINVAL, "its witness (.reached) is damaged; remove it if the journal is known to be whole"
+            )
         return Reached(int(found[2]), (int(found[3]), int(found[4]) - 1))
 
     def write(self, reached: Reached, *, durably: bool) -> None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from agent.act.journal_reading import Told, forgot
-from agent.act.journal_topic import JournalTopic, unavailable
+from agent.act.journal_topic import JournalTopic
+from agent.act.kafka_journal_errors import FENCED, fenced_out, for_writer, gone, untangled
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check, writer_settings
 from agent.clock import Clock, system_clock
-from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, RackwiseError
+from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
 from agent.journal import trust
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
 from agent.journal.entry import View, Write
@@ -30,11 +31,6 @@ from agent.propose.cloud_events import headers, source
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"
 _PARTITION = 0
-_FENCED = (
-    KafkaError._FENCED,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
-    KafkaError.PRODUCER_FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-)
 _PAUSE_S = 0.1
 _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other, or new topics of brokers."""
@@ -192,7 +188,7 @@ class KafkaJournal:
         self._calls(self._producer.begin_transaction)
         self._finish = self._abort
         try:
-            with _untangled():
+            with untangled():
                 for change in changes:
                     self._produce(change, delivered)
                 self._producer.flush(max(0.0, until - time.monotonic()))
@@ -264,7 +260,7 @@ class KafkaJournal:
                     why=cause.args[0].str(),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
-            raise _unavailable(cause, self._plan.topic) from cause
+            raise for_writer(cause, self._plan.topic) from cause
         if isinstance(cause, BadInput):
             self._ended = cause
             raise cause
@@ -296,7 +292,7 @@ class KafkaJournal:
         try:
             bounds = self._reader.bounds(_patient_until(self._plan))
         except ConfigError as error:
-            raise _gone(self._plan.topic) from error
+            raise gone(self._plan.topic) from error
         if bounds.topic_id != self._topic_id or bounds.end < self._end:
             self._ended = forgot(
                 self._plan.topic, "the topic was deleted and created again after this agent began to lead"
@@ -345,11 +341,11 @@ class KafkaJournal:
     def _calls(self, call: Callable[[], None]) -> None:
         """The call, with the client's errors told as ours."""
         try:
-            with _untangled():
+            with untangled():
                 call()
         except KafkaException as failed:
             self._check_fatal(failed)
-            raise _unavailable(failed, self._plan.topic) from failed
+            raise for_writer(failed, self._plan.topic) from failed
 
     def _check_fatal(self, failed: KafkaException) -> None:
         """Raises FencedOut, or JournalUnavailable for good, when this writer can never write again.
@@ -358,7 +354,7 @@ class KafkaJournal:
         whoever still has the lease opens another writer under the next epoch.
         """
         error: KafkaError = failed.args[0]
-        if error.code() in _FENCED:
+        if error.code() in FENCED:
             self._ended = fenced_out(self._plan.topic, error.str())
         elif error.fatal():
             self._ended = JournalUnavailable(
@@ -368,34 +364,6 @@ class KafkaJournal:
             )
         if self._ended is not None:
             raise self._ended from failed
-
-
-@contextmanager
-def _untangled() -> Iterator[None]:
-    """The client raises a fatal error in the middle of its own callbacks, and Python then makes another one of it."""
-    try:
-        yield
-    except SystemError as error:
-        if isinstance(error.__cause__, KafkaException):
-            raise error.__cause__ from error
-        raise
-
-
-def fenced_out(topic: str, why: str) -> FencedOut:
-    """The error for a writer that is no longer the newest."""
-    return FencedOut(
-        "Another agent took over", why=f"the journal {topic} has a newer writer ({why})", todo="Start this one again."
-    )
-
-
-def _unavailable(failed: KafkaException, topic: str) -> JournalUnavailable:
-    found = unavailable(failed, topic)
-    return found if isinstance(found, JournalUnavailable) else _gone(topic)
-
-
-def _gone(topic: str) -> JournalUnavailable:
-    """For a topic that was there when this writer began; should it come back, it has forgotten."""
-    return JournalUnavailable(f"The journal {topic} is gone", why="the topic was deleted")
 
 
 def _patient_until(plan: KafkaJournalPlan) -> float:

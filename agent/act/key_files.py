@@ -1,4 +1,4 @@
-"""Reads keys from their files: those of the executors, and those of people. A fault is a sentence that never has a key."""
+"""Reads keys from their files: those of the executors, and those of people. No error has a key in its text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def people(files: Mapping[str, str]) -> People:
         if other != name:
             raise ConfigError(
                 f"approve.people: {other} and {name} have the same key",
-                why="two people are told apart by their keys",
+                why="a key stands for one person",
                 todo="Make a key for each: openssl rand -hex 32 > FILE; chmod 600 FILE",
             )
     return MappingProxyType(found)
@@ -57,7 +57,9 @@ def _keys(setting: str, path: str) -> tuple[JournalKey, ...]:
         raise _mistake(setting, path, f"it has {len(lines)} keys, and at most {_MOST_KEYS} are kept")
     for number, line in enumerate(lines, 1):
         if len(line) < LEAST_KEY:
-            raise _mistake(setting, path, f"line {number} has {len(line)} characters, and a key has at least {LEAST_KEY}")
+            raise _mistake(
+                setting, path, f"line {number} has {len(line)} characters, and a key has at least {LEAST_KEY}"
+            )
     return tuple(JournalKey(line.encode()) for line in dict.fromkeys(lines))
 
 

@@ -13,8 +13,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
@@ -27,17 +26,17 @@ from agent.act.inbox import Inbox
 from agent.act.journal import Journal
 from agent.act.journal_reading import forgot
 from agent.act.journal_topic import JournalTopic, NoJournalError, read_journal_topic
-from agent.act.kafka_journal import KafkaJournal, fenced_out
+from agent.act.kafka_journal import KafkaJournal
+from agent.act.kafka_journal_errors import fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness
+from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, remembered
 from agent.act.topic_checks import Agreed, named
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
-from agent.execute.identity import Signer
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
-from agent.journal.trust import JournalKey
 from agent.observation import Observation
-from agent.record.own_topics import OwnTopic, OwnTopics
+from agent.record.own_topics import OwnTopics
 
 STATE_MS = 300_000
 """How often a leader that has nothing else to write says that it still leads; a fenced one learns of it then."""
@@ -45,67 +44,9 @@ ASIDE_S = 30.0
 _TICK_S = 0.1
 _RETRY_S = 1.0
 _JOIN_S = 5.0
-_DAY_MS = 86_400_000
 _ENSURE_MS = 3_000
 _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadershipPlan:
-    """Where the journal stands, who leads, and within which bounds."""
-
-    config: Mapping[str, str | int] = field(repr=False)
-    """confluent-kafka's configuration of the executor; it may hold secrets."""
-    agent: str
-    """Name of this agent among those of the cluster."""
-    file: Path | None = None
-    """The journal of a single host; None keeps it in Kafka."""
-    spool: Path | None = None
-    """Commands of a single host; ``<file>.commands`` when not given."""
-    prefix: str = "rackwise"
-    journal_topic: str = "rackwise.journal"
-    leader_topic: str = "rackwise.leader"
-    commands_topic: str = "rackwise.commands"
-    replication_factor: int = 3
-    min_insync_replicas: int = 2
-    session_ms: int = 10_000
-    deadline_ms: int = 10_000
-    """Longest that one append may take."""
-    keys: tuple[JournalKey, ...] = field(default=(), repr=False)
-    """By which the journal in Kafka is signed: the key in force, then former ones. None: whatever it says counts."""
-    unsigned_below: int = 0
-    """Offset of the journal below which records from before there was a key count."""
-    signer: Signer | None = field(default=None, repr=False)
-    """By whom commands are signed where they are sent."""
-
-    @property
-    def spool_directory(self) -> Path:
-        """Where commands are laid down when the journal is a file."""
-        file = self.file or Path("rackwise.journal")
-        return self.spool or file.with_name(f"{file.name}.commands")
-
-    def topics(self) -> tuple[OwnTopic, ...]:
-        """The topics by which agents agree; none when the journal is a file."""
-        if self.file is not None:
-            return ()
-        lock = OwnTopic(
-            name=self.leader_topic,
-            partitions=1,
-            replication_factor=self.replication_factor,
-            min_insync_replicas=self.min_insync_replicas,
-            cleanup_policy="delete",
-            retention_ms=_DAY_MS,
-        )
-        configs = (
-            ("unclean.leader.election.enable", "false"),  # a replica that is behind would cut the journal
-            ("segment.bytes", "16777216"),  # only closed segments are compacted
-            ("max.message.bytes", "1048588"),
-        )
-        journal = replace(lock, name=self.journal_topic, cleanup_policy="compact", retention_ms=-1, configs=configs)
-        # The age of a command is then told by one clock, the broker's, whatever its sender's says.
-        arrival = (("message.timestamp.type", "LogAppendTime"),)
-        return journal, lock, replace(lock, name=self.commands_topic, configs=arrival)
 
 
 class Leadership:

@@ -272,8 +272,8 @@ def witness_of(plan: LeasePlan, metadata: str) -> Witness:
             f"What group {plan.group} remembers of the journal is not signed with this agent's key",
             why=f"{doubt.value}; only the executor needs Read on this group",
             todo=(
-                "Give all agents the same execute.journal_key_file. If no agent has another key: stop all agents that act,"
-                f" delete the offsets (kafka-consumer-groups --delete --group {plan.group}), start them again."
+                "Give all agents the same execute.journal_key_file. If they have it: stop all agents of mode execute,"
+                f" run kafka-consumer-groups --delete --group {plan.group}, and start them again."
             ),
         )
     told = _WITNESS.fullmatch(text)

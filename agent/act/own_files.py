@@ -26,8 +26,7 @@ def open_own(path: Path | str, flags: int, *, directory: int | None = None, mode
         found = os.fstat(file)
         _check_regular(found)
         _check_owned(found)
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise PermissionError(errno.EPERM, "other users may write it: chmod go-w")
+        _refuse(found, stat.S_IWGRP | stat.S_IWOTH, "other users may write it: chmod go-w")
     except BaseException:
         os.close(file)
         raise
@@ -40,8 +39,7 @@ def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int
     try:
         found = os.fstat(file)
         _check_regular(found)
-        if found.st_nlink != 1:
-            raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
+        _check_named_once(found)
     except BaseException:
         os.close(file)
         raise
@@ -49,8 +47,9 @@ def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int
 
 
 def check_parent(path: Path) -> None:
-    """In the directory of a file of ours nobody else may rename or remove it: it is this user's or root's, and only
-    its owner may write it, or it is sticky, as /tmp is.
+    """Checks that nobody else may rename or remove a file of ours in its directory.
+
+    That is this user's or root's, and only its owner may write it, or it is sticky, as /tmp is.
     """
     directory = path.parent
     found = directory.stat()
@@ -68,8 +67,7 @@ def own_directory(path: Path) -> Iterator[int]:
     try:
         found = os.fstat(directory)
         _check_owned(found)
-        if found.st_mode & stat.S_IWOTH:
-            raise PermissionError(errno.EPERM, f"any user may write {path}: chmod o-w")
+        _refuse(found, stat.S_IWOTH, f"any user may write {path}: chmod o-w")
         yield directory
     finally:
         os.close(directory)
@@ -81,8 +79,7 @@ def read_key_file(path: Path) -> tuple[str, ...]:
     try:
         found = os.fstat(file)
         _check_regular(found)
-        if found.st_mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
-            raise PermissionError(errno.EPERM, "other users may read or write it: chmod 600")
+        _refuse(found, stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP, "other users may read or write it: chmod 600")
         text = os.read(file, _KEY_BYTES).decode("ascii")
     except UnicodeDecodeError as error:
         raise OSError(errno.EINVAL, "it is not ASCII text") from error
@@ -114,6 +111,16 @@ def _check_regular(found: os.stat_result) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def _check_named_once(found: os.stat_result) -> None:
+    if found.st_nlink != 1:
+        raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
+
+
+def _refuse(found: os.stat_result, mode: int, why: str) -> None:
+    if found.st_mode & mode:
+        raise PermissionError(errno.EPERM, why)
 
 
 def _check_owned(found: os.stat_result) -> None:

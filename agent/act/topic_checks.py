@@ -50,7 +50,9 @@ def named(config: Mapping[str, str | int], names: Agreed, timeout_s: float, *, s
         found = wrong(made(config, names, timeout_s), names)
     except KafkaException:
         found = ()
-    unsigned = f"{names.journal} is not signed (execute.journal_key_file): Write on it is the right to command the agent"
+    unsigned = (
+        f"{names.journal} is not signed (execute.journal_key_file): Write on it is the right to command the agent"
+    )
     return found if signed else (unsigned, *found)
 
 
@@ -109,10 +111,12 @@ def _wrong_commands(topic: AsMade) -> Iterator[str]:
             topic,
             "message.timestamp.type",
             "LogAppendTime",
-            "is CreateTime, so the age of a command that waited for an agent is told by its sender's clock",
+            "is CreateTime, so the age of a command that waited for an agent is taken from its sender's clock",
         )
     if "compact" in configs.get("cleanup.policy", ""):
-        yield _set(topic, "cleanup.policy", "delete", f"is {configs['cleanup.policy']}, so old commands stay for ever")
+        yield _set(
+            topic, "cleanup.policy", "delete", f"is {configs['cleanup.policy']}, so old commands are never deleted"
+        )
     kept_ms = _whole(configs.get("retention.ms"))
     if kept_ms is not None and 0 <= kept_ms < HOUR_MS:
         yield _set(topic, "retention.ms", "86400000", f"is {kept_ms}, so commands are gone before an agent reads them")

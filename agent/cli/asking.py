@@ -16,7 +16,7 @@ from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 
 if TYPE_CHECKING:
-    from agent.act.leadership import LeadershipPlan
+    from agent.act.leadership_plan import LeadershipPlan
     from agent.journal.commands import Answer, Command, Verb
     from agent.journal.entry import View
     from config.load import Loaded

@@ -73,13 +73,14 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     limits: ExecuteLimits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
-    people: People = MappingProxyType({}),  # noqa: B008 it cannot be changed
+    people: People = MappingProxyType({}),
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
     ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them, so that
-    an answer is made from what the agent is going to do; ``people`` are those who can prove a command. Raises UnreadableError when plans in the journal cannot be
-    read: without knowing what has begun, nothing of it may be changed.
+    an answer is made from what the agent is going to do; ``people`` are those who can prove a command. Raises
+    UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may be
+    changed.
     """
     by_id = {proposal.id: proposal for proposal in standing}
     total = Obeyed()
@@ -162,6 +163,7 @@ def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result
     sender = sender_of(one, people, "" if leader is None else leader.cluster)
     command = by(sender, command)
     why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
+    command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
     return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
 
 

@@ -66,9 +66,7 @@ def numbered(writes: Iterable[Write], *, at_ms: int, epoch: int, first_seq: int)
     return tuple(_numbered(write, at_ms, epoch, seq) for seq, write in enumerate(writes, first_seq))
 
 
-def rewritten(
-    view: View, gone: Iterable[str], *, at_ms: int, epoch: int, first_seq: int
-) -> tuple[Numbered, ...]:
+def rewritten(view: View, gone: Iterable[str], *, at_ms: int, epoch: int, first_seq: int) -> tuple[Numbered, ...]:
     """The same journal once more, in the same order and with the times of its entries; ``gone`` are deleted again."""
     entries = sorted(view.values(), key=lambda entry: (entry.epoch, entry.seq))
     again = [

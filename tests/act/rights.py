@@ -23,7 +23,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.leadership import Leadership, LeadershipPlan
+from agent.act.leadership import Leadership
+from agent.act.leadership_plan import LeadershipPlan
 from agent.clock import system_clock
 from agent.cluster import EmbeddedCluster
 from agent.observe import Clients, Recall, Scope, observe

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent.act import file_journal
-from agent.act.file_journal import FileJournal, holder, read_file
+from agent.act.file_journal import FileJournal, read_file
+from agent.act.file_lock import holder
 from agent.act.journal_witness import witness_path
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.entry import Entry, Write
@@ -388,7 +389,7 @@ def test_no_epoch_is_given_out_twice_also_when_its_first_entry_was_never_written
 
 def test_a_damaged_witness_stops_the_agent_and_without_one_the_file_counts(written: Path) -> None:
     witness_path(written).write_bytes(b"7 8 9\n")
-    with pytest.raises(JournalUnavailable, match="witness .* is damaged"):
+    with pytest.raises(JournalUnavailable, match=r"witness .* is damaged"):
         FileJournal.open(written, leader("two"))
     witness_path(written).unlink()
     after = FileJournal.open(written, leader("two"))

@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from agent.act.journal import Journal
-from agent.act.leadership import Leadership, LeadershipPlan, read_journal
+from agent.act.leadership import Leadership, read_journal
+from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.clock import system_clock
 from agent.cluster.driver import ClusterDriver

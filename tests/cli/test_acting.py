@@ -16,7 +16,7 @@ import pytest
 from agent.act.commands_spool import SpoolInbox
 from agent.act.file_journal import FileJournal, read_file
 from agent.act.key_files import people
-from agent.act.leadership import LeadershipPlan
+from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.clock import system_clock
