@@ -215,7 +215,7 @@ def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers
         with pytest.raises(BadInput, match="has lost records"):
             _patiently(lambda: journal.append(said("plan/b", n=1)))
         assert told(servers, prefix).view == {}
-    with pytest.raises(BadInput, match="it ends with epoch 0, and epoch 1 has been"):
+    with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun before"):
         KafkaJournal.open(plan(servers, prefix), witness=Witness(1))
 
 
