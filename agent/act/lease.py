@@ -192,6 +192,7 @@ class KafkaLease:
 
     def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
         if error is not None:
+            self._tell(f"the group does not remember how far the journal has come: {error.str()}")
             self._committed = Witness()  # once more, with the next poll
 
     def _say(self, error: KafkaError) -> None:
