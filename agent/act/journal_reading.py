@@ -41,7 +41,7 @@ class Told(NamedTuple):
     signed: bool = False
     """Whether any record carries a code."""
     believed: bool = False
-    """Whether any record carries a code of a key that is known here."""
+    """Whether any record carries a code of a key that is known here, or was accepted without one by a person."""
     overwrite: frozenset[str] = frozenset()
     """Keys whose last record does not count, or was not written with the key in force."""
 
@@ -59,6 +59,10 @@ class Reading:
         self._doubted_count = self._early = 0
         """All of them, and those of them from before there was a key: no fault once there is one."""
         self._first_believed = 0
+        self._accepted = False
+        """Whether a record counts without a code, because a person said so."""
+        self._others: dict[bytes, list[Doubted]] = {}
+        """Records with codes of other keys that nothing overwrote yet; overwritten ones were a former key's."""
         self._signed = False
         self._newest_epoch = 0
         self._bytes = 0
@@ -91,16 +95,17 @@ class Reading:
             for one in self._doubted
             if not (believed and one.doubt is Doubt.UNSIGNED and one.offset < self._first_believed)
         ]
+        others = [one for rows in self._others.values() for one in rows]
         return Told(
             view=MappingProxyType({one.key: one for one in found if isinstance(one, Entry)}),
             newest_epoch=self._newest_epoch,
             end=self.position,
             unreadable=tuple(unreadable),
             newer=tuple(newer),
-            doubted=tuple(doubted),
-            doubted_count=self._doubted_count - (self._early if believed else 0),
+            doubted=(*doubted, *others),
+            doubted_count=self._doubted_count + len(others) - (self._early if believed else 0),
             signed=self._signed,
-            believed=believed,
+            believed=believed or self._accepted,
             overwrite=frozenset(name for key in self._overwrite if (name := _written_key(key)) is not None),
         )
 
@@ -112,15 +117,20 @@ class Reading:
         if self._weigher.believed == 0:
             self._first_believed = offset + 1
         if weighed.doubt is not None:
-            self._doubt(Doubted(offset, _name(raw_key), weighed.doubt, tuple(claims(codes))))
+            self._doubt(raw_key, Doubted(offset, _name(raw_key), weighed.doubt, tuple(claims(codes))))
             self._overwrite.add(raw_key)
             return
         self._overwrite.discard(raw_key)
+        self._others.pop(raw_key, None)
+        self._accepted = self._accepted or not (codes or weighed.current)
         if not weighed.current:
             self._overwrite.add(raw_key)
         self._keep(raw_key, data, weighed)
 
-    def _doubt(self, one: Doubted) -> None:
+    def _doubt(self, raw_key: bytes, one: Doubted) -> None:
+        if one.doubt is Doubt.OTHER_KEY and sum(map(len, self._others.values())) < MOST_DOUBTED:
+            self._others.setdefault(raw_key, []).append(one)
+            return
         if self._weigher.believed == 0 and one.doubt is Doubt.UNSIGNED:
             self._early += 1
         self._doubted_count += 1

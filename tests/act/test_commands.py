@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from agent.act.commands_spool import SpoolInbox, spool_command, spooled
-from agent.act.commands_topic import TopicInbox, send_command
+from agent.act.commands_topic import TopicInbox, end_of, first_position, send_command
 from agent.act.inbox import MAX_BYTES, POSITION, Command, Inbox, command_bytes, command_of
 from agent.act.own_files import user_at_host
 from agent.cluster.driver import ClusterDriver
@@ -21,6 +22,7 @@ from agent.journal.codec import applied, numbered
 from agent.journal.entry import Entry, View, Write
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.conftest import WatchedCluster
+from tests.journals import journal
 from tests.observe.live import wait_for
 
 
@@ -209,6 +211,7 @@ def inbox_on(servers: str, prefix: str) -> TopicInbox:
 def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: str) -> None:
     prefix = new_prefix()
     make_topics(servers, prefix)
+    view = journal(*first_position({}, end_of({"bootstrap.servers": servers}, f"{prefix}.commands")), at_ms=1)
     for name in ("first", "second", "third"):
         assert send(servers, prefix, name) == name
     foreign = Producer({"bootstrap.servers": servers})
@@ -219,11 +222,12 @@ def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: s
     send(servers, prefix, "fourth")
 
     one = inbox_on(servers, prefix)
-    assert waiting(one, {}, 5) == ["first", "second", "third", "second", "fourth"]
-    first, second, *_ = one.read({})
+    assert waiting(one, view, 5) == ["first", "second", "third", "second", "fourth"]
+    first, second, *_ = one.read(view)
     assert first.value == {"id": "first", "verb": "pause"}
     assert first.after.key == POSITION
-    view = answered({}, first, second)
+    assert first.came == Came(live=False), "it waited, in a topic that was made with the clocks of senders"
+    view = answered(view, first, second)
     assert [command.id for command in one.read(view)] == ["third", "fourth"], "answered is answered, sent twice or not"
     one.close()
 
@@ -239,6 +243,38 @@ def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: s
     send(servers, prefix, "fifth")
     assert waiting(two, view, 1) == ["fifth"], "a topic that was made anew is read from its beginning"
     two.close()
+
+
+@pytest.mark.integration
+def test_a_journal_without_a_position_begins_at_the_end_and_what_comes_then_is_live(servers: str) -> None:
+    prefix = new_prefix()
+    config, topic = {"bootstrap.servers": servers}, f"{prefix}.commands"
+    make_topics(servers, prefix)
+    admin = AdminClient(config)
+    (made,) = admin.incremental_alter_configs([arrival(topic)]).values()
+    made.result(30)
+    send(servers, prefix, "of-yesterday")
+    led_from = end_of(config, topic)
+    send(servers, prefix, "of-today")
+    inbox = TopicInbox(config, topic, prefix, led_from)
+    view = journal(*first_position({}, led_from), at_ms=1)
+    assert waiting(inbox, view, 1) == ["of-today"]
+    (one,) = inbox.read(view)
+    assert one.came.live
+    assert one.came.at_ms is not None, "the broker's time, as the topic has it"
+    assert one.came.at_ms > 1_000, "and not the one that its sender wrote"
+    inbox.close()
+
+    late = TopicInbox(config, topic, prefix)
+    assert (late.read({}), late.problem()) == ((), None)
+    send(servers, prefix, "later")
+    assert waiting(late, {}, 1) == ["later"], "the end as it is at the first read, where it was not known before"
+    late.close()
+
+
+def arrival(topic: str) -> ConfigResource:
+    change = ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    return ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
 
 
 @pytest.mark.integration

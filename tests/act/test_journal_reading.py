@@ -136,6 +136,16 @@ def test_after_another_key_everything_is_written_anew_with_it(log: Log) -> None:
     assert told.overwrite == {"leader", "plan/a", "plan/b"}
 
 
+def test_records_of_a_former_key_are_no_forgeries_once_they_were_written_anew(log: Log) -> None:
+    new = Trust((FORMER,), CLUSTER)
+    assert (log.read(new).doubted_count, values(log.read(new))) == (3, {})
+    for seq, (key, number) in enumerate((("leader", 0), ("plan/a", 1), ("plan/b", 2))):
+        log.write(new, 2, seq, key, {"n": number})
+    assert (log.read(new).doubted_count, log.read(new).overwrite) == (0, frozenset())
+    log.write(TRUST, 3, 0, "plan/a", {"n": 666})
+    assert (log.read(new).doubted_count, log.read(new).overwrite) == (1, {"plan/a"})
+
+
 def test_without_a_key_everything_counts_as_before() -> None:
     log = Log()
     log.write(Trust(), 1, 0, "plan/a", {"n": 1})
@@ -203,6 +213,7 @@ def test_a_journal_from_before_there_was_a_key_is_accepted_by_its_end_alone() ->
     assert "--set execute.journal_unsigned_below=2" in refused.value.todo
     checked(log, plan(KEY, below=2))
     log.write(Trust(), 1, 1, "plan/evil", {"n": 666})
+    checked(log, plan(KEY, below=2))
     told = log.read(plan(KEY, below=2).trust)
     assert (values(told), told.doubted_count) == ({"plan/a": 1}, 1), "what came after the person looked"
     assert told.overwrite == {"plan/a", "plan/evil"}

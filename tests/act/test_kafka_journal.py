@@ -276,7 +276,7 @@ def test_a_topic_that_is_no_journal_is_not_written(servers: str, topic: tuple[st
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        pytest.param(b"\x00garbage", "hold no entries", id="garbage"),
+        pytest.param(b"\x00garbage", "hold no valid entries", id="garbage"),
         pytest.param(b'{"v": 2, "shape": "of tomorrow"}', "a newer rackwise wrote it", id="a newer rackwise's entry"),
     ],
 )
