@@ -145,13 +145,20 @@ class JournalTopic:
         return Bounds(str(described.topic_id), first, decided, end)
 
 
-def read_journal_topic(config: Config, topic: str, *, prefix: str, timeout_ms: int) -> View:
+def read_journal_topic(
+    config: Config,
+    topic: str,
+    *,
+    prefix: str,
+    timeout_ms: int,
+    trust: Trust = Trust(),  # noqa: B008 frozen
+) -> View:
     """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
 
     Raises JournalUnavailable, NotAllowed, ConfigError when there is no such topic.
     """
     until = time.monotonic() + timeout_ms / 1_000
-    reader = JournalTopic(config, topic, prefix)
+    reader = JournalTopic(config, topic, prefix, trust)
     try:
         return reader.read(reader.bounds(until).decided, until).view
     except JournalUnavailable as failed:

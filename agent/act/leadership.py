@@ -35,6 +35,7 @@ from agent.act.topic_checks import Agreed, named
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
+from agent.journal.trust import Trust
 from agent.observation import Observation
 from agent.record.own_topics import OwnTopics
 
@@ -337,6 +338,8 @@ class Leadership:
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """What the journal says by now, for people: without a lease, without writing.
 
+    Whoever has the key reads what agents wrote; whoever has not reads what the topic says.
+
     Raises JournalUnavailable; ConfigError when there is no such topic or file; BadInput for a damaged file.
     """
     if plan.file is not None:
@@ -347,4 +350,5 @@ def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
                 todo="Start an agent, or check that execute.journal_file is that of the agents.",
             )
         return read_file(plan.file).view
-    return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms)
+    trust = Trust(plan.keys, plan.cluster, plan.unsigned_below)
+    return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms, trust=trust)

@@ -38,6 +38,8 @@ class LeadershipPlan:
     """By which the journal in Kafka is signed: the key in force, then former ones. None: whatever it says counts."""
     unsigned_below: int = 0
     """Offset of the journal below which records from before there was a key count."""
+    cluster: str = ""
+    """Id of the cluster, where it is known before anything is read."""
     signer: Signer | None = field(default=None, repr=False)
     """By whom commands are signed where they are sent."""
 

@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from agent.act.kafka_journal_plan import Witness
 from agent.errors import BadInput
 from agent.journal.trust import Trust, checked_witness, signed_witness
-from agent.librdkafka import client_settings
+from agent.librdkafka import NOT_ALLOWED, client_settings
 
 _PARTITION = 0
 _WITNESS = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
@@ -192,7 +192,8 @@ class KafkaLease:
 
     def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
         if error is not None:
-            self._tell(f"the group does not remember how far the journal has come: {error.str()}")
+            if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
+                self._tell(f"the group does not remember how far the journal has come: {error.str()}")
             self._committed = Witness()  # once more, with the next poll
 
     def _say(self, error: KafkaError) -> None:

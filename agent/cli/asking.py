@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent.act.leadership_plan import LeadershipPlan
     from agent.journal.commands import Answer, Command, Verb
     from agent.journal.entry import View
+    from agent.journal.trust import JournalKey
     from config.load import Loaded
 
 READ_MS = 10_000
@@ -42,11 +43,23 @@ def plan_of(loaded: Loaded) -> LeadershipPlan:
     operator = settings.operator
     plan = to_leadership_plan(settings, settings.kafka, who())
     plan = replace(plan, signer=signer(operator.name, operator.key_file))
-    if plan.file is None:
-        from agent.observe.knock import knock
+    if plan.file is not None:
+        return plan
+    from agent.observe.knock import knock
 
-        knock(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
-    return plan
+    cluster = knock(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    return replace(plan, cluster=cluster, keys=_keys(settings.execute.journal_key_file))
+
+
+def _keys(path: str | None) -> tuple[JournalKey, ...]:
+    """The executors' keys where this person may read them; a person needs none to read the journal."""
+    from agent.act.key_files import journal_keys
+    from agent.errors import ConfigError
+
+    try:
+        return journal_keys(path)
+    except ConfigError:
+        return ()
 
 
 def journal(plan: LeadershipPlan) -> View:
@@ -138,7 +151,7 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
 
     command = command_to_json(wish)
     if plan.signer is not None:
-        command = signed(command, plan.signer, led.cluster)
+        command = signed(command, plan.signer, plan.cluster or led.cluster)
     if plan.file is not None:
         spool_command(plan.spool_directory, command, at_ms=wish.at_ms)
         return

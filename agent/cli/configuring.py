@@ -24,13 +24,24 @@ def check(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Check all settings; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
+    """Check all settings and files with keys; exit code 2 when one cannot be used. Rack locators are asked, brokers not."""
     loaded = options.settings(config, properties, assign, bootstrap)
+    _read_keys(loaded)
     locators = _ask_locators(loaded)
     say(f"the settings can be used: mode {loaded.settings.mode}")
     if output is not None:
         document: CheckedSettings = {"mode": loaded.settings.mode, "locators": locators}
         emit_one(document, output)
+
+
+def _read_keys(loaded: Loaded) -> None:
+    """Read every file with a key that is set. Raises ConfigError for one that cannot be used."""
+    from agent.act.key_files import journal_keys, people, signer
+
+    settings = loaded.settings
+    journal_keys(settings.execute.journal_key_file)
+    people(settings.approve.people)
+    signer(settings.operator.name, settings.operator.key_file)
 
 
 def _ask_locators(loaded: Loaded) -> list[LocatorRow]:

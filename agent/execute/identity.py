@@ -89,8 +89,11 @@ def sender_of(one: Arrived, people: People, cluster: str) -> Sender:
     key = people.get(name)
     if key is None:
         return unsigned._replace(doubt=f"{name[:80]!r} is not in approve.people")
-    plain = {field: value for field, value in one.value.items() if field != CODE}
-    if not hmac.compare_digest(key.code(_text(plain, cluster)), code):
+    try:
+        text = _text({field: value for field, value in one.value.items() if field != CODE}, cluster)
+    except (ValueError, RecursionError):  # nested too deep to be a command
+        return unsigned
+    if not hmac.compare_digest(key.code(text), code):
         return unsigned._replace(doubt=f"its signature is not made with the key of {name}")
     return Sender(name, owner, signed=True)
 

@@ -19,10 +19,13 @@ from agent.act.inbox import Inbox
 from agent.act.journal import Journal
 from agent.clock import system_clock
 from agent.errors import Fatal, JournalUnavailable
+from agent.execute.identity import Signer, signed
 from agent.execute.values import Plan, PlanState, Target
 from agent.journal import moves
-from agent.journal.commands import Command, Verb, answer_to, command_to_json
+from agent.journal.commands import Command, Pause, Verb, answer_to, command_to_json, pause_in, paused
 from agent.journal.entry import View, Write
+from agent.journal.leader import Leader, leader_write
+from agent.journal.trust import JournalKey
 from agent.limits import Limits, Mode
 from agent.limits_execute import ExecuteLimits
 from agent.observation import Observation
@@ -58,6 +61,7 @@ class Leading:
     own: Journal
     box: Inbox
     fails: Exception | None = None
+    wrong: tuple[str, ...] = ()
 
     def start(self) -> None:
         pass
@@ -83,7 +87,7 @@ class Leading:
         return None
 
     def notices(self) -> tuple[str, ...]:
-        return ()
+        return self.wrong
 
     def ignored(self) -> int | None:
         return None
@@ -151,3 +155,28 @@ def test_a_fault_in_the_acting_thread_ends_the_agent_with_a_sentence() -> None:
         wait_for(lambda: bool(ended), "it ended", 20)
         leading.fails = None
     assert "a fault in rackwise itself: ZeroDivisionError('not what anybody expected')" in str(ended[0])
+
+
+def test_what_is_not_as_it_should_be_is_said_once_while_it_lasts() -> None:
+    leading = Leading(MemoryJournal(), Box(), wrong=("rackwise.leader has 3 partitions",))
+    with structlog.testing.capture_logs() as logs, acting(leading):
+        said = lambda: [one["sentence"] for one in logs if one["event"] == "acting_notice"]  # noqa: E731 a word
+        wait_for(said, "it is said", 20)
+        leading.wrong = (*leading.wrong, "another one")
+        wait_for(lambda: len(said()) == 2, "a new one is said", 20)
+    assert said() == ["rackwise.leader has 3 partitions", "another one"]
+
+
+def test_a_command_of_a_person_is_checked_with_the_persons_key() -> None:
+    journal, key = MemoryJournal(), JournalKey(b"the very own key of ann")
+    journal.append(leader_write(Leader("rw-1", "host", 1, "c-1", 0)), paused(Pause("bob", "", 1)))
+    wish = asked(Verb.RESUME)
+    command = {**wish.value, "proposal_id": None}
+    with acting(Leading(journal, Box([wish._replace(value=command)])), people={"ann": key}):
+        refused = wait_for(lambda: answer_to(journal.view(), "c-1"), "it is answered", 20)
+    assert (refused.answer.done, pause_in(journal.view()) is None) == (False, False)
+    own = {**command, "id": "c-2"}
+    proven = wish._replace(id="c-2", value=signed(own, Signer("ann", key), "c-1"))
+    with acting(Leading(journal, Box([proven])), people={"ann": key}):
+        wait_for(lambda: answer_to(journal.view(), "c-2"), "it is answered", 20)
+    assert pause_in(journal.view()) is None
