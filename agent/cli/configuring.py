@@ -24,7 +24,7 @@ def check(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Check all settings and files with keys; exit code 2 when one cannot be used. Rack locators are asked, brokers not."""
+    """Check settings and key files; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
     loaded = options.settings(config, properties, assign, bootstrap)
     _read_keys(loaded)
     locators = _ask_locators(loaded)

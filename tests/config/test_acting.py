@@ -25,8 +25,8 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["mode=execute", "kafka.bootstrap.servers=a:1", "kafka.security.protocol=SSL"],
-            "execute.journal_key_file: mode execute with security.protocol SSL needs it, so that Write on the journal topic"
-            " alone commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
+            "execute.journal_key_file: mode execute with security.protocol SSL needs it, so that Write on the journal"
+            " topic alone commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
             id="a journal that every writer could forge",
         ),
         pytest.param(
@@ -47,7 +47,8 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["execute.journal=file", "execute.journal_file=/j", "execute.journal_key_file=/k"],
-            "execute.journal_key_file: it is for execute.journal kafka; a journal file is protected by its owner and mode",
+            "execute.journal_key_file: it is for execute.journal kafka; a journal file is protected by its owner and"
+            " mode",
             id="a key for a file",
         ),
         pytest.param(
