@@ -17,6 +17,7 @@ def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str)
     execute, topics = settings.execute, settings.topics
     return LeadershipPlan(
         config=kafka.confluent(),
+        observer=settings.kafka.confluent() if settings.execute.kafka.root and kafka is not settings.kafka else None,
         agent=agent,
         file=Path(execute.journal_file) if execute.journal_file is not None else None,
         spool=Path(execute.commands_dir) if execute.commands_dir is not None else None,

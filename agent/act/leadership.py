@@ -31,7 +31,7 @@ from agent.act.kafka_journal_errors import fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, remembered
-from agent.act.topic_checks import Agreed, named
+from agent.act.topic_checks import Agreed, named, writable
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
@@ -230,7 +230,7 @@ class Leadership:
             lease.tell(journal.reached)
             if led_from is not None:
                 journal.append(*first_position(journal.view(), led_from))
-            self._wrong = named(plan.config, self._names(), plan.deadline_ms / 1_000, signed=bool(plan.keys))
+            self._wrong = self._named()
         except BaseException:
             journal.close()
             raise
@@ -243,8 +243,12 @@ class Leadership:
         except KafkaException:
             return None
 
-    def _names(self) -> Agreed:
-        return Agreed(self._plan.journal_topic, self._plan.leader_topic, self._plan.commands_topic)
+    def _named(self) -> tuple[str, ...]:
+        """What is wrong with the topics, and with rights on them."""
+        plan, within_s = self._plan, self._plan.deadline_ms / 1_000
+        names = Agreed(plan.journal_topic, plan.leader_topic, plan.commands_topic)
+        too_much = () if plan.observer is None else writable(plan.observer, names, within_s)
+        return (*named(plan.config, names, within_s, signed=bool(plan.keys)), *too_much)
 
     def _open_file(self, file: Path) -> None:
         """Opening it takes the lock; while another agent has it, this one stands by."""

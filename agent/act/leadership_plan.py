@@ -19,6 +19,8 @@ class LeadershipPlan:
 
     config: Mapping[str, str | int] = field(repr=False)
     """confluent-kafka's configuration of the executor; it may hold secrets."""
+    observer: Mapping[str, str | int] | None = field(default=None, repr=False)
+    """The observer's, where it is another user's; that one is to write neither journal nor commands."""
     agent: str
     """Name of this agent among those of the cluster."""
     file: Path | None = None

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+    AclOperation,
     AdminClient,
     ConfigResource,
     ResourceType,
@@ -54,6 +56,23 @@ def named(config: Mapping[str, str | int], names: Agreed, timeout_s: float, *, s
         f"{names.journal} is not signed (execute.journal_key_file): Write on it is the right to command the agent"
     )
     return found if signed else (unsigned, *found)
+
+
+def writable(observer: Mapping[str, str | int], names: Agreed, timeout_s: float) -> tuple[str, ...]:
+    """A sentence where the observer's user may write what only others should; nothing where brokers do not tell."""
+    admin = AdminClient(client_settings(observer))
+    asked = admin.describe_topics(
+        TopicCollection([names.journal, names.commands]), request_timeout=timeout_s, include_authorized_operations=True
+    )
+    found: list[str] = []
+    for name, topic in asked.items():
+        with suppress(KafkaException, TimeoutError):
+            if AclOperation.WRITE in (topic.result(timeout_s).authorized_operations or ()):
+                found.append(name)
+    if not found:
+        return ()
+    topics = " and ".join(sorted(found))
+    return (f"the observer's user may write {topics}, so it may command: take that right away (docs/operations.md)",)
 
 
 def wrong(topics: Sequence[AsMade], names: Agreed) -> tuple[str, ...]:

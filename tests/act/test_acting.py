@@ -32,6 +32,7 @@ from agent.observation import Observation
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal
 from tests.observe.live import wait_for
+from tests.web.test_metrics import a_cycle
 
 PLAN = Plan("p-1", (Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
 LIMITS = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
@@ -180,3 +181,14 @@ def test_a_command_of_a_person_is_checked_with_the_persons_key() -> None:
     with acting(Leading(journal, Box([proven])), people={"ann": key}):
         wait_for(lambda: answer_to(journal.view(), "c-2"), "it is answered", 20)
     assert pause_in(journal.view()) is None
+
+
+def test_a_time_of_the_future_in_the_journal_is_written_anew_with_the_next_cycle() -> None:
+    journal, now_ms = MemoryJournal(), system_clock().wall_ms
+    journal.append(paused(Pause("ann", "", now_ms + 315_360_000_000)))
+    with acting(Leading(journal, Box())) as one:
+        wait_for(lambda: one._led is not None, "it leads", 20)
+        one.end(a_cycle(), poll_ms=1_000)
+    pause = pause_in(journal.view())
+    assert pause is not None
+    assert now_ms <= pause.since_ms <= system_clock().wall_ms

@@ -177,6 +177,15 @@ def test_a_directory_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> N
     assert "any user may write" in (inbox.problem() or "")
 
 
+def test_a_group_may_command_where_the_directory_lets_it(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    name = spool_command(spool, {"id": "a"}, at_ms=1)
+    spool.chmod(0o2770)
+    inbox = SpoolInbox(spool)
+    assert ([one.id for one in inbox.read(placed())], inbox.problem()) == ([name], None)
+    assert oct(next(spool.iterdir()).stat().st_mode & 0o777) == "0o644", "the agent may be another user"
+
+
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("a file is in the way")
     with pytest.raises(ConfigError, match="The command could not be written to"):

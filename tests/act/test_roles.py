@@ -25,6 +25,7 @@ from agent.act.journal_topic import read_journal_topic
 from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import LeasePlan, remembered
+from agent.act.topic_checks import Agreed, writable
 from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import NotAllowed
@@ -37,7 +38,7 @@ from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition as Partition
 from config.kafka_client import KafkaClientConfig
 from config.load import load_settings
-from tests.act.rights import Grants, config_of, documented
+from tests.act.rights import Grants, Right, config_of, documented
 from tests.observe.live import wait_for
 
 pytestmark = pytest.mark.integration
@@ -270,6 +271,22 @@ def test_a_role_is_refused_what_is_not_its_own(
 ) -> None:
     FORBIDDEN[what](config_of(secured, ROLES[role]))
     assert leading.may_act(), "and the agent leads on"
+
+
+def test_an_observer_with_the_prefixed_rights_of_former_versions_is_named(
+    secured: EmbeddedCluster, recorded: None
+) -> None:
+    grants, names = Grants(secured, ROLES["observer"]), Agreed(JOURNAL, LEADER, COMMANDS)
+    former = Right("--topic", "rackwise", prefixed=True, operation="Write")
+    config = config_of(secured, ROLES["observer"]).confluent()
+    assert writable(config, names, CALL_S) == ()
+    grants.give(former)
+    try:
+        (sentence,) = wait_for(lambda: writable(config, names, CALL_S), "it is named", 30)
+    finally:
+        grants.take(former)
+    assert "the observer's user may write rackwise.commands and rackwise.journal" in sentence
+    wait_for(lambda: writable(config, names, CALL_S) == (), "the right is gone", 30)
 
 
 def test_an_observer_sees_nothing_of_the_journal(secured: EmbeddedCluster, leading: Leadership) -> None:
