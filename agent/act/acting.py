@@ -346,7 +346,7 @@ class Acting:
         if not waiting:
             return
         now_ms = self._clock().wall_ms
-        obeyed = obey(waiting, view, self._standing, self._limits.execute, now_ms, self._foresee, self._people)
+        obeyed = obey(waiting, view, self._standing, self._limits.execute, now_ms, self._foresee, people=self._people)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()

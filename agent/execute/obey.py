@@ -73,6 +73,7 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     limits: ExecuteLimits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
+    *,
     people: People = MappingProxyType({}),
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
