@@ -8,12 +8,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.acting import Acting
+from agent.act.key_files import journal_keys, people
 from agent.act.leadership import Leadership
 from agent.ceiling import default_ceiling_bytes
 from agent.clock import system_clock
@@ -103,9 +105,13 @@ def _leadership_topics(settings: Settings) -> tuple[OwnTopic, ...]:
 
 def _acting(settings: Settings, limits: Limits) -> Acting:
     """What acts, with the executor's own credentials; connects nothing yet."""
-    kafka = settings.executor_kafka
+    kafka, execute = settings.executor_kafka, settings.execute
+    plan = replace(
+        to_leadership_plan(settings, kafka, _agent_name(settings)), keys=journal_keys(execute.journal_key_file)
+    )
     return Acting(
-        leadership=Leadership(to_leadership_plan(settings, kafka, _agent_name(settings))),
+        leadership=Leadership(plan),
+        people=people(settings.approve.people),
         arguments=kafka.kafka_python(),
         limits=limits,
         clock=system_clock,

@@ -63,6 +63,11 @@ class ExecuteSettings(BaseModel):
     """Path of the journal with ``journal: file``; its lock file is created beside it."""
     commands_dir: Annotated[Text | None, NoneWord] = None
     """Directory from which operators' commands are read with ``journal: file``; default ``<journal_file>.commands``."""
+    journal_key_file: Annotated[Text | None, NoneWord] = None
+    """File with the key by which the executors sign the journal in Kafka: the first line; former keys in further lines.
+    """
+    journal_unsigned_below: Annotated[int, Field(ge=0)] = 0
+    """Offset below which unsigned records of the journal are accepted: once, when a journal gets its first key."""
     kafka: KafkaClientOverrides = Field(default_factory=lambda: KafkaClientOverrides({}))
     """Settings of the executor's own connection that differ from the kafka section, such as its user and password."""
     request_timeout_ms: Annotated[Millis, at_least("1s")] = Field(default=10_000, alias="request_timeout")
@@ -258,8 +263,29 @@ class ApproveSettings(BaseModel):
     """Rules by name: a proposal within all bounds of one rule is approved, and the journal records the rule's name."""
     valid_ms: Annotated[Millis, at_least("1m")] = Field(default=3_600_000, alias="valid_for")
     """An approval expires when no change has begun within this time."""
+    people: dict[Text, Text] = Field(default_factory=dict)
+    """Name of a person -> file with that person's key; when set, only their signed commands approve, roll back, resume.
+    """
     second_person: bool = False
-    """Whether a reassignment needs two people: one to request it, another to approve it."""
+    """Whether a reassignment needs two people of ``approve.people``: one to request it, another to approve it."""
+
+
+class OperatorSettings(BaseModel):
+    """The person that sends commands from here, where the agents know people by their keys (approve.people)."""
+
+    model_config = _STRICT
+
+    name: Annotated[Text | None, NoneWord] = None
+    """Name of the person that sends commands from here, as in ``approve.people``."""
+    key_file: Annotated[Text | None, NoneWord] = None
+    """File with that person's key, by which commands are signed."""
+
+    @model_validator(mode="after")
+    def _no_contradictions(self) -> Self:
+        if (self.name is None) is not (self.key_file is None):
+            missing = "name" if self.name is None else "key_file"
+            raise SettingMistake(missing, "operator.name and operator.key_file go together; set both or none")
+        return self
 
 
 def _check_journal(execute: ExecuteSettings) -> None:
@@ -271,6 +297,12 @@ def _check_journal(execute: ExecuteSettings) -> None:
         raise SettingMistake(
             "journal_file", "it contradicts execute.journal kafka; set that to file, or leave this out"
         )
+    if execute.journal == "file" and (execute.journal_key_file is not None or execute.journal_unsigned_below):
+        raise SettingMistake(
+            "journal_key_file", "it is for execute.journal kafka; a journal file is protected by its owner and mode"
+        )
+    if execute.journal_unsigned_below and execute.journal_key_file is None:
+        raise SettingMistake("journal_unsigned_below", "it needs execute.journal_key_file")
     if execute.journal == "kafka" and execute.commands_dir is not None:
         raise SettingMistake(
             "commands_dir", "it contradicts execute.journal kafka, where commands are read from a topic"

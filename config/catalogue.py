@@ -31,6 +31,7 @@ _CHOSEN = {
     "changelogs": "<subtopology>",
     "properties": "<property>",
     "rules": "<rule>",
+    "people": "<person>",
     "allow": "<window>",
     "blackout": "<window>",
     "conf": "<spark.setting>",

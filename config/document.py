@@ -49,6 +49,7 @@ _ITEM_EXAMPLES: dict[str, tuple[str, dict[str, str]]] = {
 _MAP_EXAMPLES = {
     "changelogs": '"0": [orders-app-store-changelog]',
     "between": '"a->b": 0.01',
+    "people": "ann: /etc/rackwise/people/ann.key",
     "properties": "file.path: /etc/rackwise/racks.properties",
     "conf": "spark.driver.memory: 2g",
 }

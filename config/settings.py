@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from config.acting import ApproveSettings, ExecuteSettings, ProbingSettings, TriggerSettings
+from config.acting import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
 from config.kafka_client import KafkaClientConfig
 from config.kinds import NoneWord, Text
 from config.mistake import SettingMistake
@@ -75,6 +75,7 @@ class Settings(StreamsSettings, BaseSettings):
     trigger: TriggerSettings = Field(default_factory=TriggerSettings)
     probing: ProbingSettings = Field(default_factory=ProbingSettings)
     approve: ApproveSettings = Field(default_factory=ApproveSettings)
+    operator: OperatorSettings = Field(default_factory=OperatorSettings)
     windows: WindowsSettings = Field(default_factory=WindowsSettings)
     topics: TopicsSettings = Field(default_factory=TopicsSettings)
     record: RecordSettings = Field(default_factory=RecordSettings)
@@ -217,6 +218,20 @@ def _check_topics(settings: Settings) -> None:
 def _check_executor(settings: Settings) -> None:
     """The executor's connection is whole once it is put over the observer's."""
     try:
-        _ = settings.executor_kafka
+        kafka = settings.executor_kafka
     except SettingMistake as mistake:
         raise SettingMistake(f"execute.kafka.{mistake.key}", mistake.sentence) from None
+    if settings.mode != "execute" or settings.execute.journal != "kafka":
+        return
+    protocol = kafka.root.get("security.protocol", "PLAINTEXT")
+    if protocol != "PLAINTEXT" and settings.execute.journal_key_file is None:
+        raise SettingMistake(
+            "execute.journal_key_file",
+            f"mode execute with security.protocol {protocol} needs it, so that Write on the journal topic alone"
+            " commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
+        )
+    if settings.approve.second_person and len(settings.approve.people) < 2:
+        raise SettingMistake(
+            "approve.people",
+            "approve.second_person needs at least two people: a record of the commands topic carries no principal",
+        )

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -29,6 +30,7 @@ from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
 from agent.execute.commanded import Foreseen, Spoken
+from agent.execute.identity import People
 from agent.execute.messages import Accepted, May
 from agent.execute.obey import obey, words_again
 from agent.execute.trigger_judging import judge
@@ -41,6 +43,7 @@ from agent.guard.ground import Records
 from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
+from agent.journal.clocks import corrections, in_past
 from agent.journal.entry import View, Write
 from agent.journal.remembering import BatchKey, remembered
 from agent.limits import Limits
@@ -67,10 +70,11 @@ class Acting:
         arguments: Mapping[str, Any],
         limits: Limits,
         clock: Clock,
+        people: People = MappingProxyType({}),
         look_now: Callable[[], None] = lambda: None,
         on_fatal: Callable[[Fatal], None] = lambda _: None,
     ) -> None:
-        """``arguments`` are kafka-python's, of the executor's connection.
+        """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
 
         ``look_now`` asks for a look with a planning, ``on_fatal`` hears what ends the agent; both from a thread.
         """
@@ -78,6 +82,7 @@ class Acting:
         self._arguments = arguments
         self._limits = limits
         self._clock = clock
+        self._people = people
         self.look_now = look_now
         self.on_fatal = on_fatal
         self._stop = threading.Event()
@@ -85,8 +90,9 @@ class Acting:
         self._led: Led | None = None
         self._former: Mover | None = None
         """Of the leadership before; a call of its may still be under way."""
-        self._records = Records({})
-        """What `_may` has read; the mover's thread alone asks it."""
+        self._seen: View = {}
+        self._records = Records(self._seen)
+        """What `_may` has read, and of which view; the mover's thread alone asks it."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
@@ -96,6 +102,7 @@ class Acting:
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
         self._told: str | None = None
+        self._noticed: frozenset[str] = frozenset()
         self._log = structlog.get_logger("rackwise")
         self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
 
@@ -141,7 +148,8 @@ class Acting:
         try:
             status = led.mover.status()
         except UnreadableError as error:
-            return ActingNow(leads=True, troubles={Trouble.JOURNAL: f"the journal cannot be read: {error}"})
+            journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
+            return ActingNow(leads=True, records_ignored=self._leadership.ignored(), troubles=journal)
         plans = [one for one in status.plans if not one.plan.ended]
         left = sum(len(one.plan.targets) - one.ended for one in plans)
         failing = {
@@ -154,6 +162,7 @@ class Acting:
             plans=len(plans),
             partitions_left=left,
             throttles=len(status.debts),
+            records_ignored=self._leadership.ignored(),
             troubles={trouble: why for trouble, why in failing.items() if why is not None},
             waits=status.waits,
         )
@@ -217,7 +226,8 @@ class Acting:
         if led is None or view is None:
             return None
         led.check()
-        self._write(led.journal, self._learned(view, cycle))
+        with self._lock:  # no operator's command is answered between what is read here and what is written
+            self._write(led.journal, self._learned(led.journal.view(), cycle))
         past, self._anchors = past_triggers(
             led.journal.view(),
             self._anchors,
@@ -234,7 +244,10 @@ class Acting:
         )
 
     def _learned(self, view: View, cycle: Cycle) -> tuple[Write, ...]:
-        writes = (*judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
+        now_ms = self._clock().wall_ms
+        writes = corrections(view, now_ms)
+        view = in_past(view, now_ms)
+        writes = (*writes, *judge(view, cycle.snapshot), *learn(view, cycle.snapshot, cycle.before, cycle.proposals))
         try:
             writes = (*writes, *moves.tidy(view))
             begun = frozenset(plan.proposal_id for plan in moves.plans(view))
@@ -243,8 +256,7 @@ class Acting:
             return writes
         if cycle.planned:
             self._approved.planned(view, cycle.proposals)
-            now_ms, seen = self._clock().wall_ms, cycle.snapshot
-            rests = partial(self._approved.rests, snapshot=seen)
+            rests = partial(self._approved.rests, snapshot=cycle.snapshot)
             writes = (*writes, *swept(view, cycle.proposals, begun, now_ms, rests))
         return writes
 
@@ -271,6 +283,7 @@ class Acting:
                 with self._lock:
                     self._follow()
                     if self._led is not None:
+                        self._notice()
                         self._led.check()
                         self._word(self._led)
                         self._answer(self._led)
@@ -325,10 +338,10 @@ class Acting:
     def _may(self, journal: Journal) -> May:
         if not self._leadership.may_act():
             return May(begin=False, sentence="it is not certain that this agent leads")
-        view = journal.view()
-        if self._records.view is not view:  # read once for each thing that is written, not once for each look
-            self._records = Records(view)
-        return may_begin(self._records, self._limits, self._clock().wall_ms, self._racks())
+        view, now_ms = journal.view(), self._clock().wall_ms
+        if self._seen is not view:  # read once for each thing that is written, not once for each look
+            self._records, self._seen = Records(in_past(view, now_ms)), view
+        return may_begin(self._records, self._limits, now_ms, self._racks())
 
     def _racks(self) -> Mapping[int, str | None] | None:
         """Broker that is up -> its rack, by the last look; None before the first."""
@@ -359,7 +372,16 @@ class Acting:
         if not waiting:
             return
         now_ms = self._clock().wall_ms
-        obeyed = obey(waiting, view, self._standing, self._limits.execute, now_ms, self._foresee, self._begins)
+        obeyed = obey(
+            waiting,
+            view,
+            self._standing,
+            self._limits.execute,
+            now_ms,
+            self._foresee,
+            self._begins,
+            people=self._people,
+        )
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
@@ -385,6 +407,14 @@ class Acting:
                 mover.accept(word.plan)
             else:
                 mover.hear(word)
+
+    def _notice(self) -> None:
+        """Say each notice of the leadership, once while it lasts."""
+        notices = self._leadership.notices()
+        for one in notices:
+            if one not in self._noticed:
+                self._log.warning("acting_notice", sentence=one)
+        self._noticed = frozenset(notices)
 
     def _tell(self, problem: str | None) -> None:
         """Say what stands in the way, once."""

@@ -1,7 +1,8 @@
 """Commands by a topic of their own, beside the journal: operators write it, and only the leader reads it.
 
 The journal has one writer, so commands cannot stand in it; where the leader has come to does (``command-position``).
-Invariant: foreign bytes are passed over and told of, whatever they are.
+Invariants: foreign bytes are passed over and told of, whatever they are; a journal without a position was made after
+what stands in the topic, and begins at its end. Only partition 0 counts.
 """
 
 from __future__ import annotations
@@ -9,13 +10,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # public, not in __all__
 
 from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
 from agent.errors import ClusterUnreachable, ConfigError
+from agent.execute.identity import Came
 from agent.journal.entry import View, Write
 from agent.librdkafka import client_settings
 from agent.propose.cloud_events import headers, source
@@ -31,6 +42,14 @@ _NEWS_S = 2.0
 _PARTITION = 0
 
 Config = Mapping[str, str | int]
+
+
+class End(NamedTuple):
+    """How far a topic went at some moment."""
+
+    topic_id: str
+    offset: int
+    """Of its next record."""
 
 
 def send_command(
@@ -68,10 +87,12 @@ def send_command(
 class TopicInbox:
     """An `Inbox` over the commands topic."""
 
-    def __init__(self, config: Config, topic: str, prefix: str) -> None:
+    def __init__(self, config: Config, topic: str, prefix: str, led_from: End | None = None) -> None:
+        """``led_from`` is the topic's end when this agent began to lead; None: as it is when it is first read."""
         self._config = config
         self._topic = topic
         self._prefix = prefix
+        self._led_from = led_from
         self._lock = threading.Lock()
         self._consumer: Consumer | None = None
         self._topic_id = ""
@@ -92,7 +113,7 @@ class TopicInbox:
             except KafkaException as failed:
                 self._problem = f"commands could not be read from {self._topic}: {failed.args[0].str()}"
                 self._forget()
-            done = _position(view, self._topic_id)
+            done = _position(view, self._topic_id) or 0
             self._waiting = [
                 (offset, one) for offset, one in self._waiting if offset >= done and not is_answered(one.id, view)
             ]
@@ -109,8 +130,10 @@ class TopicInbox:
 
     def _open(self, view: View) -> Consumer:
         """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
-        self._topic_id = _topic_id(AdminClient(client_settings(self._config)), self._topic, _ASK_S)
-        self._next = _position(view, self._topic_id)
+        end = end_of(self._config, self._topic)
+        self._topic_id, self._led_from = end.topic_id, self._led_from or end
+        position = _position(view, self._topic_id)
+        self._next = end.offset if position is None else position
         reader = reader_config(f"{self._prefix}-reader")
         consumer = Consumer(client_settings(self._config, reader, {"enable.partition.eof": False}))
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
@@ -131,9 +154,15 @@ class TopicInbox:
                 passed_over += 1
                 continue
             after = Write(POSITION, KIND, {"topic_id": self._topic_id, "next": self._next})
-            self._waiting.append((offset, Command(*found, after)))
+            self._waiting.append((offset, Command(*found, after, self._came(offset, message))))
         if passed_over:
             self._problem = f"skipped {counted(passed_over, 'record')} of {self._topic}: no command"
+
+    def _came(self, offset: int, message: Message) -> Came:
+        kind, at_ms = message.timestamp()
+        led = self._led_from
+        live = led is not None and (offset >= led.offset or self._topic_id != led.topic_id)
+        return Came(live=live, at_ms=at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
 
     def _forget(self) -> None:
         consumer, self._consumer = self._consumer, None
@@ -143,10 +172,32 @@ class TopicInbox:
             consumer.close()
 
 
-def _position(view: View, topic_id: str) -> int:
-    """From which offset on nothing is answered yet; 0 for another topic than the one that it was kept for."""
+def end_of(config: Config, topic: str) -> End:
+    """How far the topic goes now. Raises KafkaException."""
+    admin = AdminClient(client_settings(config))
+    topic_id = _topic_id(admin, topic, _ASK_S)
+    partition = TopicPartition(topic, _PARTITION)
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call] # not annotated
+    asked = admin.list_offsets({partition: latest}, request_timeout=_ASK_S)
+    return End(topic_id, int(asked[partition].result().offset))
+
+
+def first_position(view: View, end: End) -> tuple[Write, ...]:
+    """For a journal that has none: what stood in the topic before it was asked of another one."""
+    if POSITION in view:
+        return ()
+    return (Write(POSITION, KIND, {"topic_id": end.topic_id, "next": end.offset}),)
+
+
+def _position(view: View, topic_id: str) -> int | None:
+    """From which offset on nothing is answered yet; None where the journal has none.
+
+    0 for another topic than the one that it was kept for: that one was made after it.
+    """
     entry = view.get(POSITION)
-    if entry is None or entry.kind != KIND or entry.value.get("topic_id") != topic_id:
+    if entry is None or entry.kind != KIND:
+        return None
+    if entry.value.get("topic_id") != topic_id:
         return 0
     following = entry.value.get("next")
     return following if isinstance(following, int) and following >= 0 else 0

@@ -1,14 +1,14 @@
 """The journal on one host: an append-only file with a lock, for those who want no state of rackwise's in Kafka.
 
 One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on the disk; a
-last line that a crash tore was never acknowledged, and is cut; a damaged line before others is never passed over. The
-lock stands in a file of its own, because the journal is replaced by its compaction; it ends with the process.
+last line that a crash tore was never acknowledged, and is cut; a damaged line before others is never passed over; a
+file that says less than before is noticed by the witness beside it. The lock stands in a file of its own, because the
+journal is replaced by its compaction; it ends with the process. All of them are this user's, or are not touched.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -20,6 +20,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
+from agent.act.file_lock import FileLock, refused
+from agent.act.journal_witness import NOWHERE, FileWitness, Place, Reached, witness_path
+from agent.act.kafka_journal_plan import Witness
+from agent.act.own_files import check_parent, open_own, open_regular
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
 from agent.foreign_json import ForeignJsonError, read_json
@@ -38,7 +42,7 @@ from agent.journal.leader import Leader, check_cluster, leader_write, newest_epo
 LEAST_BYTES = 16 * 1024 * 1024
 """A file below this is compacted when it is opened, and only then."""
 _GROWTH = 4
-_MODE = 0o600
+_MOST_HOLDER = 200
 _SUM_BYTES = 8
 _MOST_LINE_BYTES = 64 * 1024 * 1024
 _TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
@@ -49,6 +53,8 @@ class Found(NamedTuple):
     """What stands in a file."""
 
     view: View
+    newest: Place
+    """Of the last entry, a deletion included."""
     whole_bytes: int
     """Up to where it is whole; what follows was torn by a crash."""
 
@@ -56,17 +62,19 @@ class Found(NamedTuple):
 class FileJournal:
     """A `Journal`; make it with `open`."""
 
-    def __init__(self, path: Path, lock: _Lock, clock: Clock, view: View) -> None:
+    def __init__(self, path: Path, lock: FileLock, witness: FileWitness, clock: Clock, found: Found) -> None:
         self._path = path
+        self._witness = witness
         self._held = lock
         self._clock = clock
         self._lock = threading.RLock()
-        self._view = view
+        self._view, self._newest = found.view, found.newest
         self._epoch = 0
         self._seq = 0
         self._file: int | None = None
         self._size = self._compacted_size = 0
         self._ended: RackwiseError | None = None
+        self._closed = False
 
     @classmethod
     def open(cls, path: Path, leader: Leader, *, clock: Clock = system_clock) -> Self:
@@ -75,15 +83,31 @@ class FileJournal:
         Raises FencedOut while another agent has the lock, BadInput for a file that is damaged or a newer rackwise's,
         JournalUnavailable when the disk refuses.
         """
-        lock = _Lock.take(path)
         try:
-            view = read_file(path).view
-            check_cluster(view, leader.cluster, str(path))
-            journal = cls(path, lock, clock, view)
+            check_parent(path)
+            lock = FileLock.take(path)
+        except OSError as error:
+            raise refused(path, error) from error
+        try:
+            witness = FileWitness.of(path)
+        except OSError as error:
+            lock.release()
+            raise refused(path, error) from error
+        try:
+            found, reached = read_file(path, own=True), witness.read()
+            _check_whole(path, found.newest, reached.place)
+            check_cluster(found.view, leader.cluster, str(path))
+            journal = cls(path, lock, witness, clock, found)
             journal._compact()
-            journal._epoch = newest_epoch(journal._view) + 1
+            journal._epoch = max(found.newest[0], newest_epoch(found.view), reached.given) + 1
+            witness.write(Reached(journal._epoch, reached.place), durably=True)
             journal.append(leader_write(leader._replace(since_ms=clock().wall_ms)))
+        except OSError as error:
+            witness.close()
+            lock.release()
+            raise refused(path, error) from error
         except BaseException:
+            witness.close()
             lock.release()
             raise
         return journal
@@ -92,6 +116,11 @@ class FileJournal:
     def epoch(self) -> int:
         """The leadership under which this writer writes."""
         return self._epoch
+
+    @property
+    def reached(self) -> Witness:
+        """How far the journal has surely come."""
+        return Witness(self._epoch)
 
     @property
     def ended(self) -> RackwiseError | None:
@@ -126,6 +155,9 @@ class FileJournal:
         with self._lock:
             self._ended = self._ended or JournalUnavailable("The journal is closed", why="this agent no longer leads")
             self._drop_file()
+            if not self._closed:
+                self._closed = True
+                self._witness.close()
             self._held.release()
 
     def _write(self, changes: Sequence[Numbered]) -> None:
@@ -140,16 +172,22 @@ class FileJournal:
             self._drop_file()
             with suppress(JournalUnavailable):
                 self._compact()
-            raise _refused(self._path, error) from error
+            raise refused(self._path, error) from error
         self._size += len(line)
         self._view = applied(self._view, changes)
+        self._newest = changes[-1].epoch, changes[-1].seq
+        with suppress(OSError):  # the entries are on the disk; a witness that says less does no harm
+            self._witness.write(Reached(self._epoch, self._newest), durably=False)
 
     def _compact(self) -> None:
         """Replace the file by what it says, so that a crash leaves the old one or the new one."""
         self._drop_file()
         new = self._path.with_name(f"{self._path.name}.new")
         try:
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE), "wb") as file:
+            new.unlink(missing_ok=True)
+            with os.fdopen(open_own(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+                if self._newest != NOWHERE:
+                    file.write(_line([_marker(self._newest)]))
                 for entry in self._view.values():
                     file.write(_line([_entry_json(entry)]))
                 file.flush()
@@ -157,9 +195,9 @@ class FileJournal:
                 self._size = self._compacted_size = file.tell()
             new.replace(self._path)
             _sync_directory(self._path.parent)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._file = open_own(self._path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
-            raise _refused(self._path, error) from error
+            raise refused(self._path, error) from error
 
     def _opened(self) -> int:
         if self._file is None:
@@ -172,13 +210,16 @@ class FileJournal:
             os.close(file)
 
 
-def read_file(path: Path) -> Found:
-    """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable."""
+def read_file(path: Path, *, own: bool = False) -> Found:
+    """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable.
+
+    ``own`` is for whoever acts by it: it is this user's then, and no other may write it.
+    """
     view: dict[str, Entry] = {}
-    whole = 0
+    whole, newest = 0, NOWHERE
     torn: int | None = None
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_own(path, os.O_RDONLY) if own else open_regular(path)[0], "rb") as file:
             for number, line in enumerate(file, 1):
                 transaction = _transaction(line)
                 if transaction is None:
@@ -189,67 +230,13 @@ def read_file(path: Path) -> Found:
                 if torn is not None:
                     raise _damaged(path, torn, "its checksum does not match, and complete lines follow")
                 _apply(view, transaction, path, number)
+                newest = max(newest, *(_place(one) for one in transaction)) if transaction else newest
                 whole += len(line)
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise _refused(path, error) from error
-    return Found(MappingProxyType(view), whole)
-
-
-def holder(path: Path) -> str | None:
-    """Who holds the lock of this journal, as it says itself; None when nobody does or it cannot be told."""
-    try:
-        return _lock_path(path).read_text("utf-8", "replace").strip()[:200] or None
-    except OSError:
-        return None
-
-
-class _Lock:
-    """The lock file, held for as long as the process lives."""
-
-    def __init__(self, path: Path, file: int) -> None:
-        self._path = path
-        self._file: int | None = file
-
-    @classmethod
-    def take(cls, journal: Path) -> Self:
-        """Raises FencedOut while somebody else has it, JournalUnavailable when there can be no lock."""
-        path = _lock_path(journal)
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
-        except OSError as error:
-            raise _refused(journal, error) from error
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(file, 0)
-            os.pwrite(file, f"process {os.getpid()} of {os.uname().nodename}\n".encode(), 0)
-        except BlockingIOError as error:
-            os.close(file)
-            raise FencedOut(
-                f"Another agent holds the journal {journal}",
-                why=holder(journal) or "its lock is taken",
-                todo="Stop that agent, or keep this one as a standby.",
-            ) from error
-        except OSError as error:
-            os.close(file)
-            raise _refused(journal, error) from error
-        return cls(path, file)  # if it was replaced meanwhile, it is not sure and nothing is ever written
-
-    def is_sure(self) -> bool:
-        """Whether the file that is locked is the one that others would lock."""
-        if self._file is None:
-            return False
-        try:
-            own, there = os.fstat(self._file), self._path.stat()
-        except OSError:
-            return False
-        return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
-
-    def release(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            os.close(file)
+        raise refused(path, error) from error
+    return Found(MappingProxyType(view), newest, whole)
 
 
 def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:
@@ -299,6 +286,17 @@ def _entry_json(entry: Entry) -> Mapping[str, Any]:
     return {"key": entry.key, **json.loads(to_bytes(entry))}
 
 
+def _marker(newest: Place) -> Mapping[str, Any]:
+    """Deletes nothing, and says how far the journal had come: the last entry may have been a deletion."""
+    return {"key": "reached", "kind": "reached", "epoch": newest[0], "seq": newest[1], "value": None}
+
+
+def _place(one: Any) -> Place:
+    """Of an entry in a line; nowhere for what says none."""
+    epoch, seq = (one.get("epoch"), one.get("seq")) if isinstance(one, dict) else (None, None)
+    return (epoch, seq) if isinstance(epoch, int) and isinstance(seq, int) else NOWHERE
+
+
 def _write_all(file: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
@@ -311,18 +309,6 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def _lock_path(journal: Path) -> Path:
-    return journal.with_name(f"{journal.name}.lock")
-
-
-def _refused(path: Path, error: OSError) -> JournalUnavailable:
-    return JournalUnavailable(
-        f"The journal {path} could not be read or written",
-        why=error.strerror or str(error),
-        todo="Check the disk and the permissions of the directory.",
-    )
 
 
 def _foreign(path: Path) -> BadInput:
@@ -339,6 +325,25 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
         why=why,
         todo="Restore a copy; or make sure that no reassignment runs and no throttle is left, and move the file away.",
     )
+
+
+def _check_whole(path: Path, newest: Place, before: Place) -> None:
+    """Raises BadInput for a file that says less than it once did."""
+    if newest >= before:
+        return
+    ends = f"it ends with entry {_name(newest)}, and {_name(before)} was written before"
+    raise BadInput(
+        f"The journal {path} has lost records: {ends}",
+        why="it was cut, deleted, or replaced by an older copy",
+        todo=(
+            "Restore the newest copy; or make sure that no reassignment runs and no throttle is left, then remove it"
+            f" and {witness_path(path).name}."
+        ),
+    )
+
+
+def _name(place: Place) -> str:
+    return "none" if place == NOWHERE else f"{place[0]}-{place[1]}"
 
 
 def _lock_gone(path: Path) -> FencedOut:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
+from agent.execute.identity import Came
 from agent.foreign_json import ForeignJsonError, read_json
 from agent.journal.entry import View, Write
 
@@ -31,6 +32,8 @@ class Command(NamedTuple):
     value: Mapping[str, Any]
     after: Write
     """To be written together with the answer: from where the next leader goes on."""
+    came: Came = Came()
+    """How it came."""
 
 
 class Inbox(Protocol):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from confluent_kafka import (
@@ -17,7 +16,6 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -28,20 +26,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
     ResourceType,
 )
 
-from agent.errors import BadInput, ConfigError, JournalUnavailable
-from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of, key_of
-from agent.journal.entry import Entry, View
+from agent.act.journal_reading import Reading, Told
+from agent.errors import ConfigError, JournalUnavailable
+from agent.journal.entry import View
+from agent.journal.trust import Trust
 from agent.librdkafka import NOT_ALLOWED, client_settings, refusal
 from agent.reader_config import reader_config
 
-MAX_LIVE_BYTES = 256 * 1024 * 1024
 _PARTITION = 0
 _POLL_S = 0.25
 _BATCH = 500
-_EOF = KafkaError._PARTITION_EOF  # noqa: SLF001 librdkafka's own public codes begin with an underscore
 _MISSING = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 as above
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 as above
 )
 _LEADERLESS = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
@@ -67,27 +64,14 @@ class Bounds(NamedTuple):
     """The high watermark: below it records stand, decided or not."""
 
 
-class Told(NamedTuple):
-    """What the topic says, and up to where that was read."""
-
-    view: View
-    newest_epoch: int
-    """The greatest that any record showed, overwritten and deleted ones included."""
-    end: int
-    """The offset after the last that was read."""
-    unreadable: tuple[str, ...] = ()
-    """Sentences about records that are no entries for this rackwise; a writer must not go on over them."""
-    newer: tuple[str, ...] = ()
-    """Those of them that a newer rackwise wrote."""
-
-
 class JournalTopic:
     """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
 
-    def __init__(self, config: Config, topic: str, prefix: str) -> None:
+    def __init__(self, config: Config, topic: str, prefix: str, trust: Trust = Trust()) -> None:  # noqa: B008 frozen
         self._config = config
         self._topic = topic
         self._prefix = prefix
+        self._trust = trust
         self._admin: AdminClient | None = None
 
     def bounds(self, until: float) -> Bounds:
@@ -120,7 +104,7 @@ class JournalTopic:
 
         A record that is no entry, or a newer one, is left aside and told of.
         """
-        reading = _Reading(self._topic)
+        reading = Reading(self._topic, self._trust)
         settings = reader_config(f"{self._prefix}-reader")
         strict = {"auto.offset.reset": "error", "fetch.wait.max.ms": 100}
         consumer = Consumer(client_settings(self._config, settings, strict))
@@ -161,13 +145,20 @@ class JournalTopic:
         return Bounds(str(described.topic_id), first, decided, end)
 
 
-def read_journal_topic(config: Config, topic: str, *, prefix: str, timeout_ms: int) -> View:
+def read_journal_topic(
+    config: Config,
+    topic: str,
+    *,
+    prefix: str,
+    timeout_ms: int,
+    trust: Trust = Trust(),  # noqa: B008 frozen
+) -> View:
     """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
 
     Raises JournalUnavailable, NotAllowed, ConfigError when there is no such topic.
     """
     until = time.monotonic() + timeout_ms / 1_000
-    reader = JournalTopic(config, topic, prefix)
+    reader = JournalTopic(config, topic, prefix, trust)
     try:
         return reader.read(reader.bounds(until).decided, until).view
     except JournalUnavailable as failed:
@@ -189,77 +180,6 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
             todo="Start an agent, or check that topics.prefix is that of the agents.",
         )
     return JournalUnavailable(f"The journal {topic} could not be read or written", why=error.str())
-
-
-def forgot(topic: str, what: str) -> BadInput:
-    """The error for a journal that has lost what it once said."""
-    return BadInput(
-        f"The journal {topic} has lost records: {what}",
-        why="its records were deleted, or the topic was deleted and created again",
-        todo=(
-            "Make sure that no reassignment runs and no throttle is left, then delete this topic and the topic by which"
-            " agents choose their leader: the agent creates both again."
-        ),
-    )
-
-
-class _Reading:
-    """Takes messages in the order of the log; the newest record of a key stands, whatever it is."""
-
-    def __init__(self, topic: str) -> None:
-        self.position = 0
-        self._topic = topic
-        self._standing: dict[bytes, tuple[Entry | UnreadableEntryError, int]] = {}
-        self._newest_epoch = 0
-        self._bytes = 0
-
-    def take(self, message: Message) -> None:
-        offset, error = message.offset(), message.error()
-        if error is not None:
-            if error.code() == _EOF:
-                # Markers of transactions and holes of compaction have offsets and no records.
-                self.position = max(self.position, -1 if offset is None else offset)
-                return
-            if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 as above
-                raise forgot(self._topic, "its first records are gone")
-            raise KafkaException(error)
-        self.position = max(self.position, -1 if offset is None else offset + 1)
-        value = message.value()
-        self._keep(_raw(message.key()), None if value is None else _raw(value))
-
-    def told(self) -> Told:
-        found = [one for one, _ in self._standing.values()]
-        unreadable = [str(one) for one in found if isinstance(one, UnreadableEntryError)]
-        newer = [str(one) for one in found if isinstance(one, NewerEntryError)]
-        view = MappingProxyType({one.key: one for one in found if isinstance(one, Entry)})
-        return Told(view, self._newest_epoch, self.position, tuple(unreadable), tuple(newer))
-
-    def _keep(self, raw_key: bytes, data: bytes | None) -> None:
-        self._bytes -= self._standing.pop(raw_key, (None, 0))[1]
-        if data is None:
-            return
-        self._standing[raw_key] = (_entry(raw_key, data), len(raw_key) + len(data))
-        entry = self._standing[raw_key][0]
-        if isinstance(entry, Entry):
-            self._newest_epoch = max(self._newest_epoch, entry.epoch)
-        self._bytes += len(raw_key) + len(data)
-        if self._bytes > MAX_LIVE_BYTES:
-            raise BadInput(
-                f"The journal {self._topic} is too big",
-                why=f"its entries have more than {MAX_LIVE_BYTES} bytes, which rackwise never writes",
-                todo="Check the ACLs of the topic: only rackwise may write or delete it.",
-            )
-
-
-def _entry(raw_key: bytes, data: bytes) -> Entry | UnreadableEntryError:
-    try:
-        return entry_of(key_of(raw_key), data)
-    except UnreadableEntryError as error:
-        return error
-
-
-def _raw(value: str | bytes | None) -> bytes:
-    return value.encode() if isinstance(value, str) else value or b""
 
 
 def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from agent.act.journal_topic import JournalTopic, forgot, unavailable
-from agent.act.kafka_journal_plan import KafkaJournalPlan, check, writer_settings
+from agent.act.journal_reading import Told, forgot
+from agent.act.journal_topic import JournalTopic
+from agent.act.kafka_journal_errors import FENCED, fenced_out, for_writer, gone, untangled
+from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check, writer_settings
 from agent.clock import Clock, system_clock
-from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, RackwiseError
-from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered
+from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
+from agent.journal import trust
+from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
 from agent.librdkafka import client_settings
@@ -28,15 +31,12 @@ from agent.propose.cloud_events import headers, source
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"
 _PARTITION = 0
-_FENCED = (
-    KafkaError._FENCED,  # noqa: SLF001 librdkafka's own public codes begin with an underscore
-    KafkaError.PRODUCER_FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-)
 _PAUSE_S = 0.1
 _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other, or new topics of brokers."""
 _CLOSE_S = 1.0
+_LOOK_AGAIN_S = 60.0
+"""Records of others make the journal be read again at most so often."""
 
 
 class KafkaJournal:
@@ -47,7 +47,7 @@ class KafkaJournal:
         self._producer = producer
         self._clock = clock
         self._lock = threading.RLock()
-        self._reader = JournalTopic(plan.config, plan.topic, plan.prefix)
+        self._reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
         self._topic_id = ""
         self._view: View = {}
         self._epoch = 0
@@ -59,27 +59,32 @@ class KafkaJournal:
         """What ends the transaction that is still open, commit or abort."""
         self._doubtful = False
         """Whether the view may lack what was committed."""
+        self._next: int | None = None
+        """Where the next record of ours stands if nobody else writes; None when that is not known."""
+        self._look_again = 0.0
+        self._told: str | None = None
+        self._doubted = 0
 
     @classmethod
-    def open(cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, least_epoch: int = 0) -> Self:
+    def open(cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, witness: Witness = Witness()) -> Self:  # noqa: B008 frozen
         """Look, fence whoever wrote before, read everything, and write the new epoch as the first transaction.
 
-        ``least_epoch`` is one that this journal is known to have reached. Raises BadInput and ConfigError, before
+        ``witness`` is how far this journal is known to have come. Raises BadInput and ConfigError, before
         anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        reader = JournalTopic(plan.config, plan.topic, plan.prefix)
+        reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
         until = _patient_until(plan)
         try:
             bounds = reader.bounds(until)
             reader.check_kept(until)
             # Who is to be fenced may have left a transaction open: only what is decided can be read before.
-            check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), least_epoch)
+            check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), witness)
         finally:
             reader.close()
         journal = cls(plan, Producer(client_settings(plan.config, writer_settings(plan))), clock)
         try:
-            journal._begin(least_epoch)
+            journal._begin(witness)
         except BaseException:
             journal.close()
             raise
@@ -94,6 +99,20 @@ class KafkaJournal:
     def ended(self) -> RackwiseError | None:
         """Why this writer can never write again; None while it can."""
         return self._ended
+
+    @property
+    def reached(self) -> Witness:
+        """How far the journal has surely come."""
+        return Witness(self._epoch, self._end)
+
+    @property
+    def doubted(self) -> int:
+        """Records of others that were seen in the topic."""
+        return self._doubted
+
+    def notice(self) -> str | None:
+        """A sentence about records of others; None while none was seen."""
+        return self._told
 
     def view(self) -> View:
         """What the journal says by now; asks the topic first when that is in doubt, and raises as `append` does."""
@@ -122,19 +141,20 @@ class KafkaJournal:
             finally:
                 self._lock.release()
 
-    def _begin(self, least_epoch: int) -> None:
+    def _begin(self, witness: Witness) -> None:
         plan = self._plan
         # The first writer ever waits until brokers have made the topic of their transactions.
         fenced_until = _patient_until(plan)
         self._calls(lambda: self._retrying(self._producer.init_transactions, fenced_until))
         bounds = self._reader.bounds(_patient_until(plan))
         told = self._reader.read(bounds.end, _patient_until(plan))
-        check(plan, bounds, told, least_epoch)
+        check(plan, bounds, told, witness)
         self._topic_id, self._view, self._end = bounds.topic_id, told.view, told.end
-        self._epoch = max(told.newest_epoch, least_epoch) + 1
+        self._epoch = max(told.newest_epoch, witness.epoch) + 1
         now_ms = self._clock().wall_ms
         leader = plan.leader._replace(since_ms=now_ms)
         first = numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0)
+        first = (*first, *self._again(told, first_seq=1))
         self._write(first, _patient_until(plan))  # the writer has still to find the topic's leader
         # Up to the own record everything is seen now, whichever replica answered before.
         self._reread()
@@ -142,6 +162,19 @@ class KafkaJournal:
             raise JournalUnavailable(
                 f"The journal {plan.topic} changed while it was opened", why="another writer used the same epoch"
             )
+
+    def _again(self, told: Told, *, first_seq: int) -> tuple[Numbered, ...]:
+        """Everything once more with the key in force, where something else stands as the last record of a key.
+
+        Compaction keeps the last record of a key, whoever wrote it.
+        """
+        self._doubted = told.doubted_count
+        self._told = trust.told(told.doubted, told.doubted_count, self._plan.topic) or self._told
+        if not told.overwrite:
+            return ()
+        view = {key: entry for key, entry in told.view.items() if key != LEADER}
+        gone = told.overwrite - {LEADER}
+        return rewritten(view, gone, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=first_seq)
 
     def _write(self, changes: Sequence[Numbered], until: float) -> None:
         """Write them all or nothing; the view has them afterwards."""
@@ -155,7 +188,7 @@ class KafkaJournal:
         self._calls(self._producer.begin_transaction)
         self._finish = self._abort
         try:
-            with _untangled():
+            with untangled():
                 for change in changes:
                     self._produce(change, delivered)
                 self._producer.flush(max(0.0, until - time.monotonic()))
@@ -172,32 +205,46 @@ class KafkaJournal:
         self._finish, self._doubtful = self._commit, True
         self._calls(lambda: self._commit(until))
         self._finish, self._doubtful = None, False
+        self._notice_others(min(offsets))
         self._end = max(offsets) + 1
+        self._next = self._end + 1  # one offset is the marker of this transaction
         self._view = applied(self._view, changes)
 
+    def _notice_others(self, first: int) -> None:
+        """Offsets between two transactions of ours are records that another client wrote."""
+        if self._next is None or first <= self._next:
+            return
+        self._told = f"another client wrote {self._plan.topic} at offsets {self._next} to {first - 1}"
+        # Without a key what another wrote cannot be told from what was written here.
+        if self._plan.keys and time.monotonic() >= self._look_again:
+            self._look_again = time.monotonic() + _LOOK_AGAIN_S
+            self._doubtful = True
+
     def _produce(self, change: Numbered, delivered: Callable[[KafkaError | None, Message], None]) -> None:
-        plan = self._plan
+        plan, key = self._plan, key_bytes(change.key)
+        attributes = headers(
+            event_id=f"{change.epoch}-{change.seq}",
+            source=source(plan.leader.cluster, plan.leader.agent),
+            kind=GONE if change.data is None else ENTRY,
+            subject=change.key,
+            time_ms=change.at_ms,
+            schema=SCHEMA_ID,
+        )
+        codes = plan.trust.signed(key, (change.epoch, change.seq), change.data)
+        signed = [] if codes is None else [(trust.CODE_HEADER, codes.encode())]
         self._producer.produce(
             plan.topic,
             value=change.data,
-            key=key_bytes(change.key),
+            key=key,
             partition=_PARTITION,
             on_delivery=delivered,
-            headers=list(
-                headers(
-                    event_id=f"{change.epoch}-{change.seq}",
-                    source=source(plan.leader.cluster, plan.leader.agent),
-                    kind=GONE if change.data is None else ENTRY,
-                    subject=change.key,
-                    time_ms=change.at_ms,
-                    schema=SCHEMA_ID,
-                )
-            ),
+            headers=[*attributes, *signed],
         )
 
     def _take_back(self, cause: Exception) -> None:
         """Abort, then raise: nothing of it is written, whenever the abort comes to its end."""
-        cause = self._told(cause)
+        self._next = None
+        cause = self._cause(cause)
         try:
             self._calls(lambda: self._abort(_until(self._plan)))
         except JournalUnavailable as ended:  # a refused write leaves no way to abort: the refusal is the reason
@@ -213,13 +260,13 @@ class KafkaJournal:
                     why=cause.args[0].str(),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
-            raise _unavailable(cause, self._plan.topic) from cause
+            raise for_writer(cause, self._plan.topic) from cause
         if isinstance(cause, BadInput):
             self._ended = cause
             raise cause
         raise JournalUnavailable(f"The journal {self._plan.topic} could not be written", why=str(cause)) from cause
 
-    def _told(self, cause: Exception) -> Exception:
+    def _cause(self, cause: Exception) -> Exception:
         """A refused write is told to its records as purged only; the client says why when it is asked to commit."""
         if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 as above
             try:
@@ -236,14 +283,16 @@ class KafkaJournal:
             self._calls(lambda: self._end_open(finish))
             self._finish = None
         if self._doubtful:
-            self._reread()
+            again = self._again(self._reread(), first_seq=self._seq)
             self._doubtful = False
+            if again:
+                self._write(again, _patient_until(self._plan))
 
-    def _reread(self) -> None:
+    def _reread(self) -> Told:
         try:
             bounds = self._reader.bounds(_patient_until(self._plan))
         except ConfigError as error:
-            raise _gone(self._plan.topic) from error
+            raise gone(self._plan.topic) from error
         if bounds.topic_id != self._topic_id or bounds.end < self._end:
             self._ended = forgot(
                 self._plan.topic, "the topic was deleted and created again after this agent began to lead"
@@ -253,8 +302,9 @@ class KafkaJournal:
         if told.newest_epoch > self._epoch:
             self._ended = fenced_out(self._plan.topic, f"epoch {told.newest_epoch} has begun")
             raise self._ended
-        self._view, self._end = told.view, told.end
+        self._view, self._end, self._next = told.view, told.end, None
         self._reader.close()
+        return told
 
     def _end_open(self, finish: Callable[[float], None]) -> None:
         try:
@@ -291,11 +341,11 @@ class KafkaJournal:
     def _calls(self, call: Callable[[], None]) -> None:
         """The call, with the client's errors told as ours."""
         try:
-            with _untangled():
+            with untangled():
                 call()
         except KafkaException as failed:
             self._check_fatal(failed)
-            raise _unavailable(failed, self._plan.topic) from failed
+            raise for_writer(failed, self._plan.topic) from failed
 
     def _check_fatal(self, failed: KafkaException) -> None:
         """Raises FencedOut, or JournalUnavailable for good, when this writer can never write again.
@@ -304,7 +354,7 @@ class KafkaJournal:
         whoever still has the lease opens another writer under the next epoch.
         """
         error: KafkaError = failed.args[0]
-        if error.code() in _FENCED:
+        if error.code() in FENCED:
             self._ended = fenced_out(self._plan.topic, error.str())
         elif error.fatal():
             self._ended = JournalUnavailable(
@@ -314,34 +364,6 @@ class KafkaJournal:
             )
         if self._ended is not None:
             raise self._ended from failed
-
-
-@contextmanager
-def _untangled() -> Iterator[None]:
-    """The client raises a fatal error in the middle of its own callbacks, and Python then makes another one of it."""
-    try:
-        yield
-    except SystemError as error:
-        if isinstance(error.__cause__, KafkaException):
-            raise error.__cause__ from error
-        raise
-
-
-def fenced_out(topic: str, why: str) -> FencedOut:
-    """The error for a writer that is no longer the newest."""
-    return FencedOut(
-        "Another agent took over", why=f"the journal {topic} has a newer writer ({why})", todo="Start this one again."
-    )
-
-
-def _unavailable(failed: KafkaException, topic: str) -> JournalUnavailable:
-    found = unavailable(failed, topic)
-    return found if isinstance(found, JournalUnavailable) else _gone(topic)
-
-
-def _gone(topic: str) -> JournalUnavailable:
-    """For a topic that was there when this writer began; should it come back, it has forgotten."""
-    return JournalUnavailable(f"The journal {topic} is gone", why="the topic was deleted")
 
 
 def _patient_until(plan: KafkaJournalPlan) -> float:

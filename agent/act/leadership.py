@@ -13,27 +13,31 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from agent.act.commands_spool import SpoolInbox
-from agent.act.commands_topic import TopicInbox
+from agent.act.commands_spool import SpoolInbox, spooled
+from agent.act.commands_topic import End, TopicInbox, end_of, first_position
 from agent.act.file_journal import FileJournal, read_file
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
+from agent.act.journal_reading import forgot
 from agent.act.journal_topic import JournalTopic, NoJournalError, read_journal_topic
-from agent.act.kafka_journal import KafkaJournal, fenced_out
-from agent.act.kafka_journal_plan import KafkaJournalPlan
-from agent.act.lease import KafkaLease, LeasePlan, LeaseState, told_epoch
+from agent.act.kafka_journal import KafkaJournal
+from agent.act.kafka_journal_errors import fenced_out
+from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness
+from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lease import KafkaLease, LeasePlan, LeaseState, remembered
+from agent.act.topic_checks import Agreed, named, writable
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
+from agent.journal.trust import Trust
 from agent.observation import Observation
-from agent.record.own_topics import OwnTopic, OwnTopics
+from agent.record.own_topics import OwnTopics
 
 STATE_MS = 300_000
 """How often a leader that has nothing else to write says that it still leads; a fenced one learns of it then."""
@@ -41,58 +45,9 @@ ASIDE_S = 30.0
 _TICK_S = 0.1
 _RETRY_S = 1.0
 _JOIN_S = 5.0
-_DAY_MS = 86_400_000
 _ENSURE_MS = 3_000
 _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadershipPlan:
-    """Where the journal stands, who leads, and within which bounds."""
-
-    config: Mapping[str, str | int] = field(repr=False)
-    """confluent-kafka's configuration of the executor; it may hold secrets."""
-    agent: str
-    """Name of this agent among those of the cluster."""
-    file: Path | None = None
-    """The journal of a single host; None keeps it in Kafka."""
-    spool: Path | None = None
-    """Commands of a single host; ``<file>.commands`` when not given."""
-    prefix: str = "rackwise"
-    journal_topic: str = "rackwise.journal"
-    leader_topic: str = "rackwise.leader"
-    commands_topic: str = "rackwise.commands"
-    replication_factor: int = 3
-    min_insync_replicas: int = 2
-    session_ms: int = 10_000
-    deadline_ms: int = 10_000
-    """Longest that one append may take."""
-
-    @property
-    def spool_directory(self) -> Path:
-        """Where commands are laid down when the journal is a file."""
-        file = self.file or Path("rackwise.journal")
-        return self.spool or file.with_name(f"{file.name}.commands")
-
-    def topics(self) -> tuple[OwnTopic, ...]:
-        """The topics by which agents agree; none when the journal is a file."""
-        if self.file is not None:
-            return ()
-        lock = OwnTopic(
-            name=self.leader_topic,
-            partitions=1,
-            replication_factor=self.replication_factor,
-            min_insync_replicas=self.min_insync_replicas,
-            cleanup_policy="delete",
-            retention_ms=_DAY_MS,
-        )
-        configs = (
-            ("segment.bytes", "16777216"),  # only closed segments are compacted
-            ("max.message.bytes", "1048588"),
-        )
-        journal = replace(lock, name=self.journal_topic, cleanup_policy="compact", retention_ms=-1, configs=configs)
-        return journal, lock, replace(lock, name=self.commands_topic)
 
 
 class Leadership:
@@ -110,7 +65,9 @@ class Leadership:
         self._journal: KafkaJournal | FileJournal | None = None
         self._inbox: Inbox | None = None
         self._term: int | None = None
-        self._former_epoch: int | None = None
+        self._former: Witness | None = None
+        """How far the journal had come when this agent led it last."""
+        self._wrong: tuple[str, ...] = ()
         self._fatal: Fatal | None = None
         self._problem: str | None = "the cluster id is unknown: no look has succeeded yet"
         self._said = 0.0
@@ -172,6 +129,17 @@ class Leadership:
         """Why this agent cannot lead, or could not if it were chosen."""
         lease = self._lease
         return self._problem or (lease.problem() if lease is not None else None)
+
+    def notices(self) -> tuple[str, ...]:
+        """What is not as it should be, and keeps nobody from leading: records of others, settings of topics."""
+        journal = self._journal
+        told = journal.notice() if isinstance(journal, KafkaJournal) else None
+        return (*self._wrong, *([told] if told is not None else []))
+
+    def ignored(self) -> int | None:
+        """Records of the journal's topic that are ignored; None while this agent does not lead, or cannot tell."""
+        journal = self._journal
+        return journal.doubted if isinstance(journal, KafkaJournal) and self._plan.keys else None
 
     def close(self, timeout_s: float = 4.0) -> None:
         """Write no more, and leave, so that another agent takes over at once; waits about that long at most."""
@@ -241,31 +209,57 @@ class Leadership:
                 self._end(ended)
             elif not self._is_sure():
                 self._retire()
-            elif time.monotonic() - self._said > STATE_MS / 1_000:
-                self._say_again(journal)
-        elif self._former_epoch is not None:
-            self._look_for_a_successor(self._former_epoch)
+            else:
+                if isinstance(journal, KafkaJournal) and self._lease is not None:
+                    self._lease.tell(journal.reached)
+                if time.monotonic() - self._said > STATE_MS / 1_000:
+                    self._say_again(journal)
+        elif self._former is not None:
+            self._look_for_a_successor(self._former)
         elif self._plan.file is not None:
             self._open_file(self._plan.file)
         elif self._lease is not None and (term := self._lease.term) is not None:
             self._open_topic(self._lease, term)
 
     def _open_topic(self, lease: KafkaLease, term: int) -> None:
-        least_epoch = told_epoch(self._lease_plan(), _PATIENCE * self._plan.deadline_ms)
-        journal = KafkaJournal.open(self._journal_plan(), least_epoch=least_epoch)
-        lease.tell_epoch(journal.epoch)
-        plan = self._plan
-        self._take(journal, term, TopicInbox(plan.config, plan.commands_topic, plan.prefix))
+        plan, patience_ms = self._plan, _PATIENCE * self._plan.deadline_ms
+        witness = remembered(self._lease_plan(), patience_ms)
+        led_from = self._commands_end()
+        journal = KafkaJournal.open(self._journal_plan(), witness=witness)
+        try:
+            lease.tell(journal.reached)
+            if led_from is not None:
+                journal.append(*first_position(journal.view(), led_from))
+            self._wrong = self._named()
+        except BaseException:
+            journal.close()
+            raise
+        self._take(journal, term, TopicInbox(plan.config, plan.commands_topic, plan.prefix, led_from))
+
+    def _commands_end(self) -> End | None:
+        """None while the topic cannot be asked: what has begun goes on without commands."""
+        try:
+            return end_of(self._plan.config, self._plan.commands_topic)
+        except KafkaException:
+            return None
+
+    def _named(self) -> tuple[str, ...]:
+        """What is wrong with the topics, and with rights on them."""
+        plan, within_s = self._plan, self._plan.deadline_ms / 1_000
+        names = Agreed(plan.journal_topic, plan.leader_topic, plan.commands_topic)
+        too_much = () if plan.observer is None else writable(plan.observer, names, within_s)
+        return (*named(plan.config, names, within_s, signed=bool(plan.keys)), *too_much)
 
     def _open_file(self, file: Path) -> None:
         """Opening it takes the lock; while another agent has it, this one stands by."""
+        before = spooled(self._plan.spool_directory)
         try:
             journal = FileJournal.open(file, self._leader())
         except FencedOut:
             self._problem = None
             self._stop.wait(_RETRY_S - _TICK_S)
             return
-        self._take(journal, None, SpoolInbox(self._plan.spool_directory))
+        self._take(journal, None, SpoolInbox(self._plan.spool_directory, before))
 
     def _take(self, journal: KafkaJournal | FileJournal, term: int | None, inbox: Inbox) -> None:
         with self._lock:
@@ -280,21 +274,25 @@ class Leadership:
         if inbox is not None:
             inbox.close()
         if journal is not None:
-            self._former_epoch = journal.epoch
+            self._former = journal.reached
             journal.close()
 
-    def _look_for_a_successor(self, epoch: int) -> None:
+    def _look_for_a_successor(self, former: Witness) -> None:
         """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
             until = time.monotonic() + _PATIENCE * self._plan.deadline_ms / 1_000
-            topic = JournalTopic(self._plan.config, self._plan.journal_topic, self._plan.prefix)
+            plan = self._journal_plan()
+            topic = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
             try:
-                newest = topic.read(topic.bounds(until).end, until).newest_epoch
+                end = topic.bounds(until).end
+                newest = topic.read(end, until).newest_epoch
             finally:
                 topic.close()
-            if newest > epoch:
-                raise fenced_out(self._plan.journal_topic, f"epoch {newest} has begun")
-        self._former_epoch = None
+            if newest > former.epoch:
+                raise fenced_out(plan.topic, f"epoch {newest} has begun")
+            if end < former.end:
+                raise forgot(plan.topic, f"it ends at offset {end}, and offset {former.end} was reached before")
+        self._former = None
 
     def _say_again(self, journal: KafkaJournal | FileJournal) -> None:
         leader = leader_in(journal.view())
@@ -320,7 +318,13 @@ class Leadership:
 
     def _lease_plan(self) -> LeasePlan:
         plan = self._plan
-        return LeasePlan(config=plan.config, topic=plan.leader_topic, prefix=plan.prefix, session_ms=plan.session_ms)
+        return LeasePlan(
+            config=plan.config,
+            topic=plan.leader_topic,
+            prefix=plan.prefix,
+            session_ms=plan.session_ms,
+            trust=self._journal_plan().trust,
+        )
 
     def _journal_plan(self) -> KafkaJournalPlan:
         plan = self._plan
@@ -330,11 +334,15 @@ class Leadership:
             prefix=plan.prefix,
             topic=plan.journal_topic,
             deadline_ms=plan.deadline_ms,
+            keys=plan.keys,
+            unsigned_below=plan.unsigned_below,
         )
 
 
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """What the journal says by now, for people: without a lease, without writing.
+
+    Whoever has the key reads what agents wrote; whoever has not reads what the topic says.
 
     Raises JournalUnavailable; ConfigError when there is no such topic or file; BadInput for a damaged file.
     """
@@ -346,4 +354,5 @@ def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
                 todo="Start an agent, or check that execute.journal_file is that of the agents.",
             )
         return read_file(plan.file).view
-    return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms)
+    trust = Trust(plan.keys, plan.cluster, plan.unsigned_below)
+    return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms, trust=trust)

@@ -1,4 +1,4 @@
-"""Which agent may lead? Whoever the group of the one-partition lock topic assigns that partition to.
+"""Which agent may lead? The one to which the group assigns partition 0 of the lock topic; no other partition counts.
 
 Invariants: `may_act` is True only while the last poll is recent enough that no broker can have given the partition to
 another; once that is in doubt, this assignment is given up for good, and leading needs a new one. The lease is for
@@ -9,6 +9,7 @@ election up until its session is over, and a leader that dies in such an electio
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,8 +20,14 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from agent.librdkafka import client_settings
+from agent.act.kafka_journal_plan import Witness
+from agent.errors import BadInput
+from agent.journal.trust import Trust, checked_witness, signed_witness
+from agent.librdkafka import NOT_ALLOWED, client_settings
 
+_PARTITION = 0
+_WITNESS = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
+"""Up to version 0.1 an epoch alone."""
 HEARTBEAT_MS = 1_000
 _POLL_S = 0.25
 _RETRY_S = 1.0
@@ -48,6 +55,8 @@ class LeasePlan:
     prefix: str = "rackwise"
     session_ms: int = 10_000
     """After this long without a word the others choose a new leader."""
+    trust: Trust = field(default_factory=Trust, repr=False)
+    """By which the group's memory of the journal is signed and checked."""
 
     @property
     def group(self) -> str:
@@ -78,7 +87,7 @@ class KafkaLease:
         self._term = 0
         self._problem: str | None = None
         self._problem_ms = 0
-        self._told_epoch = self._committed = 0
+        self._reached = self._committed = Witness()
         self._thread = threading.Thread(target=self._run, name="rackwise-lease", daemon=True)
 
     def start(self) -> None:
@@ -106,9 +115,9 @@ class KafkaLease:
             left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
             return max(0, left_ms) / 1_000 if self._held else 0.0
 
-    def tell_epoch(self, epoch: int) -> None:
-        """Have the group remember an epoch that its journal has reached."""
-        self._told_epoch = epoch
+    def tell(self, reached: Witness) -> None:
+        """Have the group remember how far its journal has come."""
+        self._reached = reached
 
     def problem(self) -> str | None:
         """What the client said last of why the election does not go on, for as long as that is news."""
@@ -141,7 +150,8 @@ class KafkaLease:
     def _take_part(self) -> None:
         """One membership, until it is closed or in doubt."""
         consumer = Consumer(client_settings(self._plan.config, self._membership()))
-        self._leaving, self._committed, self._polled_ms = False, 0, self._clock_ms()
+        self._leaving, self._polled_ms = False, self._clock_ms()
+        self._reached = self._committed = Witness()  # what a former membership knew may be overtaken
         try:
             consumer.subscribe(
                 [self._plan.topic], on_assign=self._on_assign, on_revoke=self._on_taken, on_lost=self._on_taken
@@ -153,12 +163,16 @@ class KafkaLease:
                 error = message.error() if message is not None else None
                 if error is not None:
                     self._say(error)
-                if self._told_epoch != self._committed and self._held:
-                    self._committed = self._told_epoch
-                    told = TopicPartition(self._plan.topic, 0, 0, str(self._told_epoch))
-                    consumer.commit(offsets=[told], asynchronous=True)
+                if self._reached != self._committed and self._held:
+                    self._remember(consumer)
         finally:
             self._leave(consumer)
+
+    def _remember(self, consumer: Consumer) -> None:
+        """Commit how far the journal has come, as metadata: the lock topic itself has no records."""
+        reached = self._committed = self._reached
+        told = signed_witness(self._plan.trust, f"{reached.epoch} {reached.end}")
+        consumer.commit(offsets=[TopicPartition(self._plan.topic, _PARTITION, 0, told)], asynchronous=True)
 
     def _leave(self, consumer: Consumer) -> None:
         """Give up what is held, and have the group know that this member is gone.
@@ -178,7 +192,9 @@ class KafkaLease:
 
     def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
         if error is not None:
-            self._committed = 0  # once more, with the next poll
+            if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
+                self._tell(f"the group does not remember how far the journal has come: {error.str()}")
+            self._committed = Witness()  # once more, with the next poll
 
     def _say(self, error: KafkaError) -> None:
         self._tell(error.str())
@@ -198,13 +214,13 @@ class KafkaLease:
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         with self._lock:
-            if partitions and not self._leaving:
+            if _counts(partitions) and not self._leaving:
                 if not self._held:
                     self._term += 1
                 self._held = True
 
     def _on_taken(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if partitions:
+        if _counts(partitions):
             with self._lock:
                 self._held = False
 
@@ -227,17 +243,40 @@ class KafkaLease:
         }
 
 
-def told_epoch(plan: LeasePlan, timeout_ms: int) -> int:
-    """The epoch that the group remembers of its journal; 0 when it remembers none.
+def _counts(partitions: list[TopicPartition]) -> bool:
+    """A lock topic that was made with more partitions has one leader all the same."""
+    return any(one.partition == _PARTITION for one in partitions)
 
-    Raises KafkaException when the coordinator does not answer.
+
+def remembered(plan: LeasePlan, timeout_ms: int) -> Witness:
+    """What the group remembers of its journal; nothing reached when it remembers nothing.
+
+    Raises KafkaException when the coordinator does not answer, BadInput for what no agent with this key committed.
     """
     consumer = Consumer(client_settings(plan.config, {"group.id": plan.group, "enable.auto.commit": False}))
     try:
-        (found,) = consumer.committed([TopicPartition(plan.topic, 0)], timeout=timeout_ms / 1_000)
+        (found,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
     finally:
         consumer.close()
     if found.error is not None:
         raise KafkaException(found.error)
-    told = found.metadata or ""
-    return int(told) if told.isascii() and told.isdigit() else 0
+    return witness_of(plan, found.metadata or "")
+
+
+def witness_of(plan: LeasePlan, metadata: str) -> Witness:
+    """What committed metadata says. Raises BadInput, see `remembered`."""
+    if not metadata:
+        return Witness()
+    text, doubt = checked_witness(plan.trust, metadata)
+    unsigned = "|" not in metadata
+    if doubt is not None and not (unsigned and plan.trust.unsigned_below):
+        raise BadInput(
+            f"What group {plan.group} remembers of the journal is not signed with this agent's key",
+            why=f"{doubt.value}; only the executor needs Read on this group",
+            todo=(
+                "Give all agents the same execute.journal_key_file. If they have it: stop all agents of mode execute,"
+                f" run kafka-consumer-groups --delete --group {plan.group}, and start them again."
+            ),
+        )
+    told = _WITNESS.fullmatch(text)
+    return Witness() if told is None else Witness(int(told["epoch"]), int(told["end"] or 0))

@@ -39,6 +39,12 @@ class Leads(Protocol):
     def problem(self) -> str | None:
         """Why it cannot lead."""
 
+    def notices(self) -> tuple[str, ...]:
+        """What is not as it should be, and keeps nobody from leading."""
+
+    def ignored(self) -> int | None:
+        """Records of the journal's topic that are ignored; None where that is not known."""
+
     def close(self) -> None:
         """Leave."""
 

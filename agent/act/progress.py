@@ -111,6 +111,8 @@ class ActingNow(NamedTuple):
     """Partitions of theirs that are still to be moved."""
     throttles: int | None = None
     """Throttle settings of ours that stand in the cluster."""
+    records_ignored: int | None = None
+    """Records of the journal's topic that no agent wrote; None where records are not signed."""
     troubles: Mapping[Trouble, str] = MappingProxyType({})
     """What fails now, and why."""
     waits: str = ""

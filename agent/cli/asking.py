@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,9 +16,10 @@ from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 
 if TYPE_CHECKING:
-    from agent.act.leadership import LeadershipPlan
+    from agent.act.leadership_plan import LeadershipPlan
     from agent.journal.commands import Answer, Command, Verb
     from agent.journal.entry import View
+    from agent.journal.trust import JournalKey
     from config.load import Loaded
 
 READ_MS = 10_000
@@ -34,15 +36,30 @@ Wait = Annotated[
 
 def plan_of(loaded: Loaded) -> LeadershipPlan:
     """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
+    from agent.act.key_files import signer
     from agent.cut_leadership import to_leadership_plan
 
     settings = loaded.settings
+    operator = settings.operator
     plan = to_leadership_plan(settings, settings.kafka, who())
-    if plan.file is None:
-        from agent.observe.knock import knock
+    plan = replace(plan, signer=signer(operator.name, operator.key_file))
+    if plan.file is not None:
+        return plan
+    from agent.observe.knock import knock
 
-        knock(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
-    return plan
+    cluster = knock(settings.kafka, settings.observe.call_timeout_ms, expected_cluster=settings.cluster.id)
+    return replace(plan, cluster=cluster, keys=_keys(settings.execute.journal_key_file))
+
+
+def _keys(path: str | None) -> tuple[JournalKey, ...]:
+    """The executors' keys where this person may read them; a person needs none to read the journal."""
+    from agent.act.key_files import journal_keys
+    from agent.errors import ConfigError
+
+    try:
+        return journal_keys(path)
+    except ConfigError:
+        return ()
 
 
 def journal(plan: LeadershipPlan) -> View:
@@ -129,15 +146,19 @@ def _leader(plan: LeadershipPlan) -> _Led:
 def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
     from agent.act.commands_spool import spool_command
     from agent.act.commands_topic import send_command
+    from agent.execute.identity import signed
     from agent.journal.commands import command_to_json
 
+    command = command_to_json(wish)
+    if plan.signer is not None:
+        command = signed(command, plan.signer, plan.cluster or led.cluster)
     if plan.file is not None:
-        spool_command(plan.spool_directory, command_to_json(wish), at_ms=wish.at_ms)
+        spool_command(plan.spool_directory, command, at_ms=wish.at_ms)
         return
     send_command(
         plan.config,
         plan.commands_topic,
-        command_to_json(wish),
+        command,
         cluster=led.cluster,
         sender=wish.who,
         at_ms=wish.at_ms,

@@ -34,8 +34,9 @@ def check(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Check all settings; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
+    """Check settings and key files; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
     loaded = options.settings(config, properties, assign, bootstrap)
+    _read_keys(loaded)
     servers, others = _brokers(loaded.settings.kafka), _brokers(loaded.settings.execute.kafka)
     origin = str(loaded.origin(_SERVERS)) if servers else None
     _say_sources(loaded)
@@ -80,6 +81,16 @@ def _say_sources(loaded: Loaded) -> None:
 def _brokers(kafka: KafkaClientConfig) -> list[str]:
     named = str(kafka.root.get("bootstrap.servers") or "")
     return [server.strip() for server in named.split(",") if server.strip()]
+
+
+def _read_keys(loaded: Loaded) -> None:
+    """Read every file with a key that is set. Raises ConfigError for one that cannot be used."""
+    from agent.act.key_files import journal_keys, people, signer
+
+    settings = loaded.settings
+    journal_keys(settings.execute.journal_key_file)
+    people(settings.approve.people)
+    signer(settings.operator.name, settings.operator.key_file)
 
 
 def _ask_locators(loaded: Loaded) -> list[LocatorRow]:

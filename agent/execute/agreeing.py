@@ -92,11 +92,21 @@ def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) 
     wanted = _Options(command.throttle_bytes_per_s, command.max_moves)
     if not two:
         return _approved(command, proposal, attempt, wanted, room)
-    if before is None or before.state is not ApprovalState.REQUESTED:
+    if command.person is None:
+        return refused(_unproven(command))
+    if before is None or before.state is not ApprovalState.REQUESTED or before.person is None:
         return _requested(command, proposal, attempt, wanted, room)
-    if before.by == command.who:
+    if before.person == command.person:
         return _requested_again(before, command, proposal, attempt, room)
     return _approved(command, proposal, attempt, _options(before).within(wanted), room, requested_by=before.by)
+
+
+def _unproven(command: Command) -> str:
+    """Two persons are two proven identities: a name that its sender wrote proves nothing."""
+    return (
+        f"approve.second_person counts proven persons, and {command.who} is not one: set operator.name and"
+        " operator.key_file where it is sent from, and approve.people at the agents"
+    )
 
 
 def _again(
@@ -105,6 +115,8 @@ def _again(
     """Approved already; with other limits it is another approval, of this person."""
     wanted = _options(before).changed_by(command)
     if wanted != _options(before):
+        if two and command.person is None:
+            return refused(_unproven(command))
         if two:
             return _requested(command, proposal, attempt, wanted, room)
         return _approved(command, proposal, attempt, wanted, room)
@@ -174,6 +186,7 @@ def _approval(  # noqa: PLR0917 (as it is agreed)
         throttle_bytes_per_s=wanted.throttle_bytes_per_s,
         max_moves=wanted.max_moves,
         attempt=attempt.number,
+        person=command.person,
     )
 
 

@@ -9,12 +9,14 @@ between the two loses nothing, and of the very attempt that it was about. Approv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
 from agent.execute import agreeing, turning
 from agent.execute.attempts import attempt, back_of, forth_of
 from agent.execute.commanded import Begins, Foresee, Result, Room, Spoken, refused
+from agent.execute.identity import SIGNED_FOR_MS, Came, People, against, by, sender_of, too_late
 from agent.execute.messages import Accepted, May, Said, Word
 from agent.execute.transitions import turned
 from agent.execute.values import Plan
@@ -32,6 +34,7 @@ from agent.journal.commands import (
     history,
 )
 from agent.journal.entry import Entry, View, Write
+from agent.journal.leader import leader_in
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal
 from agent.typed_json import UnreadableError
@@ -60,6 +63,10 @@ class Waiting(Protocol):
     def after(self) -> Write:
         """To be written together with the answer."""
 
+    @property
+    def came(self) -> Came:
+        """How it came."""
+
 
 class Obeyed(NamedTuple):
     """What to write, in one append, and then what to say to the mover."""
@@ -78,11 +85,14 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
     begins: Begins = lambda _plan, _view: May(begin=True),
+    *,
+    people: People = MappingProxyType({}),
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
     ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them and
-    ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do. Raises
+    ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do;
+    ``people`` are those who can prove a command. Raises
     UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may be
     changed.
     """
@@ -92,13 +102,15 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
         if answer_to(view, one.id) is not None:
             continue
         room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins)
-        command, result = _obey_one(one, room)
+        command, result = _obey_one(one, room, people)
         result = _writable(result, now_ms)
         answer = Answer(result.done, result.sentence, now_ms, result.plan)
         writes = (*result.writes, answered(command, answer), one.after)
         view = _shown(view, writes, now_ms)
         total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
-    return total._replace(writes=(*total.writes, *forgotten(view))) if total.writes else total
+    if not total.writes:
+        return total
+    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - SIGNED_FOR_MS)))
 
 
 def _plans(view: View) -> tuple[Plan, ...]:
@@ -180,15 +192,19 @@ def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Acc
     return Accepted(way) if way.targets else None
 
 
-def _obey_one(one: Waiting, room: Room) -> tuple[Command, Result]:
+def _obey_one(one: Waiting, room: Room, people: People) -> tuple[Command, Result]:
     try:
         command = command_from_json(dict(one.value))
     except UnreadableError as error:
         unread = Command(one.id, Verb.PAUSE, "", room.now_ms)
         return unread, Result(done=False, sentence=f"refused: {error}")
     try:
-        late = _too_late(command, room)
-        return command, _VERBS[command.verb](command, room) if late is None else refused(late)
+        leader = leader_in(room.view)
+        sender = sender_of(one, people, "" if leader is None else leader.cluster)
+        command = by(sender, command)
+        why_not = against(sender, command, people) or too_late(one, sender, command, room.limits, room.now_ms)
+        command = command._replace(at_ms=min(command.at_ms, room.now_ms))  # a time of the future counts as now
+        return command, _VERBS[command.verb](command, room) if why_not is None else refused(why_not)
     except UnreadableError:
         raise
     except Exception as error:  # noqa: BLE001 else this command would come again to every agent in turn, and end each
@@ -202,14 +218,6 @@ def _writable(result: Result, now_ms: int) -> Result:
     except BadInput as error:
         return refused(str(error))
     return result
-
-
-def _too_late(command: Command, room: Room) -> str | None:
-    """What sets something going is not obeyed long after it was asked; what stops something is, whenever it comes."""
-    age_ms = room.now_ms - command.at_ms
-    if command.verb in (Verb.PAUSE, Verb.CANCEL) or age_ms <= room.limits.approval_valid_ms:
-        return None
-    return f"it was sent {age_ms / 60_000:.0f} min ago and no agent led; send it again if it is still wanted"
 
 
 def _shown(view: View, writes: Sequence[Write], now_ms: int) -> View:

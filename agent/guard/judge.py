@@ -20,6 +20,7 @@ from agent.guard.ground import EMPTY, Check, Ground, Records
 from agent.guard.verdict import Allow, Fine, Hold, Verdict
 from agent.guard.world_checks import CHECKS
 from agent.guard.worth import WORTH_CHECKS
+from agent.journal.clocks import in_past
 from agent.journal.entry import View
 from agent.limits import Limits
 from agent.memo import Memo
@@ -97,7 +98,7 @@ def ground_of(fresh: Snapshot, memory: Memory, limits: Limits, view: View | None
     """What verdicts are made of."""
     steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)
     at_ms = fresh.taken_ms if now_ms is None else now_ms
-    records = Records(EMPTY if view is None else view)
+    records = Records(EMPTY if view is None else in_past(view, at_ms))
     leads, absent = view is not None, absences(memory, fresh)
     return Ground(fresh, memory, limits, Rests(fresh, Memo()), steady, records, leads, at_ms, absences=absent)
 

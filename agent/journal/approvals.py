@@ -60,6 +60,8 @@ class Approval(NamedTuple):
     """Which attempt it lets begin."""
     vetoed: bool = False
     """True where a person cancelled this very plan, approved or not: no rule approves it then, only a person does."""
+    person: str | None = None
+    """Whose identity is proven, the same as ``by``; None: self-declared, or a rule."""
 
     @property
     def plan(self) -> str:

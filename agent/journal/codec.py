@@ -69,6 +69,17 @@ def numbered(writes: Iterable[Write], *, at_ms: int, epoch: int, first_seq: int)
     return tuple(_numbered(write, at_ms, epoch, seq) for seq, write in enumerate(writes, first_seq))
 
 
+def rewritten(view: View, gone: Iterable[str], *, at_ms: int, epoch: int, first_seq: int) -> tuple[Numbered, ...]:
+    """The same journal once more, in the same order and with the times of its entries; ``gone`` are deleted again."""
+    entries = sorted(view.values(), key=lambda entry: (entry.epoch, entry.seq))
+    again = [
+        Numbered(one.key, one.kind, one.at_ms, epoch, seq, to_bytes(one._replace(epoch=epoch, seq=seq)))
+        for seq, one in enumerate(entries, first_seq)
+    ]
+    deletions = (Write(key, "deleted", None) for key in sorted(set(gone) - set(view)))
+    return (*again, *numbered(deletions, at_ms=at_ms, epoch=epoch, first_seq=first_seq + len(again)))
+
+
 def applied(view: View, changes: Iterable[Numbered]) -> View:
     """What the journal says once these are written, read off the very bytes that were."""
     after = dict(view)

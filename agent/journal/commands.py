@@ -50,7 +50,7 @@ class Command(NamedTuple):
     """Unique: the same id is the same command."""
     verb: Verb
     who: str
-    """As ``user@host``; told by whoever writes it, and only as true as that."""
+    """As ``user@host`` while it travels, and only as true as its sender; once answered, the person, or marked."""
     at_ms: int
     """Epoch milliseconds of the asker's clock."""
     proposal_id: str | None = None
@@ -63,6 +63,8 @@ class Command(NamedTuple):
     schema_version: int = 1
     attempt: int | None = None
     """Which attempt the operator approves; None from a rackwise that knows of one attempt only."""
+    person: str | None = None
+    """Who that is beyond doubt, as the agent found; None: self-declared. What a sender writes here is not believed."""
 
 
 class Answer(NamedTuple):
@@ -127,10 +129,19 @@ def pause_in(view: View) -> Pause | None:
     return _read(Pause, entry) or Pause("an unknown operator", "the pause in the journal is unreadable", entry.at_ms)
 
 
-def forgotten(view: View) -> tuple[Write, ...]:
-    """Deletes the oldest answered commands beyond `KEPT`."""
-    old = [entry.key for entry in under(view, COMMANDS)]
-    return tuple(Write(key, "deleted", None) for key in old[: max(0, len(old) - KEPT)])
+def forgotten(view: View, signed_until_ms: int = 0) -> tuple[Write, ...]:
+    """Deletes the oldest answered commands beyond `KEPT`; those of proven persons since that time stay.
+
+    So a copy of a proven command is known as answered for as long as it counts, however many others come in between.
+    """
+    every = tuple(under(view, COMMANDS))
+    old = [entry for entry in every[: max(0, len(every) - KEPT)] if not _stays(entry, signed_until_ms)]
+    return tuple(Write(entry.key, "deleted", None) for entry in old)
+
+
+def _stays(entry: Entry, signed_until_ms: int) -> bool:
+    found = _read(Answered, entry)
+    return found is not None and found.command.person is not None and found.answer.at_ms >= signed_until_ms
 
 
 def command_to_json(command: Command) -> dict[str, object]:

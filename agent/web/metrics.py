@@ -83,6 +83,10 @@ METRICS: tuple[Described, ...] = (
         "Replication throttle settings that rackwise has set and not yet removed.",
     ),
     Described(
+        "rackwise_journal_records_ignored", "gauge", (),
+        "Records of the journal's topic that no agent wrote, ignored by the leading agent.",
+    ),
+    Described(
         "rackwise_group_cross_rack_share", "gauge", ("group", "measure", "unit"),
         "Share of a group's reads that cross racks now, by measure; reads of unknown rack are not counted.",
     ),
@@ -207,6 +211,7 @@ def _acting(now: ActingNow) -> dict[str, Sequence[Sample]]:
         "rackwise_plan_partitions_left": now.partitions_left,
         "rackwise_throttles_set": now.throttles,
         "rackwise_plans_waiting": None if now.plans is None else now.plans if now.waits else 0,
+        "rackwise_journal_records_ignored": now.records_ignored,
     }
     found: dict[str, Sequence[Sample]] = {name: [((), value)] for name, value in told.items() if value is not None}
     troubles = [((trouble.value,), float(trouble in now.troubles)) for trouble in sorted(now.told)]

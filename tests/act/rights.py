@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -23,7 +22,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.leadership import Leadership, LeadershipPlan
+from agent.act.leadership import Leadership
+from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lease import remembered
 from agent.clock import system_clock
 from agent.cluster import EmbeddedCluster
 from agent.observe import Clients, Recall, Scope, observe
@@ -57,6 +58,11 @@ class Right(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind.strip('-')} {self.name}{' (prefixed)' if self.prefixed else ''}: {self.operation}"
+
+    def under(self, prefix: str) -> Right:
+        """The same right where names begin with another prefix than ``rackwise``."""
+        own = self.name.startswith(("rackwise.", "rackwise-"))
+        return self._replace(name=prefix + self.name.removeprefix("rackwise")) if own else self
 
     def binding(self, user: str) -> AclBinding:
         return AclBinding(*self._parts(user))
@@ -105,8 +111,8 @@ def config_of(cluster: EmbeddedCluster, user: str) -> KafkaClientConfig:
     return KafkaClientConfig.of({**cluster.client_properties(user), "bootstrap.servers": cluster.bootstrap_servers})
 
 
-def abilities(config: KafkaClientConfig, *, lead_within_s: float) -> dict[str, str | None]:
-    """Ability -> None, or how its loss is told."""
+def abilities(config: KafkaClientConfig, *, prefix: str, lead_within_s: float) -> dict[str, str | None]:
+    """Ability -> None, or how its loss is told; rackwise's own names begin with that prefix."""
     found: dict[str, str | None] = {}
     with WireHand(config.kafka_python()) as hand:
         hand.describe_brokers(DEADLINE_MS)
@@ -115,8 +121,7 @@ def abilities(config: KafkaClientConfig, *, lead_within_s: float) -> dict[str, s
                 found[name] = asked(hand)
             except CallFailed as failed:
                 found[name] = str(failed.detail)
-    found["lead"] = _lead(config, lead_within_s)
-    return found
+    return found | _led(config, prefix, lead_within_s)
 
 
 def _moves(hand: WireHand) -> str | None:
@@ -211,9 +216,8 @@ ASKED: Mapping[str, Callable[[WireHand], str | None]] = {
 }
 
 
-def _lead(config: KafkaClientConfig, within_s: float) -> str | None:
-    """Make the topics of a new prefix, be chosen, and open the journal; else what the agent says of it."""
-    prefix = f"rackwise-{uuid4().hex[:8]}"
+def _led(config: KafkaClientConfig, prefix: str, within_s: float) -> dict[str, str | None]:
+    """Make the topics where they are missing, be chosen, open the journal, read commands; else what the agent says."""
     plan = LeadershipPlan(
         config=config.confluent(),
         agent="one",
@@ -231,13 +235,40 @@ def _lead(config: KafkaClientConfig, within_s: float) -> str | None:
             while time.monotonic() < until and not leadership.may_act() and not _is_refused(leadership.problem()):
                 leadership.observed(observe(clients, system_clock, Scope(), recall))
                 time.sleep(0.3)
-        return None if leadership.may_act() else leadership.problem() or "it does not lead, and nothing says why"
+        if not leadership.may_act():
+            lost = leadership.problem() or "it does not lead, and nothing says why"
+            return {"lead": lost, "obey": lost, "remember": lost}
+        return {"lead": None, "obey": _obeys(leadership), "remember": _remembers(leadership, within_s / 2)}
     finally:
         leadership.close()
 
 
 def _is_refused(problem: str | None) -> bool:
     return problem is not None and "authoriz" in problem.lower()
+
+
+def _obeys(leadership: Leadership) -> str | None:
+    """Commands are read, over a few reads: what brokers refuse comes with one of them."""
+    journal, inbox = leadership.journal(), leadership.inbox()
+    if journal is None or inbox is None:
+        return "it leads no longer"
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        inbox.read(journal.view())
+        if (problem := inbox.problem()) is not None:
+            return problem
+    return None
+
+
+def _remembers(leadership: Leadership, within_s: float) -> str | None:
+    """The group remembers how far the journal has come."""
+    journal, until = leadership.journal(), time.monotonic() + within_s
+    reached = getattr(journal, "reached", None)
+    while time.monotonic() < until:
+        if remembered(leadership._lease_plan(), DEADLINE_MS) == reached:
+            return None
+        time.sleep(0.3)
+    return leadership.problem() or "it is not remembered, and nothing says why"
 
 
 def _told(answer: Answered) -> str | None:

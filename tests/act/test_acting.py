@@ -21,11 +21,14 @@ from agent.act.journal import Journal
 from agent.act.progress import ActingNow, Trouble
 from agent.clock import system_clock
 from agent.errors import Fatal, JournalUnavailable
+from agent.execute.identity import Signer, signed
 from agent.execute.values import Plan, PlanState, Target
 from agent.guard import Allow, guard
 from agent.journal import moves
-from agent.journal.commands import Command, Verb, answer_to, command_to_json
+from agent.journal.commands import Command, Pause, Verb, answer_to, command_to_json, pause_in, paused
 from agent.journal.entry import View, Write
+from agent.journal.leader import Leader, leader_write
+from agent.journal.trust import JournalKey
 from agent.limits import Limits, Mode
 from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory
@@ -36,6 +39,7 @@ from tests.guarded import PLAIN, SMALL
 from tests.observe.live import wait_for
 from tests.snapshots import Builder
 from tests.test_guard import proposals_of, shared, swapped
+from tests.web.test_metrics import a_cycle
 
 PLAN = Plan("p-1", (Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
 LIMITS = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
@@ -67,6 +71,7 @@ class Leading:
     fails: Exception | None = None
     leads: bool = True
     trouble: str | None = None
+    wrong: tuple[str, ...] = ()
 
     def start(self) -> None:
         pass
@@ -90,6 +95,12 @@ class Leading:
 
     def problem(self) -> str | None:
         return self.trouble
+
+    def notices(self) -> tuple[str, ...]:
+        return self.wrong
+
+    def ignored(self) -> int | None:
+        return None
 
     def close(self) -> None:
         pass
@@ -200,3 +211,39 @@ def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> N
     assert (now.leads, now.plans, now.partitions_left) == (True, 1, 1)
     assert set(now.troubles) == {Trouble.LOOK}
     assert now.troubles[Trouble.LOOK]
+
+
+def test_what_is_not_as_it_should_be_is_said_once_while_it_lasts() -> None:
+    leading = Leading(MemoryJournal(), Box(), wrong=("rackwise.leader has 3 partitions",))
+    with structlog.testing.capture_logs() as logs, acting(leading):
+        said = lambda: [one["sentence"] for one in logs if one["event"] == "acting_notice"]  # noqa: E731 a word
+        wait_for(said, "it is said", 20)
+        leading.wrong = (*leading.wrong, "another one")
+        wait_for(lambda: len(said()) == 2, "a new one is said", 20)
+    assert said() == ["rackwise.leader has 3 partitions", "another one"]
+
+
+def test_a_command_of_a_person_is_checked_with_the_persons_key() -> None:
+    journal, key = MemoryJournal(), JournalKey(b"the very own key of ann")
+    journal.append(leader_write(Leader("rw-1", "host", 1, "c-1", 0)), paused(Pause("bob", "", 1)))
+    wish = asked(Verb.RESUME)
+    command = {**wish.value, "proposal_id": None}
+    with acting(Leading(journal, Box([wish._replace(value=command)])), people={"ann": key}):
+        refused = wait_for(lambda: answer_to(journal.view(), "c-1"), "it is answered", 20)
+    assert (refused.answer.done, pause_in(journal.view()) is None) == (False, False)
+    own = {**command, "id": "c-2"}
+    proven = wish._replace(id="c-2", value=signed(own, Signer("ann", key), "c-1"))
+    with acting(Leading(journal, Box([proven])), people={"ann": key}):
+        wait_for(lambda: answer_to(journal.view(), "c-2"), "it is answered", 20)
+    assert pause_in(journal.view()) is None
+
+
+def test_a_time_of_the_future_in_the_journal_is_written_anew_with_the_next_cycle() -> None:
+    journal, now_ms = MemoryJournal(), system_clock().wall_ms
+    journal.append(paused(Pause("ann", "", now_ms + 315_360_000_000)))
+    with acting(Leading(journal, Box())) as one:
+        wait_for(lambda: one._led is not None, "it leads", 20)
+        one.end(a_cycle(), poll_ms=1_000)
+    pause = pause_in(journal.view())
+    assert pause is not None
+    assert now_ms <= pause.since_ms <= system_clock().wall_ms

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from agent.act.commands_spool import SpoolInbox, spool_command
-from agent.act.commands_topic import TopicInbox, send_command
+from agent.act.commands_spool import SpoolInbox, spool_command, spooled
+from agent.act.commands_topic import TopicInbox, end_of, first_position, send_command
 from agent.act.inbox import MAX_BYTES, POSITION, Command, Inbox, command_bytes, command_of
+from agent.act.own_files import user_at_host
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ClusterUnreachable, ConfigError
+from agent.execute.identity import Came
 from agent.journal.codec import applied, numbered
-from agent.journal.entry import View, Write
+from agent.journal.entry import Entry, View, Write
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.conftest import WatchedCluster
+from tests.journals import journal
 from tests.observe.live import wait_for
 
 
@@ -93,32 +98,95 @@ def test_a_person_whose_name_is_no_text_is_told_so_where_the_command_is_given() 
     assert str(refused.value) == "The command cannot be sent: a text in it holds half a surrogate pair"
 
 
+def placed(name: str = "none") -> View:
+    """What a journal says that has taken commands from files before."""
+    return {POSITION: Entry(POSITION, "file", {"name": name}, 0, 1, 1)}
+
+
 def test_files_are_taken_in_order_and_go_away_once_they_are_answered(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     inbox = SpoolInbox(spool)
-    assert (inbox.read({}), inbox.problem()) == ((), None), "no directory, no commands"
-    for at_ms, name in ((2, "late"), (1, "early"), (3, "last")):
+    assert (inbox.read(placed()), inbox.problem()) == ((), None), "no directory, no commands"
+    for at_ms, name in ((2_100_000_000_000, "early"), (1, "late"), (3, "last")):  # the clock was set back in between
         assert spool_command(spool, {"id": name, "verb": "pause"}, at_ms=at_ms) == name
     (spool / "0-strange.json").write_bytes(b"no command")
     (spool / "half.new").write_bytes(b'{"id": "ha')
-    assert [one.id for one in inbox.read({})] == ["early", "late", "last"]
+    assert [one.id for one in inbox.read(placed())] == ["early", "late", "last"]
     assert "was renamed to 0-strange.bad" in (inbox.problem() or "")
-    first, second, _ = inbox.read({})
+    first, second, _ = inbox.read(placed())
     assert first.value == {"id": "early", "verb": "pause"}
-    view = answered({}, first)
+    view = answered(placed(), first)
     assert [one.id for one in inbox.read(view)] == ["late", "last"]
     assert [one.id for one in SpoolInbox(spool).read(answered(view, second))] == ["last"], "also after a takeover"
-    assert sorted(path.name for path in spool.iterdir()) == ["0-strange.bad", "00000000000003-last.json", "half.new"]
+    assert sorted(path.name for path in spool.iterdir()) == ["0-strange.bad", "02100000000002-last.json", "half.new"]
 
 
-def test_a_file_that_cannot_be_read_keeps_no_other_one_waiting(tmp_path: Path) -> None:
+def test_a_new_journal_takes_no_command_that_was_given_before_it(tmp_path: Path) -> None:
     spool = tmp_path / "spool"
+    spool_command(spool, {"id": "old", "verb": "pause"}, at_ms=1)
+    inbox = SpoolInbox(spool, spooled(spool))
+    spool_command(spool, {"id": "new", "verb": "pause"}, at_ms=2)
+    assert [one.id for one in inbox.read({})] == ["new"]
+    assert "1 commands in" in (inbox.problem() or "")
+    assert (spool / "00000000000001-old.old").exists()
+
+
+def test_a_command_tells_whose_file_it_is_and_whether_it_waited_for_the_agent(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool_command(spool, {"id": "waited", "verb": "pause"}, at_ms=1)
+    before = spooled(spool)
+    spool_command(spool, {"id": "live", "verb": "pause"}, at_ms=1)
+    os.utime(next(spool.glob("*waited*")), (1_000, 1_000))
+    waited, live = SpoolInbox(spool, before).read(placed())
+    me = user_at_host(os.geteuid())
+    assert (waited.came, live.came.live, live.came.owner) == (Came(live=False, at_ms=1_000_000, owner=me), True, me)
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "symbolic link", "hard link"])
+def test_what_is_no_plain_file_is_set_aside_and_keeps_no_other_one_waiting(tmp_path: Path, kind: str) -> None:
+    spool, theirs = tmp_path / "spool", tmp_path / "theirs"
     for at_ms, name in ((1, "early"), (3, "late")):
         spool_command(spool, {"id": name, "verb": "pause"}, at_ms=at_ms)
-    (spool / "00000000000002-odd.json").mkdir()
+    odd = spool / "00000000000002-odd.json"
+    theirs.write_bytes(command_bytes({"id": "odd", "verb": "resume"})[1])
+    make = {"directory": odd.mkdir, "pipe": lambda: os.mkfifo(odd), "symbolic link": lambda: odd.symlink_to(theirs)}
+    make.get(kind, lambda: odd.hardlink_to(theirs))()
     inbox = SpoolInbox(spool)
-    assert [one.id for one in inbox.read({})] == ["early", "late"]
-    assert "00000000000002-odd.json could not be read: Is a directory" in (inbox.problem() or "")
+    assert [one.id for one in inbox.read(placed())] == ["early", "late"]
+    assert "00000000000002-odd.json could not be read: " in (inbox.problem() or "")
+    assert [one.id for one in inbox.read(placed())] == ["early", "late"]
+    assert inbox.problem() is None, "once"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give directories away")
+def test_a_directory_that_a_stranger_made_is_not_obeyed(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool_command(spool, {"id": "a", "verb": "resume"}, at_ms=1)
+    os.chown(spool, 54_321, 54_321)
+    inbox = SpoolInbox(spool)
+    assert inbox.read(placed()) == ()
+    assert "it belongs to uid54321@" in (inbox.problem() or "")
+
+
+def test_a_directory_that_is_a_link_is_not_obeyed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    spool_command(theirs, {"id": "a", "verb": "resume"}, at_ms=1)
+    (tmp_path / "spool").symlink_to(theirs)
+    inbox = SpoolInbox(tmp_path / "spool")
+    assert inbox.read(placed()) == ()
+    assert "no command is accepted" in (inbox.problem() or "")
+    with pytest.raises(ConfigError, match="could not be written"):
+        spool_command(tmp_path / "spool", {"id": "b"}, at_ms=1)
+
+
+def test_writing_a_command_follows_no_link_that_was_laid_for_it(tmp_path: Path) -> None:
+    spool, theirs = tmp_path / "spool", tmp_path / "theirs"
+    spool.mkdir()
+    theirs.write_bytes(b"precious")
+    (spool / "00000000000001-a.json.new").symlink_to(theirs)
+    with pytest.raises(ConfigError, match="could not be written"):
+        spool_command(spool, {"id": "a"}, at_ms=1)
+    assert theirs.read_bytes() == b"precious"
 
 
 def test_a_directory_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> None:
@@ -129,6 +197,15 @@ def test_a_directory_that_everybody_may_write_is_not_obeyed(tmp_path: Path) -> N
     inbox = SpoolInbox(spool)
     assert inbox.read({}) == ()
     assert "any user may write" in (inbox.problem() or "")
+
+
+def test_a_group_may_command_where_the_directory_lets_it(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    name = spool_command(spool, {"id": "a"}, at_ms=1)
+    spool.chmod(0o2770)
+    inbox = SpoolInbox(spool)
+    assert ([one.id for one in inbox.read(placed())], inbox.problem()) == ([name], None)
+    assert oct(next(spool.iterdir()).stat().st_mode & 0o777) == "0o644", "the agent may be another user"
 
 
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -165,6 +242,7 @@ def inbox_on(servers: str, prefix: str) -> TopicInbox:
 def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: str) -> None:
     prefix = new_prefix()
     make_topics(servers, prefix)
+    view = journal(*first_position({}, end_of({"bootstrap.servers": servers}, f"{prefix}.commands")), at_ms=1)
     for name in ("first", "second", "third"):
         assert send(servers, prefix, name) == name
     foreign = Producer({"bootstrap.servers": servers})
@@ -175,11 +253,12 @@ def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: s
     send(servers, prefix, "fourth")
 
     one = inbox_on(servers, prefix)
-    assert waiting(one, {}, 5) == ["first", "second", "third", "second", "fourth"]
-    first, second, *_ = one.read({})
+    assert waiting(one, view, 5) == ["first", "second", "third", "second", "fourth"]
+    first, second, *_ = one.read(view)
     assert first.value == {"id": "first", "verb": "pause"}
     assert first.after.key == POSITION
-    view = answered({}, first, second)
+    assert first.came == Came(live=False), "it waited, in a topic that was made with the clocks of senders"
+    view = answered(view, first, second)
     assert [command.id for command in one.read(view)] == ["third", "fourth"], "answered is answered, sent twice or not"
     one.close()
 
@@ -195,6 +274,38 @@ def test_commands_arrive_in_order_until_the_journal_has_their_answers(servers: s
     send(servers, prefix, "fifth")
     assert waiting(two, view, 1) == ["fifth"], "a topic that was made anew is read from its beginning"
     two.close()
+
+
+@pytest.mark.integration
+def test_a_journal_without_a_position_begins_at_the_end_and_what_comes_then_is_live(servers: str) -> None:
+    prefix = new_prefix()
+    config, topic = {"bootstrap.servers": servers}, f"{prefix}.commands"
+    make_topics(servers, prefix)
+    admin = AdminClient(config)
+    (made,) = admin.incremental_alter_configs([arrival(topic)]).values()
+    made.result(30)
+    send(servers, prefix, "of-yesterday")
+    led_from = end_of(config, topic)
+    send(servers, prefix, "of-today")
+    inbox = TopicInbox(config, topic, prefix, led_from)
+    view = journal(*first_position({}, led_from), at_ms=1)
+    assert waiting(inbox, view, 1) == ["of-today"]
+    (one,) = inbox.read(view)
+    assert one.came.live
+    assert one.came.at_ms is not None, "the broker's time, as the topic has it"
+    assert one.came.at_ms > 1_000, "and not the one that its sender wrote"
+    inbox.close()
+
+    late = TopicInbox(config, topic, prefix)
+    assert (late.read({}), late.problem()) == ((), None)
+    send(servers, prefix, "later")
+    assert waiting(late, {}, 1) == ["later"], "the end as it is at the first read, where it was not known before"
+    late.close()
+
+
+def arrival(topic: str) -> ConfigResource:
+    change = ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    return ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
 
 
 @pytest.mark.integration

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent.act import file_journal
-from agent.act.file_journal import FileJournal, holder, read_file
+from agent.act.file_journal import FileJournal, read_file
+from agent.act.file_lock import holder
+from agent.act.journal_witness import witness_path
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.entry import Entry, Write
 from agent.journal.leader import LEADER
@@ -62,15 +64,18 @@ def test_a_crash_at_any_byte_leaves_whole_transactions_and_no_part_of_one(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "journal"
         journal = FileJournal.open(path, leader("one"))
-        ends = [path.stat().st_size]
+        witness = witness_path(path)
+        ends, told = [path.stat().st_size], [witness.read_bytes()]
         for writes in transactions:
             journal.append(*writes)
             ends.append(path.stat().st_size)
+            told.append(witness.read_bytes())
         journal.close()
         cut = data.draw(st.integers(ends[0], ends[-1]), label="bytes that reached the disk")
         torn = data.draw(st.sampled_from([b"", b"\0" * 40, b"deadbeef [}"]), label="what else the disk shows")
         path.write_bytes(path.read_bytes()[:cut] + torn)
         acknowledged = max(number for number, end in enumerate(ends) if end <= cut)
+        witness.write_bytes(told[data.draw(st.integers(0, acknowledged), label="what the witness knows of it")])
         again = FileJournal.open(path, leader("two"))
         assert plain(again.view()) == said_by(transactions[:acknowledged])
         assert again.epoch == 2
@@ -285,6 +290,7 @@ def test_a_file_that_is_no_journal_is_not_an_empty_one_and_is_left_as_it_is(path
 @pytest.mark.parametrize("cut", [0, 1, 5, 8, 9, 10, 30])
 def test_a_first_line_that_a_crash_has_cut_anywhere_is_an_empty_journal(written: Path, cut: int) -> None:
     written.write_bytes(written.read_bytes()[:cut])
+    witness_path(written).unlink()  # nothing was acknowledged then
     assert read_file(written).view == {}
     FileJournal.open(written, leader("two")).close()
 
@@ -328,3 +334,121 @@ def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_only_the_owner_may_read_or_write_the_file(written: Path) -> None:
     assert [oct(one.stat().st_mode & 0o777) for one in (written, written.with_name("journal.lock"))] == ["0o600"] * 2
     assert json.loads(written.read_bytes().splitlines()[0][9:])[0]["key"] == LEADER
+
+
+# --- what was lost, and what strangers made -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 3])
+def test_a_journal_whose_end_was_cut_by_hand_is_noticed(written: Path, lines: int) -> None:
+    written.write_bytes(b"".join(written.read_bytes().splitlines(keepends=True)[:lines]))
+    with pytest.raises(BadInput, match=r"has lost records: it ends with entry .*, and 1-3 was written before"):
+        FileJournal.open(written, leader("two"))
+
+
+def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(written: Path) -> None:
+    older = written.read_bytes()
+    again = FileJournal.open(written, leader("two"))
+    again.append(said("plan/a", n=1), Write("plan/a", "gone", None))
+    again.close()
+    written.write_bytes(older)
+    with pytest.raises(BadInput, match=r"ends with entry 1-3, and 2-2 was written before"):
+        FileJournal.open(written, leader("three"))
+    written.unlink()
+    with pytest.raises(BadInput, match="ends with entry none"):
+        FileJournal.open(written, leader("three"))
+
+
+def test_a_last_entry_that_was_a_deletion_is_no_loss_after_a_compaction(path: Path) -> None:
+    journal = FileJournal.open(path, leader("one"))
+    journal.append(said("plan/a", n=1))
+    journal.append(Write("plan/a", "gone", None))
+    journal._compact()
+    journal.close()
+    after = FileJournal.open(path, leader("two"))
+    assert (after.epoch, plain(after.view())) == (2, {})
+    after.close()
+
+
+def test_no_epoch_is_given_out_twice_also_when_its_first_entry_was_never_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FileJournal.open(path, leader("one")).close()
+
+    def refuse(_file: int, _line: bytes) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(file_journal, "_write_all", refuse)
+        with pytest.raises(JournalUnavailable):
+            FileJournal.open(path, leader("two"))
+    after = FileJournal.open(path, leader("three"))
+    assert after.epoch == 3
+    after.close()
+
+
+def test_a_damaged_witness_stops_the_agent_and_without_one_the_file_counts(written: Path) -> None:
+    witness_path(written).write_bytes(b"7 8 9\n")
+    with pytest.raises(JournalUnavailable, match=r"witness .* is damaged"):
+        FileJournal.open(written, leader("two"))
+    witness_path(written).unlink()
+    after = FileJournal.open(written, leader("two"))
+    assert after.epoch == 2
+    after.close()
+
+
+BESIDE = ["journal", "journal.lock", "journal.reached"]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_no_link_is_followed(path: Path, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "theirs"
+    target.write_bytes(b"")
+    path.with_name(name).symlink_to(target)
+    with pytest.raises(JournalUnavailable, match="it is a symbolic link"):
+        FileJournal.open(path, leader("one"))
+    assert target.read_bytes() == b""
+
+
+def test_a_compaction_follows_no_link_that_was_laid_for_it(written: Path, tmp_path: Path) -> None:
+    target = tmp_path / "theirs"
+    target.write_bytes(b"precious")
+    written.with_name("journal.new").symlink_to(target)
+    FileJournal.open(written, leader("two")).close()
+    assert target.read_bytes() == b"precious"
+    assert not written.is_symlink()
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_pipe_is_not_waited_for(path: Path, name: str) -> None:
+    os.mkfifo(path.with_name(name))
+    with pytest.raises(JournalUnavailable, match=r"pipe|not a regular file"):
+        FileJournal.open(path, leader("one"))
+    if name == "journal":
+        with pytest.raises(JournalUnavailable, match="not a regular file"):
+            read_file(path)
+    assert holder(path) is None or name != "journal.lock"
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("mode", [0o660, 0o606])
+def test_a_file_that_others_may_write_is_refused(written: Path, name: str, mode: int) -> None:
+    written.with_name(name).chmod(mode)
+    with pytest.raises(JournalUnavailable, match="other users may write it: chmod go-w"):
+        FileJournal.open(written, leader("two"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_file_of_another_user_is_refused(written: Path, name: str) -> None:
+    os.chown(written.with_name(name), 54_321, -1)
+    with pytest.raises(JournalUnavailable, match=r"it belongs to uid54321@.*, not to this agent's user"):
+        FileJournal.open(written, leader("two"))
+
+
+def test_a_directory_in_which_others_may_replace_files_is_refused(written: Path) -> None:
+    written.parent.chmod(0o777)
+    with pytest.raises(JournalUnavailable, match="other users may replace files"):
+        FileJournal.open(written, leader("two"))
+    written.parent.chmod(0o1777)
+    FileJournal.open(written, leader("two")).close()

@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.act.journal_topic import read_journal_topic
 from agent.act.kafka_journal import KafkaJournal
+from agent.act.kafka_journal_plan import Witness
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
@@ -214,8 +215,8 @@ def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers
         with pytest.raises(BadInput, match="has lost records"):
             _patiently(lambda: journal.append(said("plan/b", n=1)))
         assert told(servers, prefix).view == {}
-    with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun"):
-        KafkaJournal.open(plan(servers, prefix), least_epoch=1)
+    with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun before"):
+        KafkaJournal.open(plan(servers, prefix), witness=Witness(1))
 
 
 def test_a_topic_that_was_cut_is_told(servers: str, prefix: str) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from agent.act.inbox import POSITION
 from agent.act.journal import Journal
-from agent.act.leadership import Leadership, LeadershipPlan, read_journal
+from agent.act.leadership import Leadership, read_journal
+from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.clock import system_clock
 from agent.cluster.driver import ClusterDriver
@@ -75,7 +77,7 @@ def test_one_leads_the_other_stands_by_and_takes_over_with_all_that_was_said(
     assert (one.may_act(), one.journal()) == (False, None)
     second = journal_of(two)
     assert (first.epoch, second.epoch) == (1, 2)
-    assert {key for key in second.view() if key != LEADER} == {"plan/a", "plan/b"}
+    assert set(second.view()) == {LEADER, POSITION, "plan/a", "plan/b"}
     leader = leader_in(read_journal(leadership_plan(servers, prefix)))
     assert leader is not None
     assert leader.agent == "two"

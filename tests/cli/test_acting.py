@@ -10,16 +10,19 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from agent.act.commands_spool import SpoolInbox
 from agent.act.file_journal import FileJournal, read_file
-from agent.act.leadership import LeadershipPlan
+from agent.act.key_files import people
+from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.clock import system_clock
 from agent.errors import JournalUnavailable
+from agent.execute.identity import People
 from agent.execute.obey import obey
 from agent.execute.values import (
     LEADER_RATE,
@@ -42,6 +45,7 @@ from agent.journal.leader import Leader
 from agent.limits_execute import ExecuteLimits
 from tests.builders import an_observation
 from tests.cli.conftest import Run
+from tests.command import Done
 from tests.snapshots import tp
 from tests.test_guard import proposals_of, shared
 
@@ -53,10 +57,10 @@ NOBODY = "127.0.0.1:1"
 class FileAgent:
     """An agent of a single host that only obeys."""
 
-    def __init__(self, path: Path, limits: ExecuteLimits) -> None:
+    def __init__(self, path: Path, limits: ExecuteLimits, people: People) -> None:
         self.journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
         self._inbox = SpoolInbox(path.with_name(f"{path.name}.commands"))
-        self._limits = limits
+        self._limits, self._people = limits, people
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -64,7 +68,8 @@ class FileAgent:
     def _run(self) -> None:
         while not self._stop.wait(0.02):
             view = self.journal.view()
-            result = obey(self._inbox.read(view), view, (MOVE,), self._limits, system_clock().wall_ms)
+            now_ms = system_clock().wall_ms
+            result = obey(self._inbox.read(view), view, (MOVE,), self._limits, now_ms, people=self._people)
             if result.writes:
                 self.journal.append(*result.writes)
 
@@ -91,8 +96,8 @@ def start(path: Path) -> Iterator[Start]:
     """Starts an agent, once at a time."""
     running: list[FileAgent] = []
 
-    def begin(limits: ExecuteLimits | None = None) -> FileAgent:
-        running.append(FileAgent(path, limits or ExecuteLimits()))
+    def begin(limits: ExecuteLimits | None = None, people: People = MappingProxyType({})) -> FileAgent:
+        running.append(FileAgent(path, limits or ExecuteLimits(), people))
         return running[-1]
 
     yield begin
@@ -218,15 +223,25 @@ def test_what_cannot_be_is_said_in_a_sentence_with_its_exit_code(  # noqa: PLR09
     assert done.stdout == ""
 
 
-def test_a_second_person_is_asked_for(here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    start(ExecuteLimits(second_person=True))
-    monkeypatch.setattr(asking, "who", lambda: "ann@desk")
-    first = here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path))
-    assert "a second person has to approve it" in first.json["sentence"]
-    assert here("proposals", "approve", MOVE.id, "--yes", *options(path)).exit_code == 4
+def test_a_second_person_is_one_with_another_key(
+    here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {name: path.with_name(f"{name}.key") for name in ("ann", "bob")}
+    for name, file in files.items():
+        file.write_text(f"the very own key of {name}\n")
+        file.chmod(0o600)
+    start(ExecuteLimits(second_person=True), people({name: str(file) for name, file in files.items()}))
+
+    def approve(name: str, *more: str) -> Done:
+        who = ("--set", f"operator.name={name}", "--set", f"operator.key_file={files['ann' if more else name]}")
+        return here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path), *who)
+
+    assert "requested by ann; a second person has to approve it" in approve("ann").json["sentence"]
     monkeypatch.setattr(asking, "who", lambda: "bob@desk")
-    second = here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path))
-    assert second.json["sentence"].startswith("approved by bob@desk, requested by ann@desk")
+    again = approve("ann")
+    assert (again.exit_code, "another person must approve it" in again.stderr) == (4, True), "by another name"
+    assert approve("bob", "with the key of ann").exit_code == 4
+    assert approve("bob").json["sentence"].startswith("approved by bob, requested by ann")
 
 
 # --- nobody there -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal_topic import NoJournalError
-from agent.act.leadership import LeadershipPlan
+from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking
 from agent.cli.reassigning import COPIES
 from agent.cli.records import copy_cells

@@ -24,6 +24,34 @@ def settings_of(*assignments: str) -> Settings:
             ["mode=act"], "mode: act is not offered; use one of observe, propose or execute", id="a mode nobody knows"
         ),
         pytest.param(
+            ["mode=execute", "kafka.bootstrap.servers=a:1", "kafka.security.protocol=SSL"],
+            "execute.journal_key_file: mode execute with security.protocol SSL needs it, so that Write on the journal"
+            " topic alone commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
+            id="a journal that every writer could forge",
+        ),
+        pytest.param(
+            ["mode=execute", "kafka.bootstrap.servers=a:1", "approve.second_person=true", "approve.people.ann=/a.key"],
+            "approve.people: approve.second_person needs at least two people: a record of the commands topic carries no"
+            " principal",
+            id="two persons of whom one is known",
+        ),
+        pytest.param(
+            ["operator.name=ann"],
+            "operator.key_file: operator.name and operator.key_file go together; set both or none",
+            id="a person without a key",
+        ),
+        pytest.param(
+            ["execute.journal_unsigned_below=7"],
+            "execute.journal_unsigned_below: it needs execute.journal_key_file",
+            id="unsigned records where none is signed",
+        ),
+        pytest.param(
+            ["execute.journal=file", "execute.journal_file=/j", "execute.journal_key_file=/k"],
+            "execute.journal_key_file: it is for execute.journal kafka; a journal file is protected by its owner and"
+            " mode",
+            id="a key for a file",
+        ),
+        pytest.param(
             ["execute.journal=zookeeper"],
             "execute.journal: zookeeper is not offered; use one of kafka or file",
             id="a journal nobody knows",
@@ -236,6 +264,28 @@ def test_the_executor_has_its_own_login_and_shares_the_rest() -> None:
 def test_without_its_own_login_the_executor_is_the_observer() -> None:
     settings = settings_of("kafka.bootstrap.servers=a:1")
     assert settings.executor_kafka is settings.kafka
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    [
+        pytest.param(["kafka.security.protocol=SSL"], id="a dry run"),
+        pytest.param(["mode=execute"], id="brokers that know nobody"),
+        pytest.param(["mode=execute", "kafka.security.protocol=SSL", "execute.journal_key_file=/k"], id="a key"),
+        pytest.param(
+            [
+                "mode=execute", "kafka.security.protocol=SSL", "execute.journal=file", "execute.journal_file=/j",
+                "approve.second_person=true",
+            ],
+            id="a file",
+        ),
+        pytest.param(
+            ["mode=execute", "approve.second_person=true", "approve.people.ann=/a", "approve.people.bob=/b"], id="two"
+        ),
+    ],
+)  # fmt: skip
+def test_keys_are_asked_for_where_somebody_could_act_in_anothers_name_and_only_there(assignments: list[str]) -> None:
+    assert settings_of("kafka.bootstrap.servers=a:1", *assignments)
 
 
 def test_the_topics_of_acting_have_the_prefix() -> None:

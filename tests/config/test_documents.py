@@ -46,6 +46,7 @@ def test_the_example_file_sets_nothing_but_the_bootstrap_servers_and_uncommented
     beside = {name for name in changed if not name.startswith(chosen)}
     examples = {"price.between.<from->to>": "price.between.a->b"}
     examples["rack.locator.properties.<property>"] = "rack.locator.properties.file.path"
+    examples["approve.people.<person>"] = "approve.people.ann"
     examples["spark.conf.<spark.setting>"] = "spark.conf.spark.driver.memory"
     assert beside == {"kafka.bootstrap.servers", *examples.values()}
     for pattern, name in zip(

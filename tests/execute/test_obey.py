@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agent.execute.identity import Came
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.obey import Obeyed, obey, words_again
 from agent.execute.values import Plan, PlanState, Target
@@ -48,6 +49,7 @@ class Wish(NamedTuple):
     id: str
     value: Mapping[str, Any]
     after: Write
+    came: Came = Came()
 
 
 def ask(
@@ -56,7 +58,7 @@ def ask(
     name = proposal.id if isinstance(proposal, Proposal) else proposal
     digest = plan_hash(proposal) if isinstance(proposal, Proposal) else None
     command = Command(id_, verb, who, NOW_MS, name, digest)._replace(**more)
-    return Wish(id_, command_to_json(command), Write("command-position", "offset", {"next": 1}))
+    return Wish(id_, command_to_json(command), Write("command-position", "offset", {"next": 1}), Came(owner=who))
 
 
 def done(result: Obeyed, view: View = EMPTY, name: str = "c1") -> Answer:
@@ -176,7 +178,7 @@ def test_what_sets_something_going_is_not_obeyed_long_after_it_was_asked(verb: V
     about = MOVE if verb not in (Verb.PAUSE, Verb.RESUME) else None
     old = ask(verb, about, id_="c2", at_ms=NOW_MS - LIMITS.approval_valid_ms - 1)
     result = obey([old], view, STANDING, LIMITS, NOW_MS)
-    assert done(result, view, "c2").done is (verb in (Verb.PAUSE, Verb.CANCEL))
+    assert done(result, view, "c2").done is (verb in (Verb.PAUSE, Verb.CANCEL, Verb.RESUME))
 
 
 # --- a second person --------------------------------------------------------------------------------------------

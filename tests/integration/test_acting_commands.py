@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from agent.act.leadership import Leadership, LeadershipPlan, read_journal
+from agent.act.leadership import Leadership, read_journal
+from agent.act.leadership_plan import LeadershipPlan
 from agent.clock import system_clock
 from agent.cluster import EmbeddedCluster
 from agent.execute.obey import obey

@@ -68,7 +68,7 @@ def state(cycle: Cycle | None = CYCLE) -> LoopState:
         started=Instant(0, 0), cycle=cycle, planned=cycle,
         known=None if cycle is None else last_known(None, cycle), recording=recording, last_success=done, last_end=done,
         succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
-        acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4),
+        acting=ActingNow(leads=True, plans=2, partitions_left=7, throttles=4, records_ignored=3),
     )  # fmt: skip
 
 
@@ -158,6 +158,7 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
     assert values(seen, "rackwise_plans_open") == {(): 2}
     assert values(seen, "rackwise_plan_partitions_left") == {(): 7}
     assert values(seen, "rackwise_throttles_set") == {(): 4}
+    assert values(seen, "rackwise_journal_records_ignored") == {(): 3}
     held = Counter(type(one).__name__.lower() for one in CYCLE.verdicts)
     assert held == {"hold": 4}
     assert {key[-1]: n for key, n in values(seen, "rackwise_verdicts").items()} == held, "labels are sorted by name"
@@ -177,7 +178,7 @@ def test_what_mode_execute_does_is_told_by_the_one_that_leads() -> None:
 
 _OF_ACTING = {
     "rackwise_leads", "rackwise_plans_open", "rackwise_plan_partitions_left", "rackwise_throttles_set",
-    "rackwise_plans_waiting", "rackwise_acting_fails",
+    "rackwise_plans_waiting", "rackwise_acting_fails", "rackwise_journal_records_ignored",
 }  # fmt: skip
 
 

@@ -1,0 +1,128 @@
+"""Opens files that only the agent's user may have made: no link is followed, no pipe waited for, no stranger obeyed.
+
+What is checked is the open file, not its name, so that nothing can be put in its place in between (open(2), fstat(2)).
+Every fault is an OSError whose text is the reason.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import pwd
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_KEY_BYTES = 65_536
+
+
+def open_own(path: Path | str, flags: int, *, directory: int | None = None, mode: int = 0o600) -> int:
+    """A regular file of this user, or one that is made now, that no other user may write; a file descriptor."""
+    file = os.open(path, flags | _SAFE, mode, dir_fd=directory)
+    try:
+        found = os.fstat(file)
+        _check_regular(found)
+        _check_owned(found)
+        _refuse(found, stat.S_IWGRP | stat.S_IWOTH, "other users may write it: chmod go-w")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int, os.stat_result]:
+    """A regular file for reading, whoever owns it, and what it is; it has one name only."""
+    file = os.open(path, os.O_RDONLY | _SAFE, dir_fd=directory)
+    try:
+        found = os.fstat(file)
+        _check_regular(found)
+        _check_named_once(found)
+    except BaseException:
+        os.close(file)
+        raise
+    return file, found
+
+
+def check_parent(path: Path) -> None:
+    """Checks that nobody else may rename or remove a file of ours in its directory.
+
+    That is this user's or root's, and only its owner may write it, or it is sticky, as /tmp is.
+    """
+    directory = path.parent
+    found = directory.stat()
+    shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+    if shared:
+        raise PermissionError(errno.EPERM, f"other users may replace files in {directory}: chmod go-w")
+    if found.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(errno.EPERM, f"{directory} belongs to {user_at_host(found.st_uid)}")
+
+
+@contextmanager
+def own_directory(path: Path) -> Iterator[int]:
+    """A directory of this user, in which nobody but its group may write; a file descriptor."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
+    try:
+        found = os.fstat(directory)
+        _check_owned(found)
+        _refuse(found, stat.S_IWOTH, f"any user may write {path}: chmod o-w")
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def read_key_file(path: Path) -> tuple[str, ...]:
+    """The lines of a file with secrets. A link is followed, as orchestrators mount secrets by links."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(file)
+        _check_regular(found)
+        _refuse(found, stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP, "other users may read or write it: chmod 600")
+        text = os.read(file, _KEY_BYTES).decode("ascii")
+    except UnicodeDecodeError as error:
+        raise OSError(errno.EINVAL, "it is not ASCII text") from error
+    finally:
+        os.close(file)
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def user_at_host(uid: int) -> str:
+    """A user of this machine as ``user@host``."""
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid{uid}"
+    return f"{name}@{socket.gethostname()}"
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file could not be had, for people."""
+    if error.errno == errno.ELOOP:
+        return "it is a symbolic link"
+    if error.errno == errno.ENXIO:
+        return "it is a pipe or a socket, not a file"
+    return error.strerror or str(error)
+
+
+def _check_regular(found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def _check_named_once(found: os.stat_result) -> None:
+    if found.st_nlink != 1:
+        raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
+
+
+def _refuse(found: os.stat_result, mode: int, why: str) -> None:
+    if found.st_mode & mode:
+        raise PermissionError(errno.EPERM, why)
+
+
+def _check_owned(found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, f"it belongs to {user_at_host(found.st_uid)}, not to this agent's user")

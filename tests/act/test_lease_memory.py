@@ -1,0 +1,68 @@
+"""What the group of agents remembers of the journal, and which partition of the lock topic counts; without brokers."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from agent.act.kafka_journal_plan import Witness
+from agent.act.lease import KafkaLease, LeasePlan, LeaseState, witness_of
+from agent.errors import BadInput
+from agent.journal.trust import JournalKey, Trust, signed_witness
+
+KEY, THEIRS = JournalKey(b"in force, in force"), JournalKey(b"a foe's own key ...")
+TRUST = Trust((KEY,), "c-1")
+PLAIN, SIGNED = LeasePlan(config={}), LeasePlan(config={}, trust=TRUST)
+
+
+def test_what_was_told_is_remembered() -> None:
+    assert witness_of(PLAIN, "7 120") == Witness(7, 120)
+    assert witness_of(SIGNED, signed_witness(TRUST, "7 120")) == Witness(7, 120)
+    assert witness_of(PLAIN, signed_witness(TRUST, "7 120")) == Witness(7, 120), "the journal then asks for the key"
+    assert witness_of(PLAIN, "7") == Witness(7, 0), "as up to version 0.1"
+    assert witness_of(SIGNED, "") == Witness()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "0 0",
+        "7 120",
+        "nothing of the kind",
+        signed_witness(Trust((THEIRS,), "c-1"), "0 0"),
+        signed_witness(Trust((KEY,), "c-2"), "0 0"),
+        signed_witness(TRUST, "7 120").replace("7 120", "0 0"),
+    ],
+)
+def test_what_no_agent_told_stops_the_agent_and_is_never_taken_for_nothing(data: str) -> None:
+    with pytest.raises(BadInput, match="is not signed with this agent's key"):
+        witness_of(SIGNED, data)
+
+
+def test_what_was_remembered_before_there_was_a_key_counts_while_the_journal_gets_one() -> None:
+    first = LeasePlan(config={}, trust=TRUST._replace(unsigned_below=9))
+    assert witness_of(first, "7 8") == Witness(7, 8)
+    with pytest.raises(BadInput):
+        witness_of(first, signed_witness(Trust((THEIRS,), "c-1"), "7 8"))
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1 5", "7 120 9", "7" * 400, "1e3 1", "\u0667 1"])
+def test_without_a_key_odd_metadata_is_no_memory(text: str) -> None:
+    assert witness_of(PLAIN, text) == Witness()
+
+
+@pytest.mark.parametrize(
+    ("partitions", "leads"), [([0], True), ([0, 1, 2], True), ([1], False), ([1, 2], False), ([], False)]
+)
+def test_only_partition_0_of_the_lock_topic_makes_a_leader(partitions: list[int], leads: bool) -> None:
+    lease = KafkaLease(PLAIN, clock_ms=lambda: 0)
+    given = [TopicPartition("rackwise.leader", one) for one in partitions]
+    lease._on_assign(_NONE, given)
+    assert (lease.state is LeaseState.LEADING) is leads
+    lease._on_taken(_NONE, [TopicPartition("rackwise.leader", 5)])
+    assert (lease.state is LeaseState.LEADING) is leads, "another partition takes nothing away"
+    lease._on_taken(_NONE, [TopicPartition("rackwise.leader", 0)])
+    assert lease.state is LeaseState.STANDBY
+
+
+_NONE = Consumer({"group.id": "none", "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
