@@ -40,6 +40,7 @@ from agent.seen import PARTIAL_EXIT, is_partial
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
+from agent.words import counted
 from config.load import Loaded
 from config.logging import set_up_logging
 from config.sections import TopicSettings
@@ -154,7 +155,7 @@ def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposa
     except KafkaException as failed:
         raise refusal(failed, f"topic {topic}", servers=str(kafka.root["bootstrap.servers"])) from failed
     if found.left_out:
-        first = f"{len(found.left_out)} records of {topic} are not proposals and are left out; {found.left_out[0]}"
+        first = f"{counted(len(found.left_out), 'record')} of {topic} left out, as no proposal: {found.left_out[0]}"
         tell(f"{first}; check which other users may write to this topic")
     return found.states
 

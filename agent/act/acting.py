@@ -19,16 +19,17 @@ from typing import Any
 import structlog
 
 from agent.act.approved import Approved
+from agent.act.handing_over import hand_over
 from agent.act.hands import Outcome
 from agent.act.journal import Journal
 from agent.act.led import Leads, Led, defect
 from agent.act.mover import Mover
-from agent.act.progress import ActingNow, Trouble
+from agent.act.progress import ActingNow, Trouble, acting_now
 from agent.act.trigger import Trigger
 from agent.clock import Clock
 from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
-from agent.execute.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
+from agent.execute.accepting import NotCarriedOut, policy_of, traffic_of
 from agent.execute.commanded import Foreseen, Spoken
 from agent.execute.identity import People
 from agent.execute.messages import Accepted, May
@@ -54,7 +55,6 @@ from agent.probing import NO_ANCHORS, Ground, decisions, next_look_ms, past_trig
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.typed_json import UnreadableError
 from agent.wire.hand import WireHand
-from agent.words import counted
 
 _TICK_S = 0.5
 _NOT_LEADING = "not done: this agent no longer leads"
@@ -150,22 +150,7 @@ class Acting:
         except UnreadableError as error:
             journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
             return ActingNow(leads=True, records_ignored=self._leadership.ignored(), troubles=journal)
-        plans = [one for one in status.plans if not one.plan.ended]
-        left = sum(len(one.plan.targets) - one.ended for one in plans)
-        failing = {
-            Trouble.LOOK: status.look_failed,
-            Trouble.JOURNAL: status.journal_failed,
-            Trouble.PLANS: status.failure,
-        }
-        return ActingNow(
-            leads=True,
-            plans=len(plans),
-            partitions_left=left,
-            throttles=len(status.debts),
-            records_ignored=self._leadership.ignored(),
-            troubles={trouble: why for trouble, why in failing.items() if why is not None},
-            waits=status.waits,
-        )
+        return acting_now(status, self._leadership.ignored())
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 
@@ -210,7 +195,7 @@ class Acting:
                     return led.trigger.carry_out(proposal, fresh)
                 now_ms = self._clock().wall_ms
                 begin_by_ms = now.until_ms or now_ms + self._limits.execute.approval_valid_ms
-                return _hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
+                return hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
             except (JournalUnavailable, NotCarriedOut) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
@@ -372,16 +357,8 @@ class Acting:
         if not waiting:
             return
         now_ms = self._clock().wall_ms
-        obeyed = obey(
-            waiting,
-            view,
-            self._standing,
-            self._limits.execute,
-            now_ms,
-            self._foresee,
-            self._begins,
-            people=self._people,
-        )
+        limits, people = self._limits.execute, self._people
+        obeyed = obey(waiting, view, self._standing, limits, now_ms, self._foresee, self._begins, people=people)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
@@ -421,20 +398,3 @@ class Acting:
         if problem is not None and problem != self._told:
             self._log.warning("acting", sentence=problem)
         self._told = problem
-
-
-def _hand_over(  # noqa: PLR0917 (what is handed over, and when)
-    mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
-) -> Outcome:
-    plan = plan_of(
-        proposal,
-        fresh,
-        approved_by=allow.by,
-        reason=allow.reason,
-        throttle_bytes_per_s=allow.throttle_bytes_per_s,
-        max_moves=allow.max_moves,
-        begin_by_ms=begin_by_ms,
-    )
-    mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
-    sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
-    return Outcome(proposal.id, done=True, sentence=sentence)

@@ -12,6 +12,7 @@ from agent.act.journal_topic import Bounds
 from agent.errors import BadInput
 from agent.journal.leader import Leader, check_cluster
 from agent.journal.trust import Doubt, JournalKey, Trust, distinct_ids
+from agent.words import counted
 
 _TRANSACTION_TIMEOUT_MS = 60_000
 _SILENT = logging.getLogger("rackwise.kafka-journal")
@@ -99,7 +100,7 @@ def _check_signed(plan: KafkaJournalPlan, bounds: Bounds, told: Told) -> None:
         )
     raise BadInput(
         f"No record of the journal {plan.topic} is signed with this agent's key",
-        why=f"{told.doubted_count:,} records, first {told.doubted[0].key!r}: {told.doubted[0].doubt.value}",
+        why=f"{counted(told.doubted_count, 'record')}, first {told.doubted[0].key!r}: {told.doubted[0].doubt.value}",
         todo=(
             "If they are from before the key was set (see: rackwise proposals history), accept them once with"
             f" --set execute.journal_unsigned_below={bounds.end}"

@@ -129,6 +129,25 @@ class ActingNow(NamedTuple):
         return frozenset(Trouble) if self.leads else frozenset((Trouble.LEAD,))
 
 
+def acting_now(status: Status, ignored: int | None) -> ActingNow:
+    """What a leading agent is doing; ``ignored`` are records of the journal that no agent wrote."""
+    plans = [one for one in status.plans if not one.plan.ended]
+    failing = {
+        Trouble.LOOK: status.look_failed,
+        Trouble.JOURNAL: status.journal_failed,
+        Trouble.PLANS: status.failure,
+    }
+    return ActingNow(
+        leads=True,
+        plans=len(plans),
+        partitions_left=sum(len(one.plan.targets) - one.ended for one in plans),
+        throttles=len(status.debts),
+        records_ignored=ignored,
+        troubles={trouble: why for trouble, why in failing.items() if why is not None},
+        waits=status.waits,
+    )
+
+
 class _Sample(NamedTuple):
     at_s: float
     bytes: int

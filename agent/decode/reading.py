@@ -20,6 +20,7 @@ from typing import NamedTuple
 from agent.decode.cursor import INT32, Broken, int16, name_bytes, truncated, utf8
 from agent.decode.java_text import from_modified_utf8, slow_characters
 from agent.decode.values import HostPartitions, StickyUserData, Undecodable, UndecodableReason
+from agent.words import counted
 from assignors.problem import TaskId, TopicPartition
 
 Hosts = tuple[tuple[HostPartitions, ...], tuple[HostPartitions, ...]]
@@ -222,7 +223,7 @@ class Reading:
         self.work_left -= items * _NAMED_WORK
         if self.work_left < 0:
             self.work_left = 0
-            sentence = f"{what}: {items} tasks with named topologies are more than the group may still have"
+            sentence = f"{what}: {counted(items, 'task')} with named topologies, more than the group may still have"
             raise Broken(UndecodableReason.TOO_LARGE, sentence, at)
         self.pool.take(items * _NEW_TEXT_BYTES)
 

@@ -27,7 +27,8 @@ from agent.journal.leader import LEADER
 from tests.act.journals import leader, said
 
 KEYS = st.sampled_from(["plan/a", "plan/b", "batch/a/1", "throttle/x/y", "pause"])
-VALUES = st.none() | st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=20), max_size=3)
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+VALUES = st.none() | st.dictionaries(st.text(max_size=5), NUMBERS | st.text(max_size=20), max_size=3)
 WRITES = st.lists(st.builds(Write, KEYS, st.sampled_from(["intent", "done"]), VALUES), min_size=1, max_size=4)
 
 

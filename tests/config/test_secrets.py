@@ -67,6 +67,7 @@ CHOSEN = {
     "properties": ("file.path", "command.argv", "broker-list.password", "alias.other"),
     "between": ("a->b",),
     "changelogs": ("0",),
+    "people": ("ann",),
 }
 """What a user may choose as the last part, by the mapping; a mapping that is missing here fails the test."""
 

@@ -34,7 +34,7 @@ FINE = frozenset(
         "agent.plan.explain_group: {} moves",
         "agent.plan.explain_topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
         "agent.plan.explain_topic: its replicas {} on brokers {}; no rack holds more of them than it must",
-        "agent.execute.turning: {}; {} moves its partitions back",
+        "agent.execute.turning: {}; {} moves its partitions back{}",
         "pipeline.backtest.living: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
         "pipeline.commands.report: --output {} names {}",
@@ -44,6 +44,7 @@ FINE = frozenset(
         "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
         "pipeline.report.first: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
+        "agent.act.kafka_journal: another client wrote {} at offsets {} to {}",
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
         "agent.propose.warmups: {} on {}: {} records behind ({})",
         "agent.predict.classic: it does not converge within {} rebalances",
@@ -55,8 +56,9 @@ FINE = frozenset(
         "pipeline.jobs.weights: {} records written",
         "pipeline.report.words: {} days",
         # never one
+        "agent.act.topic_checks: {} has {} partitions, and only partition 0 counts",
         "agent.given: {} settings cannot be used",  # of one its own sentence is told
-        "agent.act.carrying: {} has replicas {}, not {} as when the move was decided",
+        "agent.execute.still: {} has replicas {}, not {} as when the move was decided",
         "agent.act.journal_topic: it has {} partitions, and the journal needs exactly one",
         "agent.execute.agreeing: {} moves at once are more than execute.max_moves_per_cluster ({})",  # more than 1
         "agent.plan.new_partitions: {} new partitions are too many",

@@ -1,0 +1,29 @@
+"""An allowed reassignment becomes a plan, which the mover takes over."""
+
+from __future__ import annotations
+
+from agent.act.hands import Outcome
+from agent.act.mover import Mover
+from agent.execute.accepting import plan_of
+from agent.guard.verdict import Allow
+from agent.model.snapshot import Snapshot
+from agent.propose.proposal import Proposal
+from agent.words import counted
+
+
+def hand_over(  # noqa: PLR0917 (what is handed over, and when)
+    mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
+) -> Outcome:
+    """Give the plan to the mover, to begin no later than ``begin_by_ms`` (ms since 1970). Raises NotCarriedOut."""
+    plan = plan_of(
+        proposal,
+        fresh,
+        approved_by=allow.by,
+        reason=allow.reason,
+        throttle_bytes_per_s=allow.throttle_bytes_per_s,
+        max_moves=allow.max_moves,
+        begin_by_ms=begin_by_ms,
+    )
+    mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
+    sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
+    return Outcome(proposal.id, done=True, sentence=sentence)
