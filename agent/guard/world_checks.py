@@ -45,8 +45,8 @@ def _under_min_isr_meanwhile(proposal: Proposal, ground: Ground) -> Hold | Refus
         needed = min(minimum or 0, len({*state.replicas, *after.get(str(state.id), ())}))
         if needed > replicas:
             sentence = (
-                f"held: while it moves, {state.id} needs {counted(needed, 'in-sync replica')} for writes with acks=all, "
-                f"and it has {replicas}: lower min.insync.replicas of {state.id.topic} to {replicas} first"
+                f"held: while it moves, {state.id} needs {counted(needed, 'in-sync replica')} for writes with "
+                f"acks=all, and it has {replicas}: lower min.insync.replicas of {state.id.topic} to {replicas} first"
             )
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, sentence)
     return None
