@@ -16,7 +16,7 @@ from contextlib import suppress
 from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
 from config.foreign_text import shortened
-from config.secrets import hidden
+from config.secrets import hidden, remember
 
 INTERRUPTED = 130
 
@@ -25,6 +25,7 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
     """Run the command line; its exit code. Raises nothing."""
     walk_seldom()
     _mend_streams()
+    remember(())
     try:
         code = _run(arguments, interruptible=interruptible)
         sys.stdout.flush()
