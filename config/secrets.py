@@ -45,7 +45,8 @@ def without_url_secrets(text: str) -> str:
 
 
 def remember(secrets: Iterable[str]) -> None:
-    """What no sentence of this process is to hold: the secrets of the settings that its command was given."""
+    """What no sentence of this process is to hold: the secrets of its command's settings, and no others."""
+    _known.clear()
     _known.update(one for secret in secrets for one in {secret, secret.strip()} if len(one) >= _LEAST_WORD)
 
 

@@ -17,7 +17,7 @@ from agent.cli.hints import forget, runnable
 from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
 from config.foreign_text import shortened
-from config.secrets import hidden
+from config.secrets import hidden, remember
 
 INTERRUPTED = 130
 
@@ -27,6 +27,7 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
     walk_seldom()
     forget()
     _mend_streams()
+    remember(())
     try:
         code = _run(arguments, interruptible=interruptible)
         sys.stdout.flush()

@@ -27,6 +27,8 @@ EIGHT: tuple[tuple[Right, ...], ...] = (
     tuple(right for right in OWN if right.kind != "--topic"),
 )
 LEAD_WITHIN_S = 30.0
+PATIENCE_S = 120.0
+"""The first agent that leads waits for topics of the brokers, and a right reaches them a moment after it is given."""
 
 
 def in_turn(bits: int) -> Iterator[int]:
@@ -60,7 +62,7 @@ def test_each_subset_of_rights_loses_what_is_told_and_nothing_else(secured: Embe
             held = subset
             found: dict[str, str | None] = {}
             with suppress(AssertionError):  # told below, with all others
-                wait_for(partial(settled, secured, subset, found), "it is as it should be", 30)
+                wait_for(partial(settled, secured, subset, found), "it is as it should be", PATIENCE_S)
             untold = {name for name in lost(found) - SILENT if not tells(found[name] or "")}
             if untold or lost(found) != losses(subset):
                 wrong[subset] = {"untold": untold, "otherwise": lost(found) ^ losses(subset), "found": found}
