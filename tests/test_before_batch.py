@@ -8,7 +8,7 @@ import pytest
 
 from agent.execute.messages import May
 from agent.execute.values import Batch, BatchState, Plan, PlanState, Target
-from agent.guard.before_batch import kind_of, may_begin
+from agent.guard.before_batch import kind_of, may_begin, may_begin_plan
 from agent.guard.ground import Records
 from agent.journal import moves
 from agent.journal.commands import Pause, paused
@@ -52,7 +52,7 @@ def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
 )  # fmt: skip
 def test_nothing_begins_where_it_must_not(writes: list[Write], changes: dict[str, object], says: str) -> None:
     may = asked(*writes, **changes)  # type: ignore[arg-type] # a table's row
-    assert (may.begin, says in may.sentence) == (False, True), may
+    assert says in (may.of("p-1") or ""), may
 
 
 @pytest.mark.parametrize(
@@ -67,22 +67,93 @@ def test_nothing_begins_where_it_must_not(writes: list[Write], changes: dict[str
     ],
 )  # fmt: skip
 def test_else_it_may(writes: list[Write], changes: dict[str, object]) -> None:
-    assert asked(*writes, **changes).begin  # type: ignore[arg-type] # a table's row
+    assert asked(*writes, **changes).of("p-1") is None  # type: ignore[arg-type] # a table's row
 
 
-def test_the_window_is_that_of_the_plan_whose_turn_it_is() -> None:
+def test_each_plan_has_the_window_of_its_kind() -> None:
     later = moves.write(Plan("p-2", (Target(tp("t-1"), "id", (1, 2), (2, 1)),), order=2))
     windows = Windows(allow=(NIGHT._replace(kinds=frozenset({"leaders"})),))
-    assert asked(MOVING, later, windows=windows).begin
-    assert not asked(TURNING, later, windows=windows).begin
+    may = asked(MOVING, later, windows=windows)
+    assert (may.of("p-1"), may.of("p-2") is None) == (None, False)
+    assert may.held == (("p-2", "outside the windows that allow it (night), until 2025-10-10 00:00 UTC"),)
 
 
-def test_a_plan_that_is_paused_lets_the_next_one_have_its_turn_and_its_window() -> None:
-    paused_ = moves.write(Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (2, 1)),), order=1, paused=True))
-    moving = moves.write(Plan("p-2", (Target(tp("t-1"), "id", (1, 2), (1, 3)),), order=2))
-    windows = Windows(allow=(NIGHT._replace(kinds=frozenset({"reassign"})),))
-    assert not asked(paused_, moving, windows=windows).begin
-    assert asked(paused_, windows=windows).begin
+# --- what was accepted is judged again ----------------------------------------------------------------------------
+
+RACKS = ((1, "a"), (2, "b"), (3, "c"))
+NOW_RACKS = {1: "a", 2: "b", 3: "c"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        pytest.param({"exclude_topics": ("t*",)}, "t is excluded (execute.exclude_topics)", id="its topic is excluded"),
+        pytest.param(
+            {"include_topics": ("u",)}, "t matches no pattern of execute.include_topics", id="others are included"
+        ),
+        pytest.param({"exclude_topics": ("u",), "include_topics": ("t",)}, None, id="it is neither"),
+    ],
+)
+def test_settings_that_changed_since_it_was_accepted_hold_its_batches(
+    changes: dict[str, object], says: str | None
+) -> None:
+    assert asked(MOVING, **changes).of("p-1") == says
+
+
+@pytest.mark.parametrize(
+    ("racks", "state", "says"),
+    [
+        pytest.param(NOW_RACKS, PlanState.OPEN, None, id="all are where they were"),
+        pytest.param(
+            {**NOW_RACKS, 3: "a"}, PlanState.OPEN,
+            "broker 3 is in rack a, and was in rack c when the plan was accepted", id="one came back in another rack",
+        ),
+        pytest.param(
+            {**NOW_RACKS, 3: None}, PlanState.OPEN,
+            "broker 3 has an unknown rack, and was in rack c when the plan was accepted", id="one came back without",
+        ),
+        pytest.param({1: "a", 2: "b"}, PlanState.OPEN, None, id="one is down, which is seen elsewhere"),
+        pytest.param(None, PlanState.OPEN, "the racks of its brokers are unknown until the first look", id="no look"),
+        pytest.param({**NOW_RACKS, 3: "a"}, PlanState.ROLLING_BACK, None, id="what takes back rests on no rack"),
+    ],
+)  # fmt: skip
+def test_a_broker_in_another_rack_holds_the_batches_of_plans_that_rest_on_it(
+    racks: dict[int, str | None] | None, state: PlanState, says: str | None
+) -> None:
+    plan = Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (1, 3)),), state, order=1, racks=RACKS)
+    limits = Limits(mode=Mode.EXECUTE)
+    assert may_begin(Records(journal(moves.write(plan), at_ms=NOW_MS)), limits, NOW_MS, racks).of("p-1") == says
+    assert may_begin_plan(plan, Records(journal(at_ms=NOW_MS)), limits, NOW_MS, racks).sentence == (says or "")
+
+
+MINUTE = 60_000
+SENT = moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED, sendings=1))
+WITHDRAWN = moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED))
+OVER = "void: its approval ended 3 min ago, and no batch of it was sent"
+
+
+@pytest.mark.parametrize(
+    ("begin_by_ms", "more", "says"),
+    [
+        pytest.param(NOW_MS + MINUTE, [], None, id="there is time"),
+        pytest.param(None, [], None, id="from before it was written down"),
+        pytest.param(NOW_MS - 3 * MINUTE, [], OVER, id="it is over"),
+        pytest.param(NOW_MS - 3 * MINUTE, [WITHDRAWN], OVER, id="what was withdrawn was not sent"),
+        pytest.param(NOW_MS - 3 * MINUTE, [SENT], None, id="what was sent goes on"),
+        pytest.param(
+            NOW_MS + 10 * 365 * 24 * 60 * MINUTE, [],
+            "void: its approval is of the future by this agent's clock, and no batch of it was sent",
+            id="a clock was wrong when it was approved",
+        ),
+    ],
+)  # fmt: skip
+def test_a_plan_of_which_no_batch_was_sent_lasts_as_long_as_its_approval(
+    begin_by_ms: int | None, more: list[Write], says: str | None
+) -> None:
+    plan = Plan("p-1", (Target(tp("t-0"), "id", (1, 2), (1, 3)),), order=1, begin_by_ms=begin_by_ms)
+    may = asked(moves.write(plan), *more)
+    assert dict(may.lapsed).get("p-1") == says
+    assert dict(asked(moves.write(plan), *more, mode=Mode.OBSERVE).lapsed).get("p-1") == says, "whatever else holds"
 
 
 @pytest.mark.parametrize(

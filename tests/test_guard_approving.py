@@ -8,8 +8,8 @@ import pytest
 
 from agent.guard import Allow, Hold, HoldReason, guard
 from agent.guard.approving import DEFAULT_RULE
-from agent.journal.approvals import ApprovalState, by_rule, plan_hash, written
-from agent.journal.entry import Write
+from agent.journal.approvals import KEPT, ApprovalState, approvals, by_rule, plan_hash, swept, vetoed, written
+from agent.journal.entry import View, Write
 from agent.limits_execute import ApprovalRule
 from agent.memory import Memory
 from agent.propose.proposal import Predicted
@@ -112,6 +112,44 @@ def test_a_rule_approves_what_is_within_all_its_bounds_and_is_recorded_by_name(r
     assert isinstance(answer, Allow), answer
     assert answer.rule == "small"
     assert why in answer.reason
+
+
+def vetoed_by(built: Builder, **changes: object) -> View:
+    """After `cancel` of what no person has approved."""
+    _, proposal = only(built)
+    no = vetoed(proposal, 1, who="ann@desk", now_ms=NOW_MS, why="cancelled by ann@desk (not today)")
+    return journal(written(no._replace(**changes)), at_ms=NOW_MS)  # type: ignore[arg-type] # a table's row
+
+
+@pytest.mark.parametrize("built", [shared(), swapped(), promoted()], ids=["a reassignment", "a trigger", "warm-ups"])
+def test_a_persons_no_comes_before_every_rule(built: Builder) -> None:
+    rules = (ApprovalRule(name="all"),)
+    assert isinstance(judged(built, NOBODY, approval_rules=rules), Allow)
+    answer = held(built, vetoed_by(built), approval_rules=rules)
+    assert answer.reason is HoldReason.NEEDS_APPROVAL
+    assert answer.sentence == (
+        "held: it was cancelled by ann@desk (not today), and no rule overrules that; "
+        f"approve it with: rackwise proposals approve {answer.proposal_id}"
+    )
+
+
+def test_a_persons_no_is_to_that_very_plan_and_a_person_may_still_approve_it() -> None:
+    rules = (ApprovalRule(name="all"),)
+    assert isinstance(judged(shared(), vetoed_by(shared(), plan_hash="0" * 32), approval_rules=rules), Allow)
+    yes = journal(approval(shared()), at_ms=NOW_MS, view=vetoed_by(shared()))
+    answer = judged(shared(), yes, approval_rules=rules)
+    assert isinstance(answer, Allow)
+    assert answer.by == "ann@desk"
+
+
+def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:
+    _, proposal = only(shared())
+    old = [written(by_rule(proposal._replace(id=f"p-{n}"), "x", "y", now_ms=1, valid_ms=1)) for n in range(KEPT + 9)]
+    view = journal(*old, at_ms=NOW_MS, view=vetoed_by(shared()))
+    for _ in range(3):
+        view = journal(*swept(view, [proposal], frozenset(), NOW_MS), at_ms=NOW_MS, view=view)
+    assert len(approvals(view)) == KEPT + 1
+    assert isinstance(judged(shared(), view, approval_rules=(ApprovalRule(name="all"),)), Hold)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 import structlog
 
+from agent.act.approved import Approved
 from agent.act.hands import Outcome
 from agent.act.journal import Journal
 from agent.act.led import Leads, Led, defect
@@ -31,8 +33,9 @@ from agent.execute.messages import Accepted, May
 from agent.execute.obey import obey, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
-from agent.guard import guard
-from agent.guard.before_batch import may_begin
+from agent.execute.values import Plan
+from agent.guard import guard, still
+from agent.guard.before_batch import may_begin, may_begin_plan
 from agent.guard.foreseeing import foreseen
 from agent.guard.ground import Records
 from agent.guard.verdict import Allow, Refuse
@@ -87,6 +90,7 @@ class Acting:
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
         """What went into that snapshot."""
+        self._approved = Approved()
         self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
@@ -164,18 +168,28 @@ class Acting:
         led = self._led
         return led.journal.view() if led is not None and self._leadership.may_act() else None
 
-    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
-        """Do what the guard allowed. Raises FencedOut."""
-        led = self._led
-        if led is None or not self._leadership.may_act():
-            return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
-        try:
-            self._write_rule(led.journal, proposal, allow)
-            if proposal.kind is ProposalKind.TRIGGER:
-                return led.trigger.carry_out(proposal, fresh)
-            return _hand_over(led.mover, proposal, allow, fresh, self._clock().wall_ms)
-        except (JournalUnavailable, NotCarriedOut) as error:
-            return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
+    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:  # noqa: ARG002 (asked anew)
+        """Do what the guard allowed, if it still allows it. Raises FencedOut.
+
+        Operators are answered before or after it, never meanwhile: what was begun is in progress when a pause is
+        answered, and nothing is begun after it.
+        """
+        with self._lock:
+            led, view = self._led, self.view()
+            if led is None or view is None:
+                return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
+            now = still(proposal, fresh, self._limits, view, self._clock().wall_ms)
+            if not isinstance(now, Allow):
+                return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
+            try:
+                self._write_rule(led.journal, proposal, now)
+                if proposal.kind is ProposalKind.TRIGGER:
+                    return led.trigger.carry_out(proposal, fresh)
+                now_ms = self._clock().wall_ms
+                begin_by_ms = now.until_ms or now_ms + self._limits.execute.approval_valid_ms
+                return _hand_over(led.mover, proposal, now, fresh, now_ms, begin_by_ms)
+            except (JournalUnavailable, NotCarriedOut) as error:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
     def end(self, cycle: Cycle, *, poll_ms: int) -> int | None:
         """After a cycle: judge and learn from what it saw. Milliseconds until the next look, if it should come early.
@@ -214,7 +228,10 @@ class Acting:
             self._tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
-            writes = (*writes, *swept(view, cycle.proposals, begun, self._clock().wall_ms))
+            self._approved.planned(view, cycle.proposals)
+            now_ms, seen = self._clock().wall_ms, cycle.snapshot
+            rests = partial(self._approved.rests, snapshot=seen)
+            writes = (*writes, *swept(view, cycle.proposals, begun, now_ms, rests))
         return writes
 
     def _write_rule(self, journal: Journal, proposal: Proposal, allow: Allow) -> None:
@@ -297,7 +314,14 @@ class Acting:
         view = journal.view()
         if self._records.view is not view:  # read once for each thing that is written, not once for each look
             self._records = Records(view)
-        return may_begin(self._records, self._limits, self._clock().wall_ms)
+        return may_begin(self._records, self._limits, self._clock().wall_ms, self._racks())
+
+    def _racks(self) -> Mapping[int, str | None] | None:
+        """Broker that is up -> its rack, by the last look; None before the first."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return None
+        return {broker.id: broker.rack.name for broker in snapshot.brokers if broker.alive}
 
     def _traffic(self) -> Mapping[int, float]:
         """Broker -> bytes per second that its replicas take in, by the last look."""
@@ -314,7 +338,7 @@ class Acting:
         """Say to the mover what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
-            self._say(led.mover, words_again(view))
+            self._say(led.mover, words_again(view, self._limits.execute.approval_valid_ms))
             led.worded = view
 
     def _answer(self, led: Led) -> None:
@@ -327,7 +351,8 @@ class Acting:
         self._tell(inbox.problem())
         if not waiting:
             return
-        obeyed = obey(waiting, view, self._standing, self._limits.execute, self._clock().wall_ms, self._foresee)
+        now_ms = self._clock().wall_ms
+        obeyed = obey(waiting, view, self._standing, self._limits.execute, now_ms, self._foresee, self._begins)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
@@ -343,12 +368,16 @@ class Acting:
         (verdict,) = guard([proposal], snapshot, self._memory, self._limits, view, self._clock().wall_ms)
         return foreseen(verdict)
 
+    def _begins(self, plan: Plan, view: View) -> May:
+        """Whether a new batch of that plan may begin, as its mover is told before each look."""
+        return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())
+
     def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
         for word in words:
             if isinstance(word, Accepted):
                 mover.accept(word.plan)
             else:
-                mover.word(word.word, word.proposal_id, word.who)
+                mover.hear(word)
 
     def _tell(self, problem: str | None) -> None:
         """Say what stands in the way, once."""
@@ -357,7 +386,9 @@ class Acting:
         self._told = problem
 
 
-def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int) -> Outcome:
+def _hand_over(  # noqa: PLR0917 (what is handed over, and when)
+    mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
+) -> Outcome:
     plan = plan_of(
         proposal,
         fresh,
@@ -365,6 +396,7 @@ def _hand_over(mover: Mover, proposal: Proposal, allow: Allow, fresh: Snapshot, 
         reason=allow.reason,
         throttle_bytes_per_s=allow.throttle_bytes_per_s,
         max_moves=allow.max_moves,
+        begin_by_ms=begin_by_ms,
     )
     mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
     count = len(plan.targets)

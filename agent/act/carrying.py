@@ -1,26 +1,26 @@
 """Carry out one command that changes the cluster, and say line by line what became of it.
 
-Invariants: nothing is sent after ``begin_by``; a reassignment is only sent for partitions that are, right before, the
-very topics with the very replicas that were expected; each line of the command has an answer.
+Invariants: nothing is sent after ``begin_by``; nothing is begun, cancelled, set or deleted that is not what it was
+decided for, right before and on the same connection; each line of the command has an answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
-from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Setting
+from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
+from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.values import Resource
 from agent.observation import RawTopic
 from agent.wire.change import Answered, Fate
-from agent.wire.config_changes import Holder, Operation, ThrottleChange
+from agent.wire.config_changes import Holder, Layers, Operation, ThrottleChange
 from agent.wire.config_changes import Setting as WireSetting
 from agent.wire.deadline import Deadline
-from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand
+from agent.wire.last_look import LastLook
 from assignors.problem import TopicPartition
 
-_CHECK_SHARE = 0.9
-"""Of the time in which a move may be begun: beginning it takes none."""
 _HOLDERS = {"topic": Holder.TOPIC, "broker": Holder.BROKER}
 _OPERATIONS = {
     Op.SET: Operation.SET,
@@ -33,13 +33,17 @@ _KINDS: Mapping[str, Kind] = {
     "ELECTION_NOT_NEEDED": Kind.NOT_NEEDED,
     "UNKNOWN_TOPIC_OR_PARTITION": Kind.GONE,
     "UNKNOWN_TOPIC_ID": Kind.GONE,
-    "THROTTLING_QUOTA_EXCEEDED": Kind.RETRY,
-    "PREFERRED_LEADER_NOT_AVAILABLE": Kind.RETRY,
-    "ELIGIBLE_LEADERS_NOT_AVAILABLE": Kind.RETRY,
-    "LEADER_NOT_AVAILABLE": Kind.RETRY,
-    "BROKER_NOT_AVAILABLE": Kind.RETRY,
+    "INVALID_REPLICATION_FACTOR": Kind.REFUSED,
+    "INVALID_REQUEST": Kind.REFUSED,
+    "INVALID_CONFIG": Kind.REFUSED,
+    "INVALID_TOPIC_EXCEPTION": Kind.REFUSED,
+    "INVALID_PARTITIONS": Kind.REFUSED,
+    "POLICY_VIOLATION": Kind.REFUSED,
+    "UNSUPPORTED_VERSION": Kind.REFUSED,
+    "UNSUPPORTED": Kind.REFUSED,
 }
-"""What a refusal means; any other is for good."""
+"""What a refusal means. Any other can pass without a change of the request, a missing right and a broker that is not
+registered for a moment among them: it is held and tried again."""
 _UNCLEAN = frozenset({"INVALID_REPLICA_ASSIGNMENT", "INVALID_REPLICATION_ASSIGNMENT"})
 """Kafka's name of error 39 and kafka-python's."""
 
@@ -49,9 +53,8 @@ def carry_out(hand: WireHand, act: Act, *, begin_by: Deadline, timeout_ms: int) 
     match act:
         case Alter(moves):
             results = _alter(hand, moves, begin_by, timeout_ms)
-        case Cancel(partitions):
-            told = hand.alter_placements(dict.fromkeys(partitions), timeout_ms, begin_by)
-            results = [_result(subject, one, begin_by, cancelling=True) for subject, one in told.items()]
+        case Cancel(runs):
+            results = _cancel(hand, runs, begin_by, timeout_ms)
         case Configure(settings):
             results = _configure(hand, settings, begin_by, timeout_ms)
         case Elect(partitions):
@@ -62,64 +65,59 @@ def carry_out(hand: WireHand, act: Act, *, begin_by: Deadline, timeout_ms: int) 
 
 def _alter(hand: WireHand, moves: Iterable[Move], begin_by: Deadline, timeout_ms: int) -> list[Result]:
     """Only what is still as expected is sent."""
+    left_out: dict[TopicPartition, Result] = {}
     wanted = {move.id: move for move in moves}
-    if begin_by.over:  # a look without time would only be held against the brokers that it asks
-        return [
-            Result(
-                partition, Kind.NOT_SENT, "not sent: the time for the request was over before the topics were described"
-            )
-            for partition in wanted
-        ]
-    topics = sorted({partition.topic for partition in wanted})
-    try:
-        answer = hand.describe_topics(max(1, int(begin_by.left_s * 1000 * _CHECK_SHARE)), names=topics)
-    except CallFailed as failure:
-        late = Kind.NOT_SENT if begin_by.over else Kind.RETRY
-        sentence = f"not sent: the topics could not be described right before the request: {failure.detail}"
-        return [Result(partition, late, sentence) for partition in wanted]
-    seen = {topic.name: topic for topic in answer.topics}
-    refused = [result for move in wanted.values() if (result := _otherwise(move, seen.get(move.id.topic))) is not None]
-    for result in refused:
-        del wanted[_partition(result)]
-    if not wanted:
-        return refused
-    told = hand.alter_placements({one: move.target for one, move in wanted.items()}, timeout_ms, begin_by)
-    return refused + [_result(subject, one, begin_by) for subject, one in told.items()]
+
+    def leave_out(look: LastLook) -> AbstractSet[TopicPartition]:
+        for id_, move in wanted.items():
+            if (why := no_longer_to_move(move, look.topics.get(id_.topic), look.running.get(id_))) is not None:
+                left_out[id_] = why
+        return left_out.keys()
+
+    targets = {id_: move.target for id_, move in wanted.items()}
+    told = hand.alter_placements(targets, timeout_ms, begin_by, leave_out)
+    return [left_out.get(subject) or _result(subject, one, begin_by) for subject, one in told.items()]
 
 
-def _otherwise(move: Move, topic: RawTopic | None) -> Result | None:
-    """Why the move must not be sent: the partition is not, or no longer, what the move was decided for."""
-    if topic is None or topic.error == "UNKNOWN_TOPIC_OR_PARTITION":
-        return Result(move.id, Kind.GONE, f"topic {move.id.topic} no longer exists")
-    if topic.error is not None:
-        return Result(move.id, Kind.RETRY, f"topic {move.id.topic} could not be seen: {topic.error}")
-    if topic.topic_id != move.topic_id:
-        return Result(move.id, Kind.REFUSED, f"topic {move.id.topic} was deleted and created again")
-    replicas = next((row.replicas for row in topic.partitions if row.partition == move.id.partition), None)
-    if replicas is None:
-        return Result(move.id, Kind.RETRY, f"{move.id} could not be seen")
-    if replicas != move.expected:
-        sentence = (
-            f"{move.id} has replicas {_listed(replicas)}, not {_listed(move.expected)} as when the move was decided"
-        )
-        return Result(move.id, Kind.REFUSED, sentence)
-    return None
+def _cancel(hand: WireHand, runs: Iterable[Run], begin_by: Deadline, timeout_ms: int) -> list[Result]:
+    """Only what still runs, and to our target, is cancelled."""
+    left_out: dict[TopicPartition, Result] = {}
+    wanted = {run.id: run for run in runs}
+
+    def leave_out(look: LastLook) -> AbstractSet[TopicPartition]:
+        for id_, run in wanted.items():
+            if (why := no_longer_to_cancel(run, look.topics.get(id_.topic), look.running.get(id_))) is not None:
+                left_out[id_] = why
+        return left_out.keys()
+
+    told = hand.alter_placements(dict.fromkeys(wanted), timeout_ms, begin_by, leave_out)
+    return [left_out.get(subject) or _result(subject, one, begin_by, cancelling=True) for subject, one in told.items()]
 
 
 def _configure(hand: WireHand, settings: Iterable[Setting], begin_by: Deadline, timeout_ms: int) -> list[Result]:
-    changes = [
-        ThrottleChange(
-            WireSetting(_HOLDERS[one.resource.kind], one.resource.name, one.key), _OPERATIONS[one.op], one.value
-        )
-        for one in settings
-    ]
-    told = hand.change_throttles(changes, timeout_ms, begin_by)
+    wanted = {WireSetting(_HOLDERS[one.resource.kind], one.resource.name, one.key): one for one in settings}
+    changes = [ThrottleChange(key, _OPERATIONS[one.op], one.value) for key, one in wanted.items()]
+    left_out: dict[Resource, Result] = {}
+
+    def leave_out(
+        layers: Mapping[WireSetting, Layers | None], topics: Mapping[str, RawTopic]
+    ) -> AbstractSet[tuple[Holder, str]]:
+        """Called for each broker, and for all topics, on a connection and in a thread of its own."""
+        others: set[tuple[Holder, str]] = set()
+        for key, found in layers.items():
+            one = wanted[key]
+            if (why := no_longer_to_set(one, found, topics.get(key.name))) is not None:
+                left_out[one.resource] = Result(one.resource, Kind.RETRY, f"not sent: {why}")
+                others.add((key.holder, key.name))
+        return others
+
+    told = hand.change_throttles(changes, timeout_ms, begin_by, leave_out)
     # The keys of one resource share their fate.
     fates = {
         Resource("topic" if setting.holder is Holder.TOPIC else "broker", setting.name): answer
         for setting, answer in told.items()
     }
-    return [_result(resource, answer, begin_by) for resource, answer in fates.items()]
+    return [left_out.get(resource) or _result(resource, answer, begin_by) for resource, answer in fates.items()]
 
 
 def _result(
@@ -134,15 +132,5 @@ def _result(
             kind = Kind.NOT_SENT if begin_by.over else Kind.RETRY
         case Fate.REFUSED:
             unclean = cancelling and told.error in _UNCLEAN
-            kind = Kind.UNCLEAN if unclean else _KINDS.get(told.error or "", Kind.REFUSED)
+            kind = Kind.UNCLEAN if unclean else _KINDS.get(told.error or "", Kind.RETRY)
     return Result(subject, kind, told.detail)
-
-
-def _partition(result: Result) -> TopicPartition:
-    if not isinstance(result.subject, TopicPartition):
-        raise TypeError(f"{result.subject} is no partition")
-    return result.subject
-
-
-def _listed(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers))

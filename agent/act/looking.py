@@ -77,7 +77,7 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
         moves=tuple(SeenMove(*row) for row in moves),
         gone=frozenset(name for name, pair in topics.items() if pair[0].error == _UNKNOWN_TOPIC),
         throttles=tuple(sorted(_throttles(rest.throttles))),
-        unread=_unread(wanted.resources, rest.throttles),
+        unread=_unread(wanted.resources, rest.throttles, up),
         traffic=tuple(sorted(traffic().items())),
         bytes=tuple(sorted((partition, broker, size) for (partition, broker), size in rest.sizes.items())),
         racks=tuple((broker.id, broker.rack) for broker in cluster.brokers),
@@ -161,6 +161,7 @@ def _partitions(
                 row.replicas,
                 frozenset(row.isr) & frozenset(other.isr),
                 int(value) if value is not None and value.isdecimal() else None,
+                leader_known=row.leader == other.leader,
             )
 
 
@@ -171,7 +172,8 @@ def _throttles(read: Throttles) -> Iterator[SeenThrottle]:
             yield SeenThrottle(Resource(kind, setting.name), setting.key, layers.own, layers.below)
 
 
-def _unread(wanted: Iterable[Resource], read: Throttles) -> frozenset[Resource]:
-    """Those that did not answer, brokers that are down among them."""
+def _unread(wanted: Iterable[Resource], read: Throttles, up: frozenset[int]) -> frozenset[Resource]:
+    """Those that did not answer although they could: a broker that is down is known to be."""
     answered = {(setting.holder, setting.name) for setting in read.layers}
-    return frozenset(one for one in wanted if (_HOLDERS[one.kind], one.name) not in answered)
+    asked = (one for one in wanted if one.kind != "broker" or int(one.name) in up)
+    return frozenset(one for one in asked if (_HOLDERS[one.kind], one.name) not in answered)

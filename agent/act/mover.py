@@ -69,7 +69,11 @@ class Mover:
 
     def word(self, word: Word, proposal_id: str, who: str = "") -> None:
         """What an operator says about a plan."""
-        self._post(Said(word, proposal_id, who))
+        self.hear(Said(word, proposal_id, who))
+
+    def hear(self, said: Said) -> None:
+        """The same, with the id of the operator's command."""
+        self._post(said)
 
     def status(self) -> Status:
         """Every plan that the journal knows, how far it is, and what stands in the way."""

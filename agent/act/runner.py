@@ -19,7 +19,7 @@ from agent.act.journal import Journal
 from agent.act.looking import LookFailedError, Traffic, look, no_traffic
 from agent.errors import BadInput, FencedOut
 from agent.execute.freshness import valid_ms
-from agent.execute.machine import resume, step
+from agent.execute.machine import begins, resume, step
 from agent.execute.messages import (
     Act,
     Alter,
@@ -33,6 +33,7 @@ from agent.execute.messages import (
     Event,
     Fenced,
     Finish,
+    Kind,
     Look,
     Looked,
     May,
@@ -183,10 +184,15 @@ class Runner:
         if writes := moves.tidy(self._journal.view()):
             self._write(*writes)
 
-    def _look(self, command: Look) -> Looked:
+    def _ask_may(self) -> May:
+        """Whether a new batch may begin; the machine is told of each change."""
         if (may := self._may()) != self.last_may:
             self._step(may)
             self.last_may = may
+        return may
+
+    def _look(self, command: Look) -> Looked:
+        self._ask_may()
         try:
             seen = look(self._hand, command, self._policy.request_timeout_ms, self._traffic)
         except LookFailedError as error:
@@ -196,6 +202,12 @@ class Runner:
         return Looked(seen)
 
     def _act(self, act: Act) -> Answered:
+        if isinstance(act, Alter) and self._state is not None and begins(self._state, act):
+            # Asked once more: a pause may have been answered since the look.
+            plan = self._state.plan
+            why = self._ask_may().of(plan.proposal_id if plan is not None else "")
+            if why is not None:
+                return Answered(tuple(Result(move.id, Kind.NOT_SENT, why) for move in act.moves))
         begin_by = Deadline(min(self._good_until, time.monotonic() + self._leads_for_s()))
         results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.request_timeout_ms)
         self._listener.answered(act, results)

@@ -74,7 +74,8 @@ class Telling:
 
     def said(self, say: Say) -> None:
         """The machine has something to say."""
-        (self._log.warning if say.alarm else self._log.info)("executor_says", sentence=say.sentence)
+        about = {"proposal": say.proposal_id} if say.proposal_id else {}
+        (self._log.warning if say.alarm else self._log.info)("executor_says", **about, sentence=say.sentence)
 
     def finished(self, finish: Finish) -> None:
         """A plan has ended."""
@@ -117,11 +118,15 @@ class Telling:
 
     def status(self, view: View, may: May | None, failure: str | None) -> Status:
         """All of it at once."""
+        plans = self._plans(view)
+        open_ = [one.plan.proposal_id for one in plans if not one.plan.ended]
+        held = [why for name in open_ if may is not None and (why := may.of(name)) is not None]
+        none_may = may is None or not may.begin or bool(held and len(held) == len(open_))
         return Status(
-            plans=self._plans(view),
+            plans=plans,
             debts=moves.debts(view),
-            may_begin=may is not None and may.begin,
-            may_not="" if may is None or may.begin else may.sentence,
+            may_begin=not none_may,
+            may_not="" if may is None or not none_may else held[0] if held else may.sentence,
             look_failed=self._look_failed,
             failure=failure,
         )

@@ -27,8 +27,9 @@ def plan_of(
     reason: str = "",
     throttle_bytes_per_s: int | None = None,
     max_moves: int | None = None,
+    begin_by_ms: int | None = None,
 ) -> Plan:
-    """The plan of a reassignment or a change of leaders.
+    """The plan of a reassignment or a change of leaders; void where no batch of it is sent until ``begin_by_ms``.
 
     Raises NotCarriedOut for a proposal that moves no replicas, and for topics that the snapshot does not know.
     """
@@ -43,7 +44,15 @@ def plan_of(
         reason=reason or proposal.sentence,
         throttle_bytes_per_s=throttle_bytes_per_s,
         max_moves=max_moves,
+        begin_by_ms=begin_by_ms,
+        racks=_racks(changes, snapshot),
     )
+
+
+def _racks(changes: Sequence[PlacementChange], snapshot: Snapshot) -> tuple[tuple[int, str], ...]:
+    named = {broker for change in changes for broker in (*change.before, *change.after)}
+    known = ((broker.id, broker.rack.name) for broker in snapshot.brokers if broker.id in named)
+    return tuple(sorted((broker, rack) for broker, rack in known if rack is not None))
 
 
 def policy_of(limits: ExecuteLimits) -> Policy:

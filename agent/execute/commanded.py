@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from agent.execute.attempts import attempt, latest
-from agent.execute.messages import Accepted, Said
+from agent.execute.attempts import attempt, latest, way_back
+from agent.execute.messages import Accepted, May, Said
 from agent.execute.values import Plan
 from agent.journal.commands import Command
 from agent.journal.entry import View, Write
@@ -32,6 +32,10 @@ Foresee = Callable[[Proposal, View], Foreseen | None]
 """None when the agent has not yet looked at the cluster."""
 
 
+Begins = Callable[[Plan, View], May]
+"""Whether a new batch of that plan may begin now, were the journal to say this: what the machine is told as well."""
+
+
 class Room(NamedTuple):
     """What a command is judged by."""
 
@@ -41,6 +45,7 @@ class Room(NamedTuple):
     limits: ExecuteLimits
     now_ms: int
     foresee: Foresee
+    begins: Begins = lambda _plan, _view: May(begin=True)
 
     def plan(self, name: str | None) -> Plan | None:
         """The plan that an operator means: one named in full, or the newest attempt at a proposal."""
@@ -49,6 +54,17 @@ class Room(NamedTuple):
         if attempt(name).number > 1:
             return next((plan for plan in self.plans if plan.proposal_id == name), None)
         return latest(self.plans, name)
+
+    def meant(self, name: str | None) -> Plan | None:
+        """The same, for what stops a plan: of one that has ended and is being taken back, the plan that does that."""
+        plan = self.plan(name)
+        back = way_back(self.plans, plan.proposal_id) if plan is not None and plan.ended else None
+        return plan if back is None or back.ended else back
+
+    def held(self, plan: Plan) -> str:
+        """What keeps new batches of that plan from beginning, as the end of an answer; empty when nothing does."""
+        may = self.begins(plan, self.view)
+        return "" if may.begin else f"; no new batch begins for now: {may.sentence}"
 
 
 class Result(NamedTuple):

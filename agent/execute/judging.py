@@ -38,6 +38,8 @@ class View(NamedTuple):
     seen: Seen
     partitions: dict[TopicPartition, SeenPartition]
     moves: dict[TopicPartition, SeenMove]
+    topic_ids: dict[str, str]
+    """Of the topics that were seen."""
     plan: Plan | None
     batch: Batch | None
 
@@ -46,7 +48,10 @@ class View(NamedTuple):
         return _status(target, self)
 
     def weak(self, targets: Iterable[Target]) -> TopicPartition | None:
-        """The first of these that is under its min ISR or without a leader; None when none is, or none may ask."""
+        """The first of these that is seen under its min ISR or without a leader; None when none is, or none may ask.
+
+        What is unknown is not weak; it is `agent.execute.holding.unread`.
+        """
         if not self.policy.min_isr_guard:
             return None
         return next((target.id for target in targets if _weak(target, self.partitions.get(target.id))), None)
@@ -63,7 +68,8 @@ def view_of(state: State, seen: Seen, policy: Policy) -> View:
     """The look as rules read it, with its clocks brought up to it."""
     partitions = {partition.id: partition for partition in seen.partitions}
     moves = {move.id: move for move in seen.moves}
-    view = View(state, policy, seen, partitions, moves, state.plan, state.batch)
+    topic_ids = {partition.id.topic: partition.topic_id for partition in seen.partitions}
+    view = View(state, policy, seen, partitions, moves, topic_ids, state.plan, state.batch)
     return view._replace(state=_watched(view))
 
 
@@ -77,8 +83,9 @@ def _status(target: Target, view: View) -> Status:
     if target.id.topic in view.seen.gone:
         return Status.GONE
     now = view.partitions.get(target.id)
-    if now is None:
-        return Status.UNSEEN
+    if now is None:  # one that was made anew may have fewer partitions
+        another = view.topic_ids.get(target.id.topic, target.topic_id) != target.topic_id
+        return Status.REPLACED if another else Status.UNSEEN
     if now.topic_id != target.topic_id:
         return Status.REPLACED
     move = view.moves.get(target.id)
@@ -98,7 +105,8 @@ def _at_rest(target: Target, replicas: tuple[int, ...]) -> Status:
 def _weak(target: Target, now: SeenPartition | None) -> bool:
     if now is None or now.topic_id != target.topic_id:
         return False
-    return now.leader is None or (now.min_isr is not None and len(now.isr) < now.min_isr)
+    leaderless = now.leader is None and now.leader_known
+    return leaderless or (now.min_isr is not None and len(now.isr) < now.min_isr)
 
 
 def _watched(view: View) -> State:

@@ -39,24 +39,15 @@ from agent.execute.messages import (
     Say,
     Seen,
     Tick,
-    Word,
     name,
 )
 from agent.execute.planning import pay_debts, work_on_plan
 from agent.execute.running import Decision, work_on_batch
-from agent.execute.state import State, answered, appended, begin, looking, ticked
-from agent.execute.values import ENDED, Plan, PlanState, Policy, Records
+from agent.execute.state import State, answered, appended, begin, latest_batch, looking, ticked
+from agent.execute.transitions import turned
+from agent.execute.values import ENDED, Plan, PlanState, Policy, Records, moved_by
 
 Commands = tuple[Command, ...]
-
-_WORDS: dict[tuple[Word, PlanState], PlanState] = {
-    (Word.CANCEL, PlanState.OPEN): PlanState.CANCELLING,
-    (Word.CANCEL, PlanState.ELECTING): PlanState.CANCELLING,
-    (Word.ROLLBACK, PlanState.OPEN): PlanState.ROLLING_BACK,
-    (Word.ROLLBACK, PlanState.ELECTING): PlanState.ROLLING_BACK,
-    (Word.ROLLBACK, PlanState.CANCELLING): PlanState.ROLLING_BACK,
-}
-"""Which word leads where; any other says that it comes too late."""
 
 
 def resume(records: Records, policy: Policy) -> tuple[State, Commands]:
@@ -77,11 +68,17 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
             state = state._replace(words=(*state.words, event))
         case Accepted(plan):
             state = state._replace(incoming=(*state.incoming, plan))
-        case May(may, sentence):
-            state = state._replace(may=may, may_not="" if may else sentence)
+        case May():
+            state = state._replace(may=event)
         case Fenced():
             return state._replace(fenced=True, waiting=None), ()
     return _go_on(state)
+
+
+def begins(state: State, act: Alter) -> bool:
+    """Whether the request begins moves, and does not only put back the order that a cancel has left."""
+    batch = state.batch
+    return batch is None or not {move.id for move in act.moves} <= set(batch.cancelling)
 
 
 def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -> tuple[State, Commands]:
@@ -111,7 +108,7 @@ def _go_on(state: State, says: Commands = ()) -> tuple[State, Commands]:
     """Write down what people said, then look when it is time; nothing while an answer is awaited."""
     if state.waiting is not None:
         return state, says
-    if state.words or state.incoming:
+    if state.words or state.incoming or lapsed(state):
         state, append, more = _heard(state)
         says += more
         if append.changes:
@@ -128,11 +125,28 @@ def _decide(state: State, seen: Seen, policy: Policy) -> tuple[State, Commands]:
     state, says = view.state, decision.says
     if decision.append is not None:
         return state._replace(waiting=decision.append), (*says, decision.append)
-    if decision.wait_for and decision.wait_for != state.said:
-        says = (*says, Say(alarm=False, sentence=decision.wait_for))
+    name = "" if view.plan is None else view.plan.proposal_id
+    if decision.wait_for and decision.wait_for != dict(state.said).get(name):
+        says = (*says, Say(alarm=False, sentence=decision.wait_for, proposal_id=name))
+        state = _having_said(state, name, decision.wait_for)
     pause = policy.look_ms if state.records.plans else policy.idle_look_ms
     # People may have said something while the look was under way.
-    return _go_on(state._replace(said=decision.wait_for or state.said, next_look_ms=pause), says)
+    return _go_on(_passed_on(state)._replace(next_look_ms=pause), says)
+
+
+def _having_said(state: State, name: str, sentence: str) -> State:
+    open_ = {"", *(plan.proposal_id for plan in state.records.plans)}
+    said = {plan: told for plan, told in state.said if plan in open_} | {name: sentence}
+    return state._replace(said=tuple(sorted(said.items())))
+
+
+def _passed_on(state: State) -> State:
+    """A plan that has to wait is not in the way of the next one; after the last one it is the first one's turn."""
+    if state.batch is not None or state.plan is None:
+        return state
+    passed = state.passed | {state.plan.proposal_id}
+    everybody = {plan.proposal_id for plan in state.waiting_plans}
+    return state._replace(passed=frozenset() if everybody <= passed else passed)
 
 
 def _first(batch: Decision | None, debts: Decision | None, plan: Decision | None) -> Decision:
@@ -151,7 +165,9 @@ def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:
     if not bad:
         return state, ()
     words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
-    return state._replace(said=words), (Say(alarm=True, sentence=words),) if words != state.said else ()
+    name_ = state.plan.proposal_id if state.plan is not None else ""
+    told = words == dict(state.said).get(name_)
+    return _having_said(state, name_, words), () if told else (Say(alarm=True, sentence=words, proposal_id=name_),)
 
 
 def _written(state: State, append: Append) -> tuple[State, Commands]:
@@ -178,14 +194,26 @@ def _heard(state: State) -> tuple[State, Append, Commands]:
             continue
         order += 1
         plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
+    for name_, why in lapsed(state):
+        ended = plans[name_]._replace(state=PlanState.CANCELLED, sentence=why)
+        plans[name_] = changed[name_] = ended._replace(moved=moved_by(ended, ()))
     for said in state.words:
         former = plans.get(said.proposal_id)
-        after = None if former is None else _after_word(former, said)
+        after = (
+            None if former is None or former.ended else turned(former, said, latest_batch(state, said.proposal_id)).plan
+        )
         if after is None or after == former:
             says.append(Say(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
             continue
         plans[said.proposal_id] = changed[said.proposal_id] = after
     return state._replace(words=(), incoming=()), Append(tuple(changed.values())), tuple(says)
+
+
+def lapsed(state: State) -> tuple[tuple[str, str], ...]:
+    """(plan, why) of those whose time to begin is over: none of their batches was sent, and none is open."""
+    open_ = None if state.batch is None else state.batch.proposal_id
+    over = ((plan.proposal_id, state.over(plan)) for plan in state.records.plans if plan.proposal_id != open_)
+    return tuple((name_, why) for name_, why in over if why is not None)
 
 
 def _why_not(plan: Plan, known: frozenset[str], unended: Mapping[str, Plan]) -> str | None:
@@ -195,15 +223,3 @@ def _why_not(plan: Plan, known: frozenset[str], unended: Mapping[str, Plan]) -> 
     of = of_plan(plan).of
     other = next((name for name, one in unended.items() if of_plan(one).of == of and not one.ended), None)
     return None if other is None else f"attempt {other} has not ended"
-
-
-def _after_word(plan: Plan, said: Said) -> Plan | None:
-    """The plan as the word makes it; None where it comes too late."""
-    if said.word in (Word.PAUSE, Word.RESUME):
-        running = plan.state in (PlanState.OPEN, PlanState.ELECTING)
-        return plan._replace(paused=said.word is Word.PAUSE) if running else None
-    state = _WORDS.get((said.word, plan.state))
-    if state is None:
-        return None
-    by = f" by {said.who}" if said.who else ""
-    return plan._replace(state=state, paused=False, elections=0, sentence=f"{said.word.value} requested{by}")

@@ -36,6 +36,8 @@ class SeenPartition(NamedTuple):
     isr: frozenset[int]
     min_isr: int | None = None
     """``min.insync.replicas`` in force; None when it did not answer."""
+    leader_known: bool = True
+    """False where two brokers tell different leaders: then there is one, and it is not known which."""
 
 
 class SeenMove(NamedTuple):
@@ -81,7 +83,7 @@ class Seen(NamedTuple):
     throttles: tuple[SeenThrottle, ...] = ()
     """Of the resources asked for; a key without any value is left out."""
     unread: frozenset[Resource] = frozenset()
-    """Resources whose settings did not answer."""
+    """Resources whose settings did not answer; those of brokers that are down are not among them."""
     traffic: tuple[tuple[int, float], ...] = ()
     """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
     bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
@@ -165,6 +167,8 @@ class Said(NamedTuple):
     word: Word
     proposal_id: str
     who: str = ""
+    id: str = ""
+    """That of the operator's command, so that one that is repeated counts once; empty: always counts."""
 
 
 class Accepted(NamedTuple):
@@ -174,10 +178,19 @@ class Accepted(NamedTuple):
 
 
 class May(NamedTuple):
-    """Whether a new batch may begin now (windows, blackouts, budgets, the global pause). At first: no."""
+    """Whether a new batch may begin now (mode, global pause, budgets), and of which plans none may. At first: no."""
 
     begin: bool
     sentence: str = ""
+    """Why none may."""
+    held: tuple[tuple[str, str], ...] = ()
+    """(plan, why no new batch of it may begin now): its windows, topics that are excluded, racks that changed."""
+    lapsed: tuple[tuple[str, str], ...] = ()
+    """(plan, why it is over unless a batch of it was sent): its approval has ended."""
+
+    def of(self, plan: str) -> str | None:
+        """Why no new batch of that plan may begin; None when one may. `lapsed` counts before a batch was sent only."""
+        return dict(self.held).get(plan) if self.begin else self.sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,16 +220,32 @@ class Move(NamedTuple):
 
 
 class Alter(NamedTuple):
-    """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first."""
+    """Reassign, with ``AllowReplicationFactorChange`` off; where the broker has no such field, compare first.
+
+    What is not as expected right before (`agent.execute.still`) is left out, as it is of `Cancel` and `Configure`.
+    """
 
     moves: tuple[Move, ...]
+
+
+class Run(NamedTuple):
+    """A reassignment of ours that is under way. Not cancelled when, right before, it has another target."""
+
+    id: TopicPartition
+    topic_id: str
+    target: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """Cancel reassignments of ours."""
 
-    partitions: tuple[TopicPartition, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Whose reassignments they are."""
+        return tuple(run.id for run in self.runs)
 
 
 class Op(StrEnum):
@@ -235,6 +264,12 @@ class Setting(NamedTuple):
     key: str
     op: Op
     value: str | None = None
+    expected: tuple[str | None, ...] | None = None
+    """It is not changed when, right before, its own value (None: it has none) is not one of these; None: any may be."""
+    alone: bool = False
+    """Nor when there is a default for it."""
+    topic_id: str | None = None
+    """Nor when the topic of that name is another one; None: not a topic's."""
 
 
 class Configure(NamedTuple):
@@ -266,6 +301,8 @@ class Say(NamedTuple):
 
     alarm: bool
     sentence: str
+    proposal_id: str = ""
+    """The plan that it is about; empty where it is about none or several."""
 
 
 class Finish(NamedTuple):

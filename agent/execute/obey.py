@@ -7,17 +7,19 @@ attempt that it was about. Approvals are `agreeing`, all else is `turning`. Pure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agent.execute import agreeing, turning
 from agent.execute.attempts import attempt, back_of, forth_of
-from agent.execute.commanded import Foresee, Result, Room, Spoken, refused
-from agent.execute.messages import Accepted, Said, Word
+from agent.execute.commanded import Begins, Foresee, Result, Room, Spoken, refused
+from agent.execute.messages import Accepted, May, Said, Word
+from agent.execute.transitions import turned
 from agent.execute.values import Plan
 from agent.journal import moves
 from agent.journal.commands import (
     Answer,
+    Answered,
     Command,
     Verb,
     answer_to,
@@ -31,7 +33,13 @@ from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal
 from agent.typed_json import UnreadableError
 
-_PAUSING = {Verb.PAUSE: Word.PAUSE, Verb.RESUME: Word.RESUME}
+_PAUSING = (Verb.PAUSE, Verb.RESUME)
+_WORDS = {
+    Verb.PAUSE: Word.PAUSE,
+    Verb.RESUME: Word.RESUME,
+    Verb.CANCEL: Word.CANCEL,
+    Verb.ROLLBACK: Word.ROLLBACK,
+}
 
 
 class Waiting(Protocol):
@@ -66,19 +74,21 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     limits: ExecuteLimits,
     now_ms: int,
     foresee: Foresee = lambda _proposal, _view: None,
+    begins: Begins = lambda _plan, _view: May(begin=True),
 ) -> Obeyed:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
-    ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them, so that
-    an answer is made from what the agent is going to do. Raises UnreadableError when plans in the journal cannot be
-    read: without knowing what has begun, nothing of it may be changed.
+    ``standing`` are the proposals of the last planning; ``foresee`` is what the guard would say of one of them and
+    ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do. Raises
+    UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may be
+    changed.
     """
     by_id = {proposal.id: proposal for proposal in standing}
     total = Obeyed()
     for one in waiting:
         if answer_to(view, one.id) is not None:
             continue
-        room = Room(view, by_id, moves.plans(view), limits, now_ms, foresee)
+        room = Room(view, by_id, _plans(view), limits, now_ms, foresee, begins)
         command, result = _obey_one(one, room)
         answer = Answer(result.done, result.sentence, now_ms, result.plan)
         writes = (*result.writes, answered(command, answer), one.after)
@@ -87,58 +97,82 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     return total._replace(writes=(*total.writes, *forgotten(view))) if total.writes else total
 
 
-def words_again(view: View) -> tuple[Spoken, ...]:
-    """Words that a former leader may not have passed on any more; the mover takes a word twice as once."""
-    words: dict[tuple[str, Verb], Spoken | None] = {}
-    for command, answer in history(view):
+def _plans(view: View) -> tuple[Plan, ...]:
+    """The plans as they are once the mover has heard all that was answered."""
+    every = {plan.proposal_id: plan for plan in moves.plans(view)}
+    for word in words_again(view):
+        if isinstance(word, Accepted):
+            every[word.plan.proposal_id] = word.plan
+        else:
+            every[word.proposal_id] = turned(every[word.proposal_id], word).plan
+    return tuple(every.values())
+
+
+def words_again(view: View, valid_ms: int = 3_600_000) -> tuple[Spoken, ...]:
+    """Words that a former leader may not have passed on any more; the mover takes a word twice as once.
+
+    A plan knows the latest command that changed it (`Plan.heard`), so what was answered before that is not repeated.
+    ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
+    """
+    by_plan: dict[str, list[Answered]] = {}
+    for one in history(view):
         # Before there were attempts, the proposal's id was the plan's name.
-        name = answer.plan or command.proposal_id
-        if not answer.done or name is None or command.verb in agreeing.VERBS:
-            continue
-        # Of pauses and resumes of one plan the last counts.
-        key = name, Verb.PAUSE if command.verb in _PAUSING else command.verb
-        words.pop(key, None)
-        words[key] = _word_again(command, name, view)
-    return tuple(word for word in words.values() if word is not None)
+        name = one.answer.plan or one.command.proposal_id
+        if one.answer.done and name is not None and one.command.verb not in agreeing.VERBS:
+            by_plan.setdefault(name, []).append(one)
+    words = (word for name, asked in by_plan.items() for word in _words_again(name, asked, view, valid_ms))
+    return tuple(words)
 
 
-def _word_again(command: Command, name: str, view: View) -> Spoken | None:
-    """What the plan does not show yet of the command; None when it does, or cannot any more."""
+def _words_again(name: str, asked: list[Answered], view: View, valid_ms: int) -> Iterator[Spoken]:
+    """What the plan does not show yet, in the order in which it was answered."""
     plan = moves.plan_of(view, name)
     if plan is None:
-        return _way_again(command, name, view)
-    running = plan.state in turning.RUNNING
-    match command.verb:
-        case Verb.PAUSE | Verb.RESUME:
-            word = _PAUSING[command.verb]
-            told = running and plan.paused is not (word is Word.PAUSE)
-        case Verb.CANCEL:
-            word, told = Word.CANCEL, running
-        case _:
-            if attempt(name).of != attempt(command.proposal_id or "").of:
-                return None  # the way back that was promised: it was accepted
-            word, told = Word.ROLLBACK, plan.state in turning.TURNED_BACK
-            if _missed(plan, view):
-                return _way(command, plan, back_of(name), view)
-    return Said(word, plan.proposal_id, command.who) if told else None
+        ways = (_way_again(one, name, view, valid_ms) for one in asked)
+        yield from [way for way in ways if way is not None][-1:]
+        return
+    for one in _latest(_after(asked, plan.heard)):
+        command = one.command
+        if command.verb is Verb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
+            continue  # the way back that was promised: it was accepted
+        if command.verb is Verb.ROLLBACK and _missed(plan, view):
+            if (way := _way(one, plan, back_of(name), view, valid_ms)) is not None:
+                yield way
+            continue
+        said = Said(_WORDS[command.verb], name, command.who, command.id)
+        if not plan.ended and (after := turned(plan, said).plan) != plan:
+            plan = after
+            yield said
+
+
+def _after(asked: list[Answered], heard: str) -> list[Answered]:
+    at = next((at for at, one in enumerate(asked) if heard and one.command.id == heard), None)
+    return asked if at is None else asked[at + 1 :]
+
+
+def _latest(asked: list[Answered]) -> list[Answered]:
+    """Of pauses and resumes the last, and of cancels and rollbacks: it alone says where the plan is to end."""
+    last = {one.command.verb in _PAUSING: at for at, one in enumerate(asked)}
+    return [asked[at] for at in sorted(last.values())]
 
 
 def _missed(plan: Plan, view: View) -> bool:
     """Whether it ended before a rollback was passed on."""
     if plan.state not in turning.TAKEN_BACK or moves.plan_of(view, back_of(plan.proposal_id)) is not None:
         return False
-    return not any(batch.back for batch in moves.batches(view, plan.proposal_id))
+    # From before plans knew which command they had: one with batches back had it.
+    return bool(plan.heard) or not any(batch.back for batch in moves.batches(view, plan.proposal_id))
 
 
-def _way_again(command: Command, name: str, view: View) -> Accepted | None:
+def _way_again(one: Answered, name: str, view: View, valid_ms: int) -> Accepted | None:
     """The way back that was promised, where it was not accepted yet."""
     forth = forth_of(name)
-    plan = moves.plan_of(view, forth) if forth is not None and command.verb is Verb.ROLLBACK else None
-    return None if plan is None else _way(command, plan, name, view)
+    plan = moves.plan_of(view, forth) if forth is not None and one.command.verb is Verb.ROLLBACK else None
+    return None if plan is None else _way(one, plan, name, view, valid_ms)
 
 
-def _way(command: Command, plan: Plan, name: str, view: View) -> Accepted | None:
-    way = turning.way_of(plan, command, view, name)
+def _way(one: Answered, plan: Plan, name: str, view: View, valid_ms: int) -> Accepted | None:
+    way = turning.way_of(plan, one.command, view, name, one.answer.at_ms + valid_ms)
     return Accepted(way) if way.targets else None
 
 

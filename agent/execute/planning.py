@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 
 from agent.execute.batches import in_words, next_batch
+from agent.execute.holding import not_allowed, unsafe
 from agent.execute.judging import Status, View
 from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
-from agent.execute.throttles import Standing, clearing, rate_of, resources_of, setting, standing, wanted
-from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target
+from agent.execute.state import latest_batch
+from agent.execute.throttles import Standing, clearing, rate_of, setting, standing, wanted
+from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target, moved_by
 
 
 def pay_debts(view: View) -> Decision | None:
@@ -55,7 +57,7 @@ def work_on_plan(view: View) -> Decision | None:
     if not view.state.calm:
         return Decision(wait_for="waiting until no earlier request can take effect")
     if plan.state is PlanState.CANCELLING:
-        return _finish(plan, PlanState.CANCELLED, _ended(plan, _ends(view, plan, back=False)))
+        return _finish(view, plan, PlanState.CANCELLED, _ended_by_then(view, plan))
     pending = _pending(view, plan)
     return (
         _close_at_once(view, plan, pending)
@@ -65,20 +67,24 @@ def work_on_plan(view: View) -> Decision | None:
     )
 
 
-def numbered(view: View, plan: Plan) -> int:
-    """The number of the plan's next batch."""
-    numbers = (it.number for it in view.state.records.batches if it.proposal_id == plan.proposal_id)
-    return 1 + max(numbers, default=0)
+def _number(view: View, plan: Plan) -> int:
+    """Of the plan's next batch. That of one that was withdrawn before it was sent is used again."""
+    last = latest_batch(view.state, plan.proposal_id)
+    newest = next(
+        (it for it in view.state.records.batches if (it.proposal_id, it.number) == (plan.proposal_id, last)), None
+    )
+    withdrawn = newest is not None and not newest.ends and not newest.sendings
+    return last if withdrawn else last + 1
 
 
 def _needed(debt: Debt, batch: Batch | None) -> bool:
     return batch is not None and (debt.proposal_id, debt.number) == (batch.proposal_id, batch.number)
 
 
-def _ends(view: View, plan: Plan, *, back: bool) -> dict[object, End]:
-    """Partition -> its end in that direction."""
+def _ends(view: View, plan: Plan, *, back: bool, since: int = 0) -> dict[object, End]:
+    """Partition -> its end in that direction, by batches after that number."""
     batches = (it for it in view.state.records.batches if it.proposal_id == plan.proposal_id and it.back is back)
-    return {end.id: end.end for batch in batches for end in batch.ends}
+    return {end.id: end.end for batch in batches if batch.number > since for end in batch.ends}
 
 
 def _pending(view: View, plan: Plan) -> tuple[Target, ...]:
@@ -86,7 +92,7 @@ def _pending(view: View, plan: Plan) -> tuple[Target, ...]:
     forward = _ends(view, plan, back=False)
     if plan.state is not PlanState.ROLLING_BACK:
         return tuple(target for target in plan.targets if target.id not in forward)
-    back = _ends(view, plan, back=True)
+    back = _ends(view, plan, back=True, since=plan.turned)
     return tuple(it.back() for it in plan.targets if forward.get(it.id) is End.DONE and it.id not in back)
 
 
@@ -105,7 +111,7 @@ def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decis
     ended = {end.id for end in ends}
     batch = Batch(
         plan.proposal_id,
-        numbered(view, plan),
+        _number(view, plan),
         tuple(target for target in pending if target.id in ended),
         BatchState.CLOSED,
         back=plan.state is PlanState.ROLLING_BACK,
@@ -116,24 +122,8 @@ def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decis
 
 def _hold(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
     """Why nothing begins now; what could lose data first."""
-    why = _unsafe(view, plan, pending) if pending else None
-    if why is None and plan.state is not PlanState.ROLLING_BACK:
-        why = "the plan is paused" if plan.paused else None if view.state.may else view.state.may_not
+    why = (unsafe(view, plan, pending) if pending else None) or not_allowed(view, plan)
     return None if why is None else Decision(wait_for=f"no new batch: {why}")
-
-
-def _unsafe(view: View, plan: Plan, pending: tuple[Target, ...]) -> str | None:
-    if (weak := view.weak(plan.targets)) is not None:
-        return f"{weak} is under its min ISR"
-    known = view.partitions
-    hidden = (it.id for it in pending if it.id in known and known[it.id].min_isr is None)
-    if view.policy.min_isr_guard and (unknown := next(hidden, None)):
-        return f"the min ISR of {unknown} is unknown"
-    if others := view.seen.moves:
-        return f"{_partitions(len(others))} moved by another tool, {others[0].id} first"
-    if unread := sorted(view.seen.unread & set(resources_of(pending, ()))):
-        return f"the settings of {unread[0].kind} {unread[0].name} did not answer"
-    return None
 
 
 def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
@@ -142,14 +132,14 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
     if not pending:
         return None
     if not ready:
-        why = "is not visible, has replicas of before and after without a reassignment, or needs a broker that is down"
+        why = "has replicas of before and after without a reassignment, or needs a broker that is down"
         return Decision(wait_for=f"no new batch: of what is left, {pending[0].id} {why}")
     targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
     moves_data = any(target.moves_data for target in targets)
     rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
     batch = Batch(
         plan.proposal_id,
-        numbered(view, plan),
+        _number(view, plan),
         targets,
         back=plan.state is PlanState.ROLLING_BACK,
         rate_bytes_per_s=rate,
@@ -165,8 +155,10 @@ def _begin(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | No
 def _end(view: View, plan: Plan) -> Decision:
     """Elect preferred leaders, then finish."""
     back = plan.state is PlanState.ROLLING_BACK
-    ends = _ends(view, plan, back=back)
+    ends = _ends(view, plan, back=back, since=plan.turned if back else 0)
     done = [target.back() if back else target for target in plan.targets if ends.get(target.id) is End.DONE]
+    if (unknown := next((target.id for target in done if _unknown_leader(view, target)), None)) is not None:
+        return Decision(wait_for=f"the leader of {unknown} is unknown")
     late = tuple(target.id for target in done if _led_by_another(view, target))
     if late and plan.elections < view.policy.max_elections:
         state = plan.state if back else PlanState.ELECTING
@@ -174,8 +166,8 @@ def _end(view: View, plan: Plan) -> Decision:
     led = f"{_partitions(len(late))} not led by the preferred leader" if late else ""
     well = all(end in (End.DONE, End.GONE) for end in ends.values())
     state = PlanState.ROLLED_BACK if back else PlanState.DONE
-    sentences = _ended(plan, ends, done="moved back" if back else End.DONE.value)
-    return _finish(plan, state if well else PlanState.FAILED, [*sentences, led])
+    sentences = _ended(ends, done="moved back" if back else End.DONE.value)
+    return _finish(view, plan, state if well else PlanState.FAILED, [*sentences, led])
 
 
 def _led_by_another(view: View, target: Target) -> bool:
@@ -186,17 +178,33 @@ def _led_by_another(view: View, target: Target) -> bool:
     return now.leader != preferred and preferred in now.isr and preferred in view.seen.brokers
 
 
-def _ended(plan: Plan, ends: dict[object, End], *, done: str = End.DONE.value) -> list[str]:
+def _unknown_leader(view: View, target: Target) -> bool:
+    now = view.partitions.get(target.id)
+    return view.status(target) is Status.UNSEEN or (now is not None and not now.leader_known)
+
+
+def _ended(ends: dict[object, End], *, done: str = End.DONE.value) -> list[str]:
     """How many partitions ended how, in words."""
     counts = Counter(ends.values())
-    found = [f"{_partitions(counts[end])} {done if end is End.DONE else end.value}" for end in End if counts[end]]
-    begun = len(plan.targets) - len(ends)
-    return [*found, f"{_partitions(begun)} not begun"] if plan.state is PlanState.CANCELLING and begun else found
+    return [f"{_partitions(counts[end])} {done if end is End.DONE else end.value}" for end in End if counts[end]]
 
 
-def _finish(plan: Plan, state: PlanState, parts: list[str]) -> Decision:
+def _ended_by_then(view: View, plan: Plan) -> list[str]:
+    """The same of a plan that was cancelled, perhaps while it was rolling back."""
+    back = {id_ for id_, end in _ends(view, plan, back=True).items() if end is End.DONE}
+    forward = _ends(view, plan, back=False)
+    kept = _ended({id_: end for id_, end in forward.items() if id_ not in back})
+    begun = len(plan.targets) - len(forward)
+    moved_back = [f"{_partitions(len(back))} moved back"] if back else []
+    return [*kept, *moved_back, *([f"{_partitions(begun)} not begun"] if begun else [])]
+
+
+def _finish(view: View, plan: Plan, state: PlanState, parts: list[str]) -> Decision:
     sentence = "; ".join(part for part in (plan.sentence, *parts) if part)
-    return Decision(Append((plan._replace(state=state, sentence=sentence),)))
+    forth = {id_ for id_, end in _ends(view, plan, back=False).items() if end is End.DONE}
+    back = {id_ for id_, end in _ends(view, plan, back=True).items() if end is End.DONE}
+    moved = moved_by(plan, frozenset(target.id for target in plan.targets if target.id in forth - back))
+    return Decision(Append((plan._replace(state=state, sentence=sentence, moved=moved),)))
 
 
 def _partitions(count: int) -> str:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agent.execute.holding import held
 from agent.execute.judging import Status, View, open_targets
-from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Say
+from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Run, Say
 from agent.execute.throttles import Standing, complete, setting, standing
 from agent.execute.values import (
     FOLLOWER_RATE,
@@ -28,7 +29,6 @@ from agent.execute.values import (
     Target,
 )
 from agent.propose.words import counted
-from assignors.problem import TopicPartition
 
 
 class Decision(NamedTuple):
@@ -51,7 +51,7 @@ def work_on_batch(view: View) -> Decision | None:
         or (_prepare(view, batch, plan, statuses) if batch.state is BatchState.INTENT else None)
         or (_send_again(view, batch, plan, statuses) if batch.state is BatchState.SENT else None)
         or _repace(view, batch, statuses)
-        or Decision(wait_for=_waiting(view, batch, statuses))
+        or Decision(wait_for=_waiting(view, batch, plan, statuses))
     )
 
 
@@ -78,7 +78,7 @@ def _record(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]
     if view.state.calm and not left:
         changed = changed._replace(state=BatchState.CLOSED)
     runs = tuple(
-        target.id
+        Run(target.id, target.topic_id, target.after)
         for target, status in left.items()
         if status is Status.MOVING and target.id in cancelling and target.id not in view.state.uncancelled
     )
@@ -150,8 +150,12 @@ def _restore(view: View, batch: Batch, left: dict[Target, Status]) -> Alter | No
 
 def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
     """A batch that was not sent is withdrawn; one that runs while a partition is under its min ISR is cancelled."""
-    if batch.state is BatchState.INTENT and (why := _not_now(view, batch, plan, view.weak(plan.targets))):
+    if batch.state is BatchState.INTENT and (why := _not_now(view, batch, plan)):
         return Decision(Append((batch._replace(state=BatchState.CLOSED, sentence=why),)))
+    if (why := _recalled(view, batch, plan)) is not None:
+        # Where it is certain that nothing was brought about, it does not count.
+        asked = 0 if not batch.ends and all(one.id in view.state.unsent for one in batch.targets) else batch.sendings
+        return Decision(Append((batch._replace(state=BatchState.CLOSED, sendings=asked, sentence=why),)))
     weak = view.weak(open_targets(batch))
     if weak is None or plan.state is not PlanState.OPEN or (view.state.weak_ms or 0) < view.policy.grace_ms:
         return None
@@ -162,18 +166,24 @@ def _give_up(view: View, batch: Batch, plan: Plan) -> Decision | None:
     )
 
 
-def _not_now(view: View, batch: Batch, plan: Plan, weak: TopicPartition | None) -> str | None:
+def _recalled(view: View, batch: Batch, plan: Plan) -> str | None:
+    """Why a batch that was sent is given up for now: nothing of what is left of it began, or can begin any more."""
+    left = open_targets(batch)
+    asleep = (
+        batch.state is BatchState.SENT
+        and view.state.calm
+        and not batch.cancelling
+        and not {target.id for target in left} & (view.state.unsure | view.state.acked | view.state.refused)
+        and all(view.status(target) is Status.BEFORE for target in left)
+    )
+    return held(view, plan, left) if asleep else None
+
+
+def _not_now(view: View, batch: Batch, plan: Plan) -> str | None:
     """Why an intent is not carried out after all."""
     if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
         return plan.sentence or "its plan is cancelled"
-    if not batch.back and (plan.paused or not view.state.may):
-        return "its plan is paused" if plan.paused else view.state.may_not
-    if weak is not None:
-        return f"{weak} is under its min ISR"
-    if view.seen.moves:
-        return f"another tool moves {view.seen.moves[0].id}"
-    down = next((target.id for target in open_targets(batch) if not view.seen.brokers.issuperset(target.adding)), None)
-    return f"a broker that gets a copy of {down} is down" if down is not None else None
+    return held(view, plan, open_targets(batch))
 
 
 # --- throttle, then send -----------------------------------------------------------------------------------
@@ -205,10 +215,10 @@ def _throttle_again(view: View, plan: Plan, missing: tuple[Debt, ...]) -> Decisi
 
 def _send_again(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision | None:
     """Ask again for what the controller took no notice of; when all is answered, say so."""
-    held = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
-    quiet = {target: it for target, it in statuses.items() if it is Status.BEFORE and target.id not in held}
+    answered = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
+    quiet = {target: it for target, it in statuses.items() if it is Status.BEFORE and target.id not in answered}
     ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]
-    if ready and view.weak(plan.targets) is None:
+    if ready and held(view, plan, ready) is None:
         alter = _alter(ready)
         return Decision(Append((_sent(batch, alter, view),), alter))
     if quiet or any(target.id in view.state.unsure or it is Status.UNSEEN for target, it in statuses.items()):
@@ -263,11 +273,14 @@ def _debts(view: View, batch: Batch) -> tuple[Debt, ...]:
     return tuple(debt for debt in view.state.records.debts if (debt.proposal_id, debt.number) == key)
 
 
-def _waiting(view: View, batch: Batch, statuses: dict[Target, Status]) -> str:
+def _waiting(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> str:
     if not statuses or view.state.unsure:
         return f"batch {batch.number}: waiting until no earlier request can take effect"
     if batch.cancelling:
         return f"batch {batch.number}: waiting for cancelled moves to be taken back"
+    quiet = [target for target, status in statuses.items() if status in (Status.BEFORE, Status.UNSEEN)]
+    if quiet and (why := held(view, plan, quiet)) is not None:
+        return f"batch {batch.number}: {counted(len(quiet), 'partition')} not moving yet: {why}"
     if (weak := view.weak(statuses)) is not None:
         return f"batch {batch.number}: {weak} is under its min ISR"
     return f"batch {batch.number}: {counted(len(statuses), 'partition')} moving"

@@ -17,14 +17,20 @@ from agent.execute.messages import (
     Append,
     Ask,
     Cancel,
+    Configure,
     Elect,
     Kind,
     Look,
+    May,
     Said,
 )
 from agent.execute.throttles import resources_of
-from agent.execute.values import Batch, BatchState, Change, Debt, Paid, Plan, Policy, Records, Resource
+from agent.execute.values import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
 from assignors.problem import TopicPartition
+
+NOT_YET = May(begin=False)
+_MOST_TIMES = 10
+"""Doubling more often than that makes no difference."""
 
 
 class Watch(NamedTuple):
@@ -33,6 +39,16 @@ class Watch(NamedTuple):
     id: TopicPartition
     token: tuple[object, ...]
     idle_ms: int = 0
+
+
+class Rest(NamedTuple):
+    """A plan whose latest requests were answered with "not now", and which is left alone for a while."""
+
+    proposal_id: str
+    left_ms: int
+    times: int
+    """So many in a row."""
+    why: str
 
 
 class State(NamedTuple):
@@ -51,7 +67,8 @@ class State(NamedTuple):
     uncancelled: frozenset[TopicPartition] = frozenset()
     """Partitions for which a cancel of ours may still be under way."""
     unsent: frozenset[TopicPartition | Resource] = frozenset()
-    """What the latest request about it did not ask for, because it was too late to send it: that does not count."""
+    """What the latest request about it certainly did not bring about, because it was too late to send it or the answer
+    was "not now": that does not count."""
     acked: frozenset[TopicPartition] = frozenset()
     refused: frozenset[TopicPartition] = frozenset()
     watches: tuple[Watch, ...] = ()
@@ -59,12 +76,14 @@ class State(NamedTuple):
     """(broker of the plan, how long it has been down)."""
     weak_ms: int | None = None
     """How long a partition of the open batch has been under its min ISR; None: none is."""
-    may: bool = False
-    may_not: str = ""
+    may: May = NOT_YET
+    rests: tuple[Rest, ...] = ()
+    passed: frozenset[str] = frozenset()
+    """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
     words: tuple[Said, ...] = ()
     incoming: tuple[Plan, ...] = ()
-    said: str = ""
-    """The latest sentence about waiting, so that it is said once."""
+    said: tuple[tuple[str, str], ...] = ()
+    """Plan -> the latest sentence about waiting (empty: of none), so that it is said once."""
     fenced: bool = False
 
     @property
@@ -74,16 +93,46 @@ class State(NamedTuple):
 
     @property
     def plan(self) -> Plan | None:
-        """The plan to work on: that of the open batch, else the first that is not paused."""
+        """The plan to work on: that of the open batch, else the first whose turn it is."""
         batch, plans = self.batch, self.records.plans
         if batch is not None:
             return next(plan for plan in plans if plan.proposal_id == batch.proposal_id)
-        return next((plan for plan in plans if not plan.paused), plans[0] if plans else None)
+        return next((plan for plan in self.waiting_plans if plan.proposal_id not in self.passed), None) or next(
+            iter(self.waiting_plans), plans[0] if plans else None
+        )
+
+    @property
+    def waiting_plans(self) -> tuple[Plan, ...]:
+        """Plans that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
+        plans = self.records.plans
+        if len(plans) < 2:
+            return tuple(plan for plan in plans if not plan.paused)
+        taken: set[TopicPartition] = set()
+        found: list[Plan] = []
+        for plan in plans:
+            ids = {target.id for target in plan.targets}
+            if not plan.paused and taken.isdisjoint(ids):
+                found.append(plan)
+            taken |= ids
+        return tuple(found)
 
     @property
     def idle(self) -> bool:
         """True when there is nothing to look for."""
         return not self.records.plans and not self.records.debts
+
+    def over(self, plan: Plan) -> str | None:
+        """Why that plan may not begin any more; None when it may, or when a batch of it was sent."""
+        why = dict(self.may.lapsed).get(plan.proposal_id) if plan.state is PlanState.OPEN else None
+        if why is None or any(
+            batch.proposal_id == plan.proposal_id and batch.sendings for batch in self.records.batches
+        ):
+            return None
+        return why
+
+    def rest(self, proposal_id: str) -> Rest | None:
+        """What that plan is left alone for; None when it is not."""
+        return next((rest for rest in self.rests if rest.proposal_id == proposal_id and rest.left_ms > 0), None)
 
     def down_ms(self, broker: int) -> int:
         """How long a broker has been down; 0 for one that is up or was just lost."""
@@ -92,6 +141,11 @@ class State(NamedTuple):
     def idle_ms(self, partition: TopicPartition) -> int:
         """How long a partition of the batch has shown the same."""
         return next((watch.idle_ms for watch in self.watches if watch.id == partition), 0)
+
+
+def latest_batch(state: State, proposal_id: str) -> int:
+    """The number of a plan's latest batch; 0 without one."""
+    return max((it.number for it in state.records.batches if it.proposal_id == proposal_id), default=0)
 
 
 def begin(records: Records, policy: Policy) -> State:
@@ -113,6 +167,7 @@ def ticked(state: State, elapsed_ms: int, policy: Policy) -> State:
     return state._replace(
         settle_ms=max(0, state.settle_ms - elapsed_ms),
         next_look_ms=max(0, state.next_look_ms - elapsed_ms),
+        rests=tuple(rest._replace(left_ms=max(0, rest.left_ms - elapsed_ms)) for rest in state.rests),
         watches=tuple(
             watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, policy.stuck_after_ms)) for watch in state.watches
         ),
@@ -136,7 +191,9 @@ def appended(state: State, append: Append) -> State:
     records = state.records
     for change in append.changes:
         records = _changed(records, change)
-    state = state._replace(records=records, waiting=append.then, next_look_ms=0)
+    state = state._replace(records=records, waiting=append.then, next_look_ms=0, passed=frozenset())
+    names = {plan.proposal_id for plan in records.plans}
+    state = state._replace(rests=tuple(rest for rest in state.rests if rest.proposal_id in names))
     batch = state.batch
     if batch is None:
         none: frozenset[TopicPartition] = frozenset()
@@ -151,7 +208,11 @@ def answered(state: State, act: Act, answer: Answered, policy: Policy) -> State:
     kinds: Mapping[object, Kind] = {result.subject: result.kind for result in answer.results}
     told = {subject: kinds.get(subject, Kind.UNKNOWN) for subject in _subjects(act)}
     by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in Kind}
-    state = state._replace(waiting=None, unsent=(state.unsent - frozenset(told)) | by_kind[Kind.NOT_SENT])
+    unsent = by_kind[Kind.NOT_SENT] | by_kind[Kind.RETRY]
+    state = state._replace(waiting=None, unsent=(state.unsent - frozenset(told)) | unsent)
+    if isinstance(act, Alter | Configure) and state.batch is not None:
+        took = isinstance(act, Alter) and bool(by_kind[Kind.OK])
+        state = state._replace(rests=_rests(state, state.batch.proposal_id, answer, policy, took=took))
     if by_kind[Kind.UNKNOWN]:
         state = state._replace(settle_ms=policy.settle_ms)
     if isinstance(act, Alter):
@@ -167,12 +228,23 @@ def answered(state: State, act: Act, answer: Answered, policy: Policy) -> State:
     return state._replace(next_look_ms=policy.look_ms if paced else 0)
 
 
+def _rests(state: State, proposal_id: str, answer: Answered, policy: Policy, *, took: bool) -> tuple[Rest, ...]:
+    """A plan of which something was answered "not now" is left alone, each time for twice as long until moves begin."""
+    others = tuple(rest for rest in state.rests if rest.proposal_id != proposal_id)
+    refused = [result.sentence for result in answer.results if result.kind is Kind.RETRY]
+    if not refused:
+        return others if took else state.rests
+    before = 0 if took else next((rest.times for rest in state.rests if rest.proposal_id == proposal_id), 0)
+    left_ms = min(policy.look_ms << before, policy.idle_look_ms)
+    return tuple(sorted((*others, Rest(proposal_id, left_ms, min(before + 1, _MOST_TIMES), refused[0]))))
+
+
 def _subjects(act: Act) -> Iterable[TopicPartition | Resource]:
     match act:
         case Alter(moves):
             return [move.id for move in moves]
-        case Cancel(partitions) | Elect(partitions):
-            return partitions
+        case Cancel() | Elect():
+            return act.partitions
         case _:
             return [setting.resource for setting in act.settings]
 

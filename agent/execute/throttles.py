@@ -93,7 +93,7 @@ def standing(debt: Debt, seen: Seen) -> Standing:
     """Whether what we set is there."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
         return Standing.GONE
-    if _unreachable(debt.resource, seen):
+    if _down(debt.resource, seen) or debt.resource in seen.unread:
         return Standing.UNREACHABLE
     own = own_value(debt, seen)
     if own is None:
@@ -109,11 +109,13 @@ def own_value(debt: Debt, seen: Seen) -> str | None:
 
 
 def complete(debt: Debt, seen: Seen) -> bool:
-    """True when nothing of it is missing, or it cannot be told, or its topic is no more."""
+    """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
         return True
-    if standing(debt, seen) is Standing.UNREACHABLE:
+    if _down(debt.resource, seen):
         return True
+    if debt.resource in seen.unread:
+        return False
     own = own_value(debt, seen)
     if debt.key in _RATES:
         return own is not None  # another rate is someone else's by now, and stays
@@ -121,21 +123,24 @@ def complete(debt: Debt, seen: Seen) -> bool:
 
 
 def setting(debt: Debt) -> Setting:
-    """What makes the debt."""
-    op = Op.SET if debt.key in _RATES else Op.APPEND
-    return Setting(debt.resource, debt.key, op, debt.ours)
+    """What makes the debt. A rate is set where there is none, or one of ours; entries are added to any list."""
+    if debt.key not in _RATES:
+        return Setting(debt.resource, debt.key, Op.APPEND, debt.ours, topic_id=debt.topic_id)
+    ours = (None, debt.ours) if debt.formerly is None else (None, debt.ours, debt.formerly)
+    return Setting(debt.resource, debt.key, Op.SET, debt.ours, expected=ours, alone=True)
 
 
 def clearing(debt: Debt, seen: Seen) -> Setting:
     """What pays the debt, given that it stands."""
     own = own_value(debt, seen) or ""
     if debt.key in _RATES:
+        ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
         if debt.before is None:
-            return Setting(debt.resource, debt.key, Op.DELETE)
-        return Setting(debt.resource, debt.key, Op.SET, debt.before)
+            return Setting(debt.resource, debt.key, Op.DELETE, expected=ours)
+        return Setting(debt.resource, debt.key, Op.SET, debt.before, expected=ours)
     if debt.before is None and not _without(own, debt.ours):
-        return Setting(debt.resource, debt.key, Op.DELETE)
-    return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours)
+        return Setting(debt.resource, debt.key, Op.DELETE, expected=(own,), topic_id=debt.topic_id)
+    return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours, topic_id=debt.topic_id)
 
 
 def applied(own: str | None, change: Setting) -> str | None:
@@ -198,9 +203,8 @@ def _topic_is_another(debt: Debt, seen: Seen) -> bool:
     return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
 
 
-def _unreachable(resource: Resource, seen: Seen) -> bool:
-    down = resource.kind == "broker" and int(resource.name) not in seen.brokers
-    return down or resource in seen.unread
+def _down(resource: Resource, seen: Seen) -> bool:
+    return resource.kind == "broker" and int(resource.name) not in seen.brokers
 
 
 def _entries(value: str) -> tuple[str, ...]:

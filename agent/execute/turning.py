@@ -3,68 +3,58 @@
 ==============  ===========================  =========================  ==============================
 state           cancel                       rollback                   pause, resume of the plan
 ==============  ===========================  =========================  ==============================
-never begun     voids its approval           refused                    refused
-open, electing  cancels                      takes everything back      obeyed
-cancelling      is cancelling already        takes everything back      refused
-rolling back    refused                      is rolling back already    refused
+never begun     voids its approval; a veto   refused                    refused
+not ended       `agent.execute.transitions`: the answer is made with the transition itself
 done            refused                      a plan of its own          refused
 cancelled       was cancelled already        a plan for what has moved  refused
 failed          refused                      a plan for what has moved  refused
 rolled back     refused                      was rolled back already    refused
 ==============  ===========================  =========================  ==============================
 
-An ended plan whose next attempt is approved counts as never begun where it is cancelled. Pure.
+An ended plan whose next attempt is approved counts as never begun where it is cancelled. While an ended plan is taken
+back, cancel, pause and resume are about the plan that takes it back. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
-from agent.execute.attempts import attempt, back_of, in_force, latest, of_plan, way_back
+from agent.execute.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.execute.commanded import Result, Room, because, refused, why
 from agent.execute.messages import Accepted, Said, Word
-from agent.execute.values import Batch, End, Plan, PlanState, Target
+from agent.execute.transitions import turned
+from agent.execute.values import Batch, End, Plan, PlanState, Target, moved_of
 from agent.journal import moves
-from agent.journal.approvals import ApprovalState, approval_of, voided, written
+from agent.journal.approvals import ApprovalState, approval_of, plan_hash, vetoed, voided, written
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.entry import View
+from agent.propose.proposal import Proposal, ProposalKind
 
-RUNNING = (PlanState.OPEN, PlanState.ELECTING)
-TURNED_BACK = (*RUNNING, PlanState.CANCELLING)
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 """Ended with partitions that may have moved."""
-_MEANS = {
-    Word.PAUSE: "no new batch of it begins; moves in progress continue",
-    Word.RESUME: "new batches of it may begin",
-}
-_IS = {Word.PAUSE: "paused already", Word.RESUME: "not paused"}
 
 
 def cancel(command: Command, room: Room) -> Result:
     """Nothing more of it; what moves is taken back."""
-    plan = room.plan(command.proposal_id)
-    if plan is None or plan.ended:
-        return _cancel_approval(command, room, plan)
-    name = plan.proposal_id
-    if plan.state is PlanState.ROLLING_BACK:
-        return refused(f"{name} is rolling back, and a rollback is not cancelled")
-    if plan.state is PlanState.CANCELLING:
-        return Result(done=True, sentence=f"{name} is cancelling already", plan=name)
-    if plan.state is PlanState.ELECTING:
-        sentence = f"{name} is cancelling: all its moves have ended, and no more leaders are elected"
-    else:
-        sentence = f"{name} is cancelling: no new batch begins, and moves in progress are taken back"
-    return Result(done=True, sentence=sentence, words=(Said(Word.CANCEL, name, command.who),), plan=name)
+    plan = room.meant(command.proposal_id)
+    return _cancel_approval(command, room, plan) if plan is None or plan.ended else _turn(command, Word.CANCEL, plan)
 
 
 def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result:
-    """No attempt is in progress: the approval of the next one goes."""
+    """No attempt is in progress: the approval of the next one goes, and a person's no comes before any rule."""
     name = command.proposal_id or ""
-    approval = approval_of(room.view, str(next_attempt(room.plans, room.view, attempt(name).of)))
+    of = attempt(name).of
+    following = next_attempt(room.plans, room.view, of)
+    approval, cause = approval_of(room.view, str(following)), f"cancelled by {command.who}{because(command)}"
     if approval is not None and approval.state is not ApprovalState.VOID:
-        gone = voided(approval, room.now_ms, f"cancelled by {command.who}{because(command)}")
-        return Result(done=True, sentence=f"{gone.plan} had not begun; its approval is void", writes=(written(gone),))
+        gone = voided(approval, room.now_ms, cause)._replace(vetoed=True)
+        sentence = f"{gone.plan} had not begun; its approval is void, and no rule approves it"
+        return Result(done=True, sentence=sentence, writes=(written(gone),))
+    no = _veto(room.standing.get(of), following.number, cause, command, room) if ended is None else None
+    if no is not None:
+        return no
     if ended is None:
         return refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
     match ended.state:
@@ -76,6 +66,19 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
             return refused(f"{_so(ended)}; take it back with: rackwise reassign rollback {name}")
 
 
+def _veto(proposal: Proposal | None, number: int, cause: str, command: Command, room: Room) -> Result | None:
+    """A person's no to what no person has approved; None where nothing can be approved."""
+    if proposal is None or proposal.kind is ProposalKind.ADVISE:
+        return None
+    before = approval_of(room.view, str(Attempt(proposal.id, number)))
+    if before is not None and before.vetoed and before.plan_hash == plan_hash(proposal):
+        return Result(done=True, sentence=f"{proposal.id} is {before.sentence.removeprefix('void: ')} already")
+    no = vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause)
+    approve = f"approve it with: rackwise proposals approve {proposal.id}"
+    sentence = f"{proposal.id} is cancelled: no rule approves it; {approve}"
+    return Result(done=True, sentence=sentence, writes=(written(no),))
+
+
 def rollback(command: Command, room: Room) -> Result:
     """Bring back what was there before it."""
     plan = room.plan(command.proposal_id)
@@ -84,9 +87,8 @@ def rollback(command: Command, room: Room) -> Result:
     name = plan.proposal_id
     if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
         return refused(f"{name} is not the latest attempt: {_so(newest)}")
-    if plan.state in TURNED_BACK:
-        sentence = f"{name} is rolling back: its moves, finished and in progress, are taken back"
-        return Result(done=True, sentence=sentence, words=(Said(Word.ROLLBACK, name, command.who),), plan=name)
+    if not plan.ended:
+        return _turn(command, Word.ROLLBACK, plan, room)
     if plan.state not in TAKEN_BACK:
         return Result(done=True, sentence=f"{name} is {plan.state.value} already", plan=name)
     return _take_back(plan, command, room)
@@ -99,15 +101,19 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
     if back is not None and (not back.ended or in_force(room.plans, back)):
         how = "has taken" if back.ended else "is taking"
         return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
-    way = way_of(plan, command, room.view, str(next_attempt(room.plans, room.view, back_of(name))))
+    name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
+    way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)
     if not way.targets:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
-    sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back"
+    sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back{room.held(way)}"
     return Result(done=True, sentence=sentence, words=(Accepted(way),), plan=way.proposal_id)
 
 
-def way_of(plan: Plan, command: Command, view: View, name: str) -> Plan:
-    """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not."""
+def way_of(plan: Plan, command: Command, view: View, name: str, begin_by_ms: int) -> Plan:
+    """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not.
+
+    Like any other it is void where no batch of it is sent in time.
+    """
     moved = {target.id for target in plan.targets} if plan.state is PlanState.DONE else _moved(plan, view)
     return Plan(
         name,
@@ -117,10 +123,15 @@ def way_of(plan: Plan, command: Command, view: View, name: str) -> Plan:
         throttle_bytes_per_s=command.throttle_bytes_per_s,
         max_moves=command.max_moves,
         order=max(plan.order, command.at_ms),
+        begin_by_ms=begin_by_ms,
     )
 
 
-def _moved(plan: Plan, view: View) -> set[object]:
+def _moved(plan: Plan, view: View) -> AbstractSet[object]:
+    """By the plan's own word; the journal drops the batches of what has ended."""
+    moved = moved_of(plan)
+    if moved is not None:
+        return moved
     batches = moves.batches(view, plan.proposal_id)
     if not batches:
         return set()
@@ -155,21 +166,23 @@ def resume(command: Command, room: Room) -> Result:
 
 
 def _word(command: Command, word: Word, room: Room) -> Result:
-    plan, given = room.plan(command.proposal_id), command.proposal_id
+    plan, given = room.meant(command.proposal_id), command.proposal_id
     if plan is None:
         return refused(f"{given} has not begun, so there is nothing to {word.value}")
-    name = plan.proposal_id
     if plan.ended:
         return refused(f"{_so(plan)}, so there is nothing to {word.value}")
-    if plan.state not in RUNNING:
-        return refused(f"{name} is {plan.state.value}, which is not paused")
-    if plan.paused is (word is Word.PAUSE):
-        return Result(done=True, sentence=f"{name} is {_IS[word]}", plan=name)
-    everything = pause_in(room.view)
-    but = ""
-    if word is Word.RESUME and everything is not None:
-        but = f"; acting as a whole is still paused by {everything.who}: rackwise resume"
-    return Result(done=True, sentence=f"{name}: {_MEANS[word]}{but}", words=(Said(word, name, command.who),), plan=name)
+    return _turn(command, word, plan, room if word is Word.RESUME else None)
+
+
+def _turn(command: Command, word: Word, plan: Plan, room: Room | None = None) -> Result:
+    """The command to the mover, where it changes something. With a room: and what holds the plan then."""
+    said = Said(word, plan.proposal_id, command.who, command.id)
+    turn = turned(plan, said)
+    if not turn.done:
+        return refused(turn.sentence)
+    held = "" if room is None or turn.plan == plan else room.held(turn.plan)
+    words = () if turn.plan == plan else (said,)
+    return Result(done=True, sentence=f"{turn.sentence}{held}", words=words, plan=plan.proposal_id)
 
 
 def _so(plan: Plan) -> str:

@@ -15,11 +15,14 @@ and of a plan::
 
     OPEN ──> ELECTING ──> DONE | FAILED
       │  └─> CANCELLING ──> CANCELLED
-      └────> ROLLING_BACK ──> ROLLED_BACK
+      │         │  ^
+      │         v  │                         a rollback can be cancelled, and asked for again
+      └────> ROLLING_BACK ──> ROLLED_BACK | FAILED
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -121,11 +124,36 @@ class Plan(NamedTuple):
     """Plans are carried out one after the other, in the order in which they were accepted."""
     sentence: str = ""
     """How it came to this state."""
+    heard: str = ""
+    """Id of the latest operator's command that changed it: what is repeated after a crash begins after that one."""
+    moved: str | None = None
+    """Once it has ended: which of its targets have their planned replicas by it, as `moved_of` reads it; None before
+    that, and of plans that ended before this was written down."""
+    begin_by_ms: int | None = None
+    """Epoch milliseconds by which its first batch is to be sent; None: a plan from before that was written down."""
+    racks: tuple[tuple[int, str], ...] = ()
+    """Broker -> rack of those that it names, as they were known when it was accepted, by broker."""
+    turned: int = 0
+    """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
+    which was cancelled."""
 
     @property
     def ended(self) -> bool:
         """True when nothing is left to do."""
         return self.state in ENDED
+
+
+def moved_by(plan: Plan, moved: Collection[TopicPartition]) -> str:
+    """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
+    return f"{sum(1 << at for at, target in enumerate(plan.targets) if target.id in moved):x}"
+
+
+def moved_of(plan: Plan) -> frozenset[TopicPartition] | None:
+    """The partitions that a plan has left with their planned replicas; None when that was not written down."""
+    if plan.moved is None or not set(plan.moved) <= set("0123456789abcdef") or not plan.moved:
+        return None
+    bits = int(plan.moved, 16)
+    return frozenset(target.id for at, target in enumerate(plan.targets) if bits >> at & 1)
 
 
 class BatchState(StrEnum):

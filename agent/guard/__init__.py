@@ -1,6 +1,6 @@
 """guard: what may be done now. What is not surely safe is held, with the reason and its numbers."""
 
-from agent.guard.judge import ALL_CHECKS, explained, guard
+from agent.guard.judge import ALL_CHECKS, explained, guard, still
 from agent.guard.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict
 from agent.guard.world_checks import CHECKS
 
@@ -15,4 +15,5 @@ __all__ = [
     "Verdict",
     "explained",
     "guard",
+    "still",
 ]

@@ -120,3 +120,6 @@ def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
 
 ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _group, _probing, _paused, _left_out, _window)
 """Gravest first."""
+
+JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _paused, _left_out, _window)
+"""Those whose answer may change without a look at the cluster."""

@@ -1,9 +1,9 @@
 """Is exactly this approved? By a person, by the default rule for triggers, or by a rule of the settings.
 
-Order: a person's approval of this very plan; the default rule; then the rules by name. The first that holds is the one
-that is recorded. What is unknown is above every upper bound and below every lower one, so no rule approves it. An
-approval is for one attempt, and what was attempted before is approved by persons alone: a rule would do again at once
-what a person has just rolled back or cancelled. Pure.
+Order: a person's approval of this very plan, or a person's no to it; the default rule; then the rules by name. The
+first that holds is the one that is recorded. What is unknown is above every upper bound and below every lower one, so
+no rule approves it. An approval is for one attempt, and what was attempted before is approved by persons alone: a rule
+would do again at once what a person has just rolled back or cancelled. Pure.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from agent.limits_execute import ApprovalRule
 from agent.propose.proposal import Proposal, ProposalKind
 
 DEFAULT_RULE = "triggers-within-budget"
+_APPROVE = "rackwise proposals approve"
 
 
 def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
@@ -39,7 +40,11 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
             max_moves=given.max_moves,
             reason=given.reason,
             plan=str(attempt),
+            until_ms=given.expires_ms,
         )
+    if given is not None and given.vetoed and given.plan_hash == plan_hash(proposal):
+        sentence = f"held: {why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"
+        return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
     if proposal.kind is ProposalKind.TRIGGER and ground.limits.execute.approve_triggers:
         return _allowed(
             proposal, DEFAULT_RULE, "triggers within budget need no approval by a person (approve.triggers)"
@@ -56,7 +61,7 @@ def approved(proposal: Proposal, ground: Ground) -> Allow | Hold:
         against.append(f"rule {rule.name}: {bound}")
     rules = f"; {'; '.join(against)}" if against else ""
     which = f"attempt {attempt.number}: " if attempt.number > 1 else ""
-    sentence = f"held: {which}{why_not}{rules}; approve it with: rackwise proposals approve {proposal.id}"
+    sentence = f"held: {which}{why_not}{rules}; approve it with: {_APPROVE} {proposal.id}"
     return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
 
 
@@ -129,7 +134,8 @@ def _no_person(given: Approval | None, proposal: Proposal, now_ms: int) -> str |
         return f"{given.by} approved another plan under this id, and that approval is void"
     match given.state:
         case ApprovalState.VOID:
-            return f"its approval is void ({given.sentence.removeprefix('void: ')})"
+            why = given.sentence.removeprefix("void: ")
+            return f"it was {why}" if given.vetoed else f"its approval is void ({why})"
         case ApprovalState.REQUESTED:
             minutes = (now_ms - given.at_ms) / 60_000
             return f"requested by {given.by} {minutes:.0f} min ago, a second person must approve it"

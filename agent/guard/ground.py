@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from agent.execute.attempts import Attempt, latest
-from agent.execute.state import State
 from agent.execute.values import Batch, Plan
 from agent.guard.verdict import Fine, Hold, Refuse
 from agent.journal import moves
@@ -73,15 +72,15 @@ class Records:
         return last
 
     @cached_property
-    def turn(self) -> Plan | None:
-        """The plan whose turn it is, as the executor sees it; None when none is open. Raises UnreadableError."""
-        return State(moves.read(self.view)).plan
+    def unended(self) -> tuple[Plan, ...]:
+        """The plans that have not ended, as the executor reads them. Raises UnreadableError."""
+        return moves.read(self.view).plans
 
     @cached_property
     def unreadable(self) -> str | None:
         """Why plans, batches or throttles cannot be read; None when they can."""
         try:
-            _ = self.turn, self.plans, self.batches
+            _ = self.unended, self.plans, self.batches
         except UnreadableError as error:
             return str(error)
         return None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.guard.acting_checks import ACTING_CHECKS
+from agent.guard.acting_checks import ACTING_CHECKS, JOURNAL_CHECKS
 from agent.guard.approving import approved
 from agent.guard.budgets import BUDGET_CHECKS
 from agent.guard.ground import EMPTY, Check, Ground, Records
@@ -57,6 +57,19 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
         if isinstance(verdict, Allow):
             ground = ground._replace(granted=(*ground.granted, proposal))
     return tuple(verdicts)
+
+
+def still(proposal: Proposal, fresh: Snapshot, limits: Limits, view: View | None, now_ms: int) -> Verdict:
+    """The verdict on what was allowed by that snapshot a moment ago, by what the journal says now.
+
+    Operators may have paused acting, cancelled or approved otherwise since: asked right before it is carried out.
+    """
+    ground = ground_of(fresh, Memory(), limits, view, now_ms)
+    for check in JOURNAL_CHECKS:
+        answer = check(proposal, ground)
+        if answer is not None and not isinstance(answer, Fine):
+            return answer
+    return approved(proposal, ground)
 
 
 def explained(  # noqa: PLR0917 (as the guard is asked)

@@ -67,6 +67,8 @@ class Allow(NamedTuple):
     """What that person wrote, or by which numbers the rule held."""
     plan: str = ""
     """Name of the plan that may begin: which attempt; the proposal's id where it is empty."""
+    until_ms: int | None = None
+    """Epoch milliseconds until when the person's approval lasts; None for a rule's, which is asked anew each time."""
 
 
 class Hold(NamedTuple):

@@ -9,7 +9,7 @@ attempt: what began under it does not begin again under it. What cannot be read 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -58,6 +58,8 @@ class Approval(NamedTuple):
     """How it came to this state."""
     attempt: int = 1
     """Which attempt it lets begin."""
+    vetoed: bool = False
+    """True where a person cancelled this very plan, approved or not: no rule approves it then, only a person does."""
 
     @property
     def plan(self) -> str:
@@ -108,10 +110,30 @@ def voided(approval: Approval, now_ms: int, why: str) -> Approval:
     return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=f"void: {why}")
 
 
-def why_void(approval: Approval, standing: Proposal | None, now_ms: int) -> str | None:
-    """Why it no longer holds, given what stands under its id; None when it does."""
+def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> Approval:
+    """A person's no to one exact plan that nobody has approved."""
+    return Approval(
+        proposal.id,
+        plan_hash(proposal),
+        ApprovalState.VOID,
+        who,
+        now_ms,
+        now_ms,
+        sentence=f"void: {why}",
+        attempt=attempt,
+        vetoed=True,
+    )
+
+
+def why_void(approval: Approval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
+    """Why it no longer holds, given what stands under its id; None when it does.
+
+    ``rests`` is true unless what the approved plan rests on was seen to be another.
+    """
     if now_ms >= approval.expires_ms:
         return f"it expired {(now_ms - approval.expires_ms) / 1000:.0f} s ago, and the plan had not begun"
+    if rests:
+        return None
     if standing is None:
         return "the approved plan is no longer proposed"
     if plan_hash(standing) != approval.plan_hash:
@@ -131,18 +153,27 @@ def approval_of(view: View, plan: str) -> Approval | None:
     return None if entry is None else _read(entry)
 
 
-def swept(view: View, standing: Iterable[Proposal], begun: frozenset[str], now_ms: int) -> tuple[Write, ...]:
+def swept(
+    view: View,
+    standing: Iterable[Proposal],
+    begun: frozenset[str],
+    now_ms: int,
+    rests: Callable[[Approval], bool] = lambda _: False,
+) -> tuple[Write, ...]:
     """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
 
-    ``begun`` holds names of plans.
+    ``begun`` holds names of plans; ``rests`` says whether what an approved plan rests on may be as it was, so that one
+    planning that could not see everything voids nothing.
     """
     by_id = {proposal.id: proposal for proposal in standing}
     writes: list[Write] = []
     old: list[Approval] = []
     for one in approvals(view):
+        if one.vetoed and one.proposal_id in by_id:
+            continue  # forgotten, it would be approved by a rule
         if one.state is ApprovalState.VOID or one.plan in begun:
             old.append(one)
-        elif why := why_void(one, by_id.get(one.proposal_id), now_ms):
+        elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
             writes.append(written(voided(one, now_ms, why)))
     writes += [Write(_key(one), "deleted", None) for one in old[: max(0, len(old) - KEPT)]]
     return tuple(writes)

@@ -99,7 +99,7 @@ def describe_topics(
     topics = sorted(answer.topics, key=lambda row: str(row.name))
     granted = {row.name: operations(row.authorized_operations) for row in topics}
     return TopicsAnswer(
-        tuple(_topic(row) for row in topics),
+        tuple(raw_topic(row) for row in topics),
         {name: rights for name, rights in granted.items() if rights is not None},
         broker,
     )
@@ -164,7 +164,8 @@ def describe_capabilities(pool: Pool, deadline: Deadline) -> dict[int, Mapping[i
     return pool.ask_each(dict.fromkeys(pool.broker_ids, ask), deadline, name="versions")
 
 
-def _topic(row: Any) -> RawTopic:
+def raw_topic(row: Any) -> RawTopic:
+    """A topic of a metadata answer."""
     partitions = sorted(row.partitions, key=lambda one: int(one.partition_index))
     return RawTopic(
         row.name,

@@ -9,17 +9,19 @@ cluster-wide default or a static setting below it is seen and left alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent.observation import Gap, Part
+from agent.observation import Gap, Part, RawTopic
 from agent.wire.change import Answered, Fate, answered, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, check_in_time, from_error_name, passed_on
 from agent.wire.fanout import gather
+from agent.wire.last_look import describe_on
 from agent.wire.pool import Pool
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
@@ -91,11 +93,18 @@ class Throttles(NamedTuple):
     gaps: tuple[Gap, ...]
 
 
-class _Times(NamedTuple):
-    """When a change must be over, and by when it must have begun."""
+class _Terms(NamedTuple):
+    """When a change must be over, by when it must have begun, and what is left out of it."""
 
     deadline: Deadline
     begin_by: Deadline
+    leave_out: LeaveOut | None
+
+
+LeaveOut = Callable[[Mapping[Setting, Layers | None], Mapping[str, RawTopic]], AbstractSet[tuple[Holder, str]]]
+"""Each key that is to be changed with what is set (None: it could not be read), and the topics by name -> the topics
+and brokers that are not, right before the request, what it was decided for: they are left out of it."""
+_LEFT_OUT = Answered(Fate.NOT_SENT, None, "not sent: its settings are not, right before the request, as decided for")
 
 
 class ForbiddenChangeError(ValueError):
@@ -128,27 +137,32 @@ def describe_throttles(pool: Pool, topics: Iterable[str], brokers: Iterable[int]
 
 
 def change_throttles(
-    pool: Pool, changes: Iterable[ThrottleChange], deadline: Deadline, begin_by: Deadline | None = None
+    pool: Pool,
+    changes: Iterable[ThrottleChange],
+    deadline: Deadline,
+    begin_by: Deadline | None = None,
+    leave_out: LeaveOut | None = None,
 ) -> dict[Setting, Answered]:
     """One answer for each key; the keys of one topic or broker are changed together or not at all.
 
     A broker's keys are changed at the broker itself, as no other takes them: those of one that is down are not sent.
-    After ``begin_by`` nothing is sent. Raises ForbiddenChangeError before anything is sent. Never raises CallFailed.
+    After ``begin_by`` nothing is sent, nor what ``leave_out`` names once it was asked, on the same connection, for what
+    is set by then. Raises ForbiddenChangeError before anything is sent. Never raises CallFailed.
     """
     wanted = list(changes)
-    times = _Times(deadline, begin_by or deadline)
+    terms = _Terms(deadline, begin_by or deadline, leave_out)
     for change in wanted:
         _check(change)
     by_holder: dict[Holder, dict[str, list[ThrottleChange]]] = {}
     for change in sorted(wanted):
         by_holder.setdefault(change.setting.holder, {}).setdefault(change.setting.name, []).append(change)
     jobs: dict[tuple[Holder, str], Callable[[], dict[str, Answered]]] = {
-        (Holder.BROKER, name): partial(_change_at, pool, int(name), {name: rows}, times)
+        (Holder.BROKER, name): partial(_change_at, pool, int(name), {name: rows}, terms)
         for name, rows in by_holder.get(Holder.BROKER, {}).items()
     }
     topics = by_holder.get(Holder.TOPIC, {})
     if topics:
-        jobs[Holder.TOPIC, ""] = partial(_change_any, pool, topics, times)
+        jobs[Holder.TOPIC, ""] = partial(_change_any, pool, topics, terms)
     answers: dict[Setting, Answered] = {}
     for (holder, name), told in gather(jobs, deadline, name="throttle changes").items():
         if isinstance(told, CallFailed):
@@ -211,17 +225,17 @@ def _layers(holder: Holder, row: Any) -> dict[Setting, Layers]:
 
 
 def _change_at(
-    pool: Pool, broker: int, changes: Mapping[str, list[ThrottleChange]], times: _Times
+    pool: Pool, broker: int, changes: Mapping[str, list[ThrottleChange]], terms: _Terms
 ) -> dict[str, Answered]:
     try:
-        return pool.ask(broker, partial(_change, Holder.BROKER, changes, times), times.deadline)
+        return pool.ask(broker, partial(_change, Holder.BROKER, changes, terms), terms.deadline)
     except CallFailed as failure:
         return dict.fromkeys(changes, unanswered(failure))
 
 
-def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], times: _Times) -> dict[str, Answered]:
+def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], terms: _Terms) -> dict[str, Answered]:
     try:
-        return pool.ask_any(partial(_change, Holder.TOPIC, changes, times), times.deadline)[1]
+        return pool.ask_any(partial(_change, Holder.TOPIC, changes, terms), terms.deadline)[1]
     except CallFailed as failure:
         return dict.fromkeys(changes, unanswered(failure))
 
@@ -229,10 +243,23 @@ def _change_any(pool: Pool, changes: Mapping[str, list[ThrottleChange]], times: 
 def _change(
     holder: Holder,
     changes: Mapping[str, list[ThrottleChange]],
-    times: _Times,
+    terms: _Terms,
     connection: Connection,
     _share: Deadline,
 ) -> dict[str, Answered]:
+    left_out: dict[str, Answered] = {}
+    if terms.leave_out is not None:
+        check_in_time(terms.begin_by)
+        soon = min(terms.deadline, terms.begin_by)
+        rows = _read(holder, sorted(changes), connection, soon)
+        read = {key: value for row in rows if not row.error_code for key, value in _layers(holder, row).items()}
+        layers = {change.setting: read.get(change.setting) for of_one in changes.values() for change in of_one}
+        topics = describe_on(connection, sorted(changes), soon) if holder is Holder.TOPIC else {}
+        others = terms.leave_out(layers, topics)
+        left_out = {name: _LEFT_OUT for kind, name in others if kind is holder and name in changes}
+        changes = {name: of_one for name, of_one in changes.items() if name not in left_out}
+        if not changes:
+            return left_out
     api = INCREMENTAL_ALTER_CONFIGS
     resource = api.request.AlterConfigsResource
     config = resource.AlterableConfig
@@ -250,9 +277,9 @@ def _change(
         ],
         validate_only=False,
     )
-    check_in_time(times.begin_by)
+    check_in_time(terms.begin_by)
     with passed_on() if holder is Holder.TOPIC else nullcontext():
-        answer = connection.call(api, message, times.deadline, version=connection.version(api))
+        answer = connection.call(api, message, terms.deadline, version=connection.version(api))
     told = {row.resource_name: answered(row.error_code, row.error_message) for row in answer.responses}
     silent = Answered(Fate.UNKNOWN, None, f"the broker's answer does not contain this {holder.name.lower()}")
-    return {name: told.get(name, silent) for name in changes}
+    return left_out | {name: told.get(name, silent) for name in changes}

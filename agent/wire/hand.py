@@ -13,6 +13,7 @@ from agent.wire import cluster_calls, config_changes, membership_calls, placemen
 from agent.wire.change import Answered
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
+from agent.wire.last_look import LeaveOut
 from agent.wire.reader import WireReader
 from assignors.problem import TopicPartition
 
@@ -21,10 +22,18 @@ class WireHand(WireReader):
     """Reads and changes a cluster; its ``arguments`` are those of the executor's connection."""
 
     def alter_placements(
-        self, targets: placement_changes.Targets, deadline_ms: int, begin_by: Deadline | None = None
+        self,
+        targets: placement_changes.Targets,
+        deadline_ms: int,
+        begin_by: Deadline | None = None,
+        leave_out: LeaveOut | None = None,
     ) -> placement_changes.Answers:
-        """Start or cancel reassignments; one answer for each partition. After ``begin_by`` it is not sent."""
-        return placement_changes.alter_placements(self._pool, targets, Deadline.after_ms(deadline_ms), begin_by)
+        """Start or cancel reassignments; one answer for each partition.
+
+        After ``begin_by`` it is not sent, nor what ``leave_out`` names after a last look on the same connection.
+        """
+        deadline = Deadline.after_ms(deadline_ms)
+        return placement_changes.alter_placements(self._pool, targets, deadline, begin_by, leave_out)
 
     def elect_preferred(
         self, partitions: Iterable[TopicPartition], deadline_ms: int, begin_by: Deadline | None = None
@@ -47,9 +56,14 @@ class WireHand(WireReader):
         changes: Iterable[config_changes.ThrottleChange],
         deadline_ms: int,
         begin_by: Deadline | None = None,
+        leave_out: config_changes.LeaveOut | None = None,
     ) -> dict[config_changes.Setting, Answered]:
-        """One answer for each key. Raises ForbiddenChangeError for any other key than the four."""
-        return config_changes.change_throttles(self._pool, changes, Deadline.after_ms(deadline_ms), begin_by)
+        """One answer for each key. Raises ForbiddenChangeError for any other key than the four.
+
+        What ``leave_out`` names after a last look on the same connection is not sent.
+        """
+        deadline = Deadline.after_ms(deadline_ms)
+        return config_changes.change_throttles(self._pool, changes, deadline, begin_by, leave_out)
 
     def group_line(self, group_id: str, deadline_ms: int) -> membership_calls.GroupLine:
         """A connection of its own to the group's coordinator; the caller closes it. Raises CallFailed."""

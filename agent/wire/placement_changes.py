@@ -3,7 +3,7 @@
 Invariants: the number of replicas of a partition never changes. Brokers since Kafka 4.1 refuse that themselves
 (KIP-860); for older ones it is compared here, on the same connection right before the request. A call names partitions
 one by one and has one answer for each: Kafka takes some and refuses others of the same request. Any broker passes these
-calls on to the controller.
+calls on to the controller. What the caller leaves out after a last look on the same connection is not sent.
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from agent.observation import GapCause
 from agent.wire.change import Answered, Fate, answered, counted_as_done, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, check_in_time, passed_on
+from agent.wire.last_look import LastLook, LeaveOut, last_look
 from agent.wire.pool import Ask, Pool
-from agent.wire.protocol import (
-    ALTER_PARTITION_REASSIGNMENTS,
-    ELECT_LEADERS,
-    LIST_PARTITION_REASSIGNMENTS,
-    METADATA,
-)
+from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 from assignors.problem import TopicPartition
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
@@ -33,13 +28,20 @@ _LANDING_SHARE = 0.5
 """The controller is told to drop after half of the time what it has not begun: no change may come late."""
 _REFUSES_OTHER_NUMBERS = 1
 _PREFERRED = 0
+_LEFT_OUT = Answered(Fate.NOT_SENT, None, "not sent: it is not, right before the request, as it was decided for")
 _SILENT = Answered(Fate.UNKNOWN, None, "the broker's answer does not contain this partition")
 
 
-def alter_placements(pool: Pool, targets: Targets, deadline: Deadline, begin_by: Deadline | None = None) -> Answers:
+def alter_placements(
+    pool: Pool,
+    targets: Targets,
+    deadline: Deadline,
+    begin_by: Deadline | None = None,
+    leave_out: LeaveOut | None = None,
+) -> Answers:
     """Start or cancel reassignments; one answer for each partition. Never raises CallFailed.
 
-    After ``begin_by`` it is not sent.
+    After ``begin_by`` it is not sent, nor what ``leave_out`` names.
 
     Cancelling what is not in flight is refused with NO_REASSIGNMENT_IN_PROGRESS; so is, with
     INVALID_REPLICA_ASSIGNMENT, cancelling where no replica of before is in sync.
@@ -48,7 +50,15 @@ def alter_placements(pool: Pool, targets: Targets, deadline: Deadline, begin_by:
     def ask(connection: Connection, _share: Deadline) -> Answers:
         # One broker alone is asked, so it may take all the time there is.
         version = connection.version(ALTER_PARTITION_REASSIGNMENTS)
-        refused = {} if version >= _REFUSES_OTHER_NUMBERS else _other_numbers(connection, targets, deadline)
+        refused: Answers = {}
+        if leave_out is not None or version < _REFUSES_OTHER_NUMBERS:
+            check_in_time(begin_by)  # a look without time would only be held against the broker
+            soon = deadline if begin_by is None else min(deadline, begin_by)
+            look = last_look(connection, targets, soon)
+            if version < _REFUSES_OTHER_NUMBERS:
+                refused = _other_numbers(look, targets)
+            if leave_out is not None:
+                refused |= dict.fromkeys(leave_out(look), _LEFT_OUT)
         wanted = {partition: target for partition, target in targets.items() if partition not in refused}
         check_in_time(begin_by)
         with passed_on():
@@ -119,42 +129,18 @@ def _alter(connection: Connection, targets: Targets, version: int, deadline: Dea
     return {partition: told.get(partition, _SILENT) for partition in targets}
 
 
-def _other_numbers(connection: Connection, targets: Targets, deadline: Deadline) -> Answers:
+def _other_numbers(look: LastLook, targets: Targets) -> Answers:
     """Refusals of those targets whose number of replicas is not the partition's own."""
-    wanted = {partition: target for partition, target in targets.items() if target is not None}
-    if not wanted:
-        return {}
-    adding = _adding(connection, deadline)
-    names = sorted({partition.topic for partition in wanted})
-    message = METADATA.request(
-        topics=[METADATA.request.MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
-    )
-    answer = connection.call(METADATA, message, deadline, version=connection.version(METADATA, oldest=8))
     numbers = {
-        TopicPartition(topic.name, row.partition_index): len(
-            set(row.replica_nodes) - adding.get(TopicPartition(topic.name, row.partition_index), frozenset())
-        )
-        for topic in answer.topics
+        id_: len(set(row.replicas) - set(look.running[id_].adding if id_ in look.running else ()))
+        for topic in look.topics.values()
         for row in topic.partitions
+        for id_ in (TopicPartition(topic.name, row.partition),)
     }
     return {
         partition: _refused_number(len(target), numbers.get(partition))
-        for partition, target in wanted.items()
-        if len(target) != numbers.get(partition)
-    }
-
-
-def _adding(connection: Connection, deadline: Deadline) -> dict[TopicPartition, frozenset[int]]:
-    api = LIST_PARTITION_REASSIGNMENTS
-    message = api.request(timeout_ms=_left_ms(deadline), topics=None)
-    answer = connection.call(api, message, deadline, version=connection.version(api))
-    whole = answered(answer.error_code, answer.error_message)
-    if not whole.done:
-        raise _cannot_compare(whole)
-    return {
-        TopicPartition(topic.name, row.partition_index): frozenset(row.adding_replicas)
-        for topic in answer.topics
-        for row in topic.partitions
+        for partition, target in targets.items()
+        if target is not None and len(target) != numbers.get(partition)
     }
 
 
@@ -164,10 +150,6 @@ def _refused_number(wanted: int, present: int | None) -> Answered:
     return Answered(
         Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {present} replicas, and the target has {wanted}"
     )
-
-
-def _cannot_compare(whole: Answered) -> CallFailed:
-    return CallFailed(GapCause.ERROR, f"the number of replicas could not be checked before the move: {whole.detail}")
 
 
 def _ask(pool: Pool, ask: Ask[Answers], partitions: Iterable[TopicPartition], deadline: Deadline) -> Answers:

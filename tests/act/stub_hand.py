@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.observation import RawBroker, RawPartition, RawReassignment, RawTopic
-from agent.wire.change import DONE, Answered
+from agent.wire.change import DONE, Answered, Fate
 from agent.wire.cluster_calls import ClusterAnswer, TopicsAnswer
 from agent.wire.config_calls import Configs
 from agent.wire.config_changes import KEYS, Holder, Layers, Setting, ThrottleChange, Throttles
+from agent.wire.config_changes import LeaveOut as ConfigsLeftOut
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
+from agent.wire.last_look import LastLook, LeaveOut
 from assignors.problem import TopicPartition
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+UNSET = Layers(None, None)
 
 
 def topic(
@@ -88,10 +91,21 @@ class StubHand:
         return {(partition, broker): 1_000 * broker for broker, rows in replicas.items() for partition in rows}
 
     def alter_placements(
-        self, targets: Mapping[TopicPartition, Any], deadline_ms: int, begin_by: Deadline | None = None
+        self,
+        targets: Mapping[TopicPartition, Any],
+        deadline_ms: int,
+        begin_by: Deadline | None = None,
+        leave_out: LeaveOut | None = None,
     ) -> dict[TopicPartition, Answered]:
-        self.calls.append(("alter", dict(targets)))
-        return dict.fromkeys(targets, self.answer)
+        """The last look is what the first witness and the list of reassignments say."""
+        if begin_by is not None and begin_by.over:
+            return dict.fromkeys(targets, Answered(Fate.NOT_SENT))
+        topics = {row.name: row for row in self.witnesses[min(self.witnesses)]} if self.witnesses else {}
+        left_out = leave_out(LastLook(topics, {row.id: row for row in self.moves})) if leave_out is not None else ()
+        wanted = {id_: target for id_, target in targets.items() if id_ not in left_out}
+        if wanted:
+            self.calls.append(("alter", wanted))
+        return dict.fromkeys(targets, Answered(Fate.NOT_SENT)) | dict.fromkeys(wanted, self.answer)
 
     def elect_preferred(
         self, partitions: Iterable[TopicPartition], deadline_ms: int, begin_by: Deadline | None = None
@@ -101,8 +115,21 @@ class StubHand:
         return dict.fromkeys(wanted, self.answer)
 
     def change_throttles(
-        self, changes: Iterable[ThrottleChange], deadline_ms: int, begin_by: Deadline | None = None
+        self,
+        changes: Iterable[ThrottleChange],
+        deadline_ms: int,
+        begin_by: Deadline | None = None,
+        leave_out: ConfigsLeftOut | None = None,
     ) -> dict[Setting, Answered]:
-        wanted = list(changes)
-        self.calls.append(("throttle", wanted))
-        return {change.setting: self.answer for change in wanted}
+        every = list(changes)
+        answers = {change.setting: Answered(Fate.NOT_SENT) for change in every}
+        now = {
+            one: None if one.holder is Holder.BROKER and int(one.name) in self.mute else self.layers.get(one, UNSET)
+            for one in answers
+        }
+        topics = {row.name: row for row in self.witnesses[min(self.witnesses)]} if self.witnesses else {}
+        left_out = leave_out(now, topics) if leave_out is not None else ()
+        wanted = [one for one in every if (one.setting.holder, one.setting.name) not in left_out]
+        if wanted:
+            self.calls.append(("throttle", wanted))
+        return answers | {change.setting: self.answer for change in wanted}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+import pytest
 import structlog
 
 from agent.act.acting import Acting
@@ -20,15 +21,20 @@ from agent.act.journal import Journal
 from agent.clock import system_clock
 from agent.errors import Fatal, JournalUnavailable
 from agent.execute.values import Plan, PlanState, Target
+from agent.guard import Allow, guard
 from agent.journal import moves
 from agent.journal.commands import Command, Verb, answer_to, command_to_json
 from agent.journal.entry import View, Write
 from agent.limits import Limits, Mode
 from agent.limits_execute import ExecuteLimits
+from agent.memory import Memory
 from agent.observation import Observation
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal
+from tests.guarded import PLAIN, SMALL
 from tests.observe.live import wait_for
+from tests.snapshots import Builder
+from tests.test_guard import proposals_of, shared, swapped
 
 PLAN = Plan("p-1", (Target(TopicPartition("t", 0), "id", (1, 2), (3, 2)),), order=1)
 LIMITS = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(request_timeout_ms=300, tick_ms=50))
@@ -91,9 +97,8 @@ def acting(leading: Leading, **more: Any) -> Iterator[Acting]:
     one = Acting(
         leadership=leading,
         arguments={"bootstrap_servers": ["127.0.0.1:1"]},
-        limits=LIMITS,
         clock=system_clock,
-        **more,
+        **{"limits": LIMITS, **more},
     )
     one._standing = ()  # as after the first planning
     one.start()
@@ -130,6 +135,31 @@ def test_a_pause_of_one_plan_that_a_former_leader_promised_is_kept_by_the_next()
     journal.append(moves.write(PLAN))
     with acting(Leading(journal, Box([asked(Verb.PAUSE)]))):
         wait_for(lambda: moves.plans(journal.view())[0].paused, "it is paused", 20)
+
+
+@pytest.mark.parametrize("built", [swapped(), shared()], ids=["a trigger", "a reassignment"])
+@pytest.mark.parametrize("verb", [Verb.PAUSE, Verb.CANCEL])
+def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(built: Builder, verb: Verb) -> None:
+    """Allowed by a look, and answered between that and the act."""
+    snapshot = built.snapshot(taken_ms=system_clock().wall_ms)
+    (proposal,) = proposals_of(snapshot)
+    limits = replace(LIMITS, execute=replace(LIMITS.execute, trigger=PLAIN, approval_rules=(SMALL,)))
+    (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
+    assert isinstance(allowed, Allow)
+    journal, box = MemoryJournal(), Box()
+    with acting(Leading(journal, box), limits=limits) as one:
+        wait_for(lambda: one.view() is not None, "it leads", 20)
+        one._standing = (proposal,)
+        about = proposal.id if verb is Verb.CANCEL else None
+        wish = Command("c-1", verb, "ann@desk", snapshot.taken_ms, about)
+        box.waiting.append(Waiting(wish.id, command_to_json(wish), Write("command-position", "offset", {"next": 1})))
+        wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
+        answered = answer_to(journal.view(), "c-1")
+        assert answered is not None
+        outcome = one.carry_out(proposal, allowed, snapshot)
+        assert outcome.done is not answered.answer.done, (answered.answer.sentence, outcome.sentence)
+        assert "ann@desk" in outcome.sentence
+    assert not any(key.startswith(("trigger/", "plan/")) for key in journal.view())
 
 
 def test_commands_that_cannot_be_read_are_told_of() -> None:

@@ -45,6 +45,14 @@ def test_the_weaker_of_two_isrs_counts_and_a_disputed_leader_is_unknown() -> Non
     one, two = topic("t", (1, 2, 3), isr=(1, 2)), topic("t", (1, 2, 3), isr=(2, 3), leader=2)
     (partition,) = seen(StubHand({1: (one,), 2: (two,)})).partitions
     assert (partition.isr, partition.leader, partition.min_isr) == (frozenset({2}), None, None)
+    assert not partition.leader_known
+
+
+def test_a_partition_of_which_both_say_that_it_has_no_leader_has_none() -> None:
+    one = topic("t", (1, 2))
+    leaderless = one._replace(partitions=(one.partitions[0]._replace(leader=None),))
+    (partition,) = seen(StubHand({1: (leaderless,), 2: (leaderless,)})).partitions
+    assert (partition.leader, partition.leader_known) == (None, True)
 
 
 def test_a_topic_is_gone_when_both_say_so() -> None:
@@ -96,11 +104,11 @@ def test_calls_that_follow_on_one_another_have_their_whole_time_each() -> None:
     assert [row.id for row in found.partitions] == [T0]
 
 
-def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_named_as_unread() -> None:
+def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_one_that_does_not_answer_is_unread() -> None:
     resources = tuple(Resource("broker", str(broker)) for broker in (1, 2, 3))
     witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
     hand = StubHand(witnesses, up=(1, 2), fenced=(3,), mute=frozenset({2}))
-    assert seen(hand, resources=resources).unread == {Resource("broker", "2"), Resource("broker", "3")}
+    assert seen(hand, resources=resources).unread == {Resource("broker", "2")}
     assert ("throttles", (1, 2)) in hand.calls
 
 

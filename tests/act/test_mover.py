@@ -5,6 +5,7 @@ The hand is a stub whose moves are over at once: here it matters only what is as
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,13 +41,13 @@ class Instant(StubHand):
         self.replicas = (1, 2)
         self._tell()
 
-    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
-        answers = super().alter_placements(targets, deadline_ms, begin_by)
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
+        answers = super().alter_placements(targets, deadline_ms, begin_by, leave_out)
         self.replicas = targets[T0] or (1, 2)
         self._tell()
         return answers
 
-    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         wanted = list(changes)
         layers = dict(self.layers)
         for change in wanted:
@@ -120,6 +121,25 @@ def test_nothing_begins_while_the_guard_does_not_let_it() -> None:
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
 
 
+def test_a_pause_that_comes_after_the_last_look_holds_the_request_all_the_same() -> None:
+    """The batch is announced already; what is asked right before the request decides."""
+    hand, journal, paused = Instant(), MemoryJournal(), threading.Event()
+
+    def may() -> May:
+        sent = any(batch.state is BatchState.SENT for batch in moves.batches(journal.view()))
+        if sent and not paused.is_set():
+            paused.set()
+        return May(not paused.is_set(), "ann@desk paused acting")
+
+    with moving(hand, journal, may) as mover:
+        mover.accept(PLAN)
+        wait_for(paused.is_set, "it is announced", 20)
+        looks = len(hand.calls)
+        wait_for(lambda: len(hand.calls) > looks + 20, "it looked a few times", 20)
+        assert "alter" not in changes(hand)
+        assert state(journal) == {"p-1": PlanState.OPEN}
+
+
 def test_a_fenced_mover_asks_for_nothing_more() -> None:
     hand, journal = Instant(), MemoryJournal()
     with moving(hand, journal) as mover:
@@ -186,17 +206,17 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
 class Timely(Instant):
     """Sends nothing after it must have begun, as the real one does."""
 
-    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
             return dict.fromkeys(targets, Answered(Fate.NOT_SENT))
-        return super().alter_placements(targets, deadline_ms, begin_by)
+        return super().alter_placements(targets, deadline_ms, begin_by, leave_out)
 
-    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         if begin_by.over:
             self.calls.append(("too late",))
             return {change.setting: Answered(Fate.NOT_SENT) for change in changes}
-        return super().change_throttles(changes, deadline_ms, begin_by)
+        return super().change_throttles(changes, deadline_ms, begin_by, leave_out)
 
 
 def test_where_the_journal_answers_slowly_the_request_follows_all_the_same() -> None:

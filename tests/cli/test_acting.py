@@ -161,7 +161,7 @@ def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, sta
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert done.json["done"] is True
-    assert done.json["sentence"].startswith(f"approved by {asking.who()}; void if")
+    assert done.json["sentence"].startswith(f"approved by {asking.who()} at 5.0 MB/s per broker")
     assert done.stderr.splitlines() == [f"{MOVE.id}: {MOVE.sentence}"]
     given = approval_of(agent.journal.view(), MOVE.id)
     assert given is not None
@@ -198,7 +198,7 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
             id="a rate that is refused",
         ),
         pytest.param(
-            ("proposals", "cancel", MOVE.id, "--yes"), 4, "has not begun and is not approved", id="nothing to cancel"
+            ("proposals", "cancel", "p-x", "--yes"), 4, "has not begun and is not approved", id="nothing to cancel"
         ),
         pytest.param(
             ("reassign", "rollback", MOVE.id, "--yes"), 4, "has not begun, so there is nothing", id="nothing to undo"

@@ -94,18 +94,20 @@ class DyingHand(WireHand):
             self._death.at("mid-progress")
         return moves
 
-    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None) -> Any:
+    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         self._death.at("before the request")
-        answers = super().alter_placements(targets, deadline_ms, begin_by)
+        answers = super().alter_placements(targets, deadline_ms, begin_by, leave_out)
         self._death.at("request acknowledged")
         return answers
 
-    def change_throttles(self, changes: Iterable[Any], deadline_ms: int, begin_by: Any = None) -> Any:
+    def change_throttles(
+        self, changes: Iterable[Any], deadline_ms: int, begin_by: Any = None, leave_out: Any = None
+    ) -> Any:
         wanted = list(changes)
         clearing = any(change.operation in _REMOVING for change in wanted)
         if clearing:
             self._death.at("before throttle clear")
-        answers = super().change_throttles(wanted, deadline_ms, begin_by)
+        answers = super().change_throttles(wanted, deadline_ms, begin_by, leave_out)
         self._death.at("after throttle clear" if clearing else "throttle set")
         return answers
 

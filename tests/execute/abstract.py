@@ -22,8 +22,10 @@ from agent.execute.messages import (
     SeenPartition,
     SeenThrottle,
 )
+from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.throttles import applied
 from agent.execute.values import Resource
+from agent.observation import RawPartition, RawReassignment, RawTopic
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1
@@ -106,6 +108,44 @@ def carried_out(cluster: Cluster, act: Act) -> tuple[Cluster, Answered]:
         cluster = cluster._replace(parts=parts, harm=cluster.harm or harm)
         results.append(Result(id_, kind))
     return cluster, Answered(tuple(results))
+
+
+def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
+    """What is left of a request after the last look right before it, and the answers for what was left out.
+
+    By the very functions that run live.
+    """
+    topic, running = _raw(cluster)
+    if isinstance(act, Alter):
+        told = {move.id: no_longer_to_move(move, topic, running.get(move.id)) for move in act.moves}
+        left = Alter(tuple(move for move in act.moves if told[move.id] is None))
+        return left, tuple(one for one in told.values() if one is not None)
+    if isinstance(act, Cancel):
+        told = {run.id: no_longer_to_cancel(run, topic, running.get(run.id)) for run in act.runs}
+        return Cancel(tuple(run for run in act.runs if told[run.id] is None)), tuple(
+            one for one in told.values() if one is not None
+        )
+    if isinstance(act, Configure):
+        own = {(resource, key): value for resource, key, value in cluster.settings}
+        others = {
+            one.resource
+            for one in act.settings
+            if no_longer_to_set(one, (own.get((one.resource, one.key)), None), topic) is not None
+        }
+        left_out = tuple(Result(resource, Kind.RETRY) for resource in sorted(others))
+        return Configure(tuple(one for one in act.settings if one.resource not in others)), left_out
+    return act, ()
+
+
+def _raw(cluster: Cluster) -> tuple[RawTopic, dict[TopicPartition, RawReassignment]]:
+    rows = tuple(RawPartition(at, part.leader, part.replicas, (), ()) for at, part in enumerate(cluster.parts))
+    error = None if cluster.parts else "UNKNOWN_TOPIC_OR_PARTITION"
+    topic = RawTopic("t", cluster.parts[0].topic_id if cluster.parts else None, False, rows, error)
+    ids = {TopicPartition("t", at): part for at, part in enumerate(cluster.parts)}
+    running = {
+        id_: RawReassignment(id_, part.replicas, part.adding, part.removing) for id_, part in ids.items() if part.moving
+    }
+    return topic, running
 
 
 def begun(part: Part, target: tuple[int, ...], *, foreign: bool, up: frozenset[int]) -> Part:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.execute import judging, machine, planning, running, state, throttles
+from agent.execute import holding, judging, machine, planning, running, state, throttles
 from agent.execute.judging import Status, View
 from agent.execute.messages import Alter, Append, Cancel, Configure, Op, Setting
 from agent.execute.running import Decision
@@ -120,8 +120,7 @@ def moves_while_others_move(patch: Patch) -> None:
         return Status.BEFORE if it is Status.OTHER and target.id in view.moves else it
 
     patch.setattr(judging, "_status", _on(judging._status, alone))
-    patch.setattr(planning, "_unsafe", lambda *_: None)
-    patch.setattr(running, "_not_now", lambda *_: None)
+    patch.setattr(holding, "_others", lambda *_: [])
 
 
 def never_asks_for_min_isr(patch: Patch) -> None:

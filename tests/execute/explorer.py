@@ -1,7 +1,7 @@
 """Every interleaving of agents, faults, late requests and other people, over the very functions that run live.
 
 What is not among them is the one hole that cannot be closed: someone else beginning, or setting, something in the
-instant between our look and the arrival of our request. (The protocol has no compare-and-set.)
+instant between our last look and the arrival of our request. (The protocol has no compare-and-set.)
 
 Breadth first, so that the way to a violation is the shortest one. From each state a walk follows what happens when
 faults stop and everybody gets their turn: it must come to an end. Parts of a system are numbered once, and what a part

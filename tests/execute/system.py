@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.execute.messages import Act, Word
+from agent.execute.messages import Act, Result, Word
 from agent.execute.state import State
 from agent.execute.values import Plan, Policy, Records
 from tests.execute.abstract import Cluster
@@ -52,6 +52,8 @@ class Request(NamedTuple):
     number: int
     """Among those of its agent that are on their way."""
     age_ms: int = 0
+    left_out: tuple[Result, ...] = ()
+    """What was not asked for after the last look before it."""
 
 
 class Left(NamedTuple):
@@ -97,4 +99,8 @@ class Scenario(NamedTuple):
     left: Left
     shell_checks_freshness: bool = True
     shell_checks_lease: bool = True
+    shell_looks_last: bool = True
+    """Right before each request."""
+    others_wait: bool = False
+    """Other people do nothing between a look of ours and what follows from it."""
     policy: Policy = POLICY

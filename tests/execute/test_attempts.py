@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from agent.execute.attempts import Attempt, attempt, back_of, forth_of, in_force, latest
 from agent.execute.commanded import Foreseen
-from agent.execute.messages import Accepted, Said, Word
+from agent.execute.machine import resume, step
+from agent.execute.messages import Accepted, Append, May, Said, Word
+from agent.execute.messages import Command as Command_
 from agent.execute.obey import obey, words_again
-from agent.execute.values import Batch, BatchState, End, PartitionEnd, Plan, PlanState
+from agent.execute.values import ENDED, Batch, BatchState, End, PartitionEnd, Plan, PlanState, Policy, moved_by
 from agent.journal import moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.attempts import next_attempt
@@ -101,6 +103,7 @@ SECOND_OK = f"attempt 2 approved by ann@desk; {VOID}"
 LATER = "it can be approved again once that has ended"
 NOT_BEGUN = "refused: p-nothing has not begun"
 OPEN_ONES = "open proposals: rackwise proposals"
+STAY = "partitions that were moved back stay so"
 TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (UNKNOWN, A): (False, f"refused: p-nothing is not an open proposal of the leading agent; {OPEN_ONES}"),
     (UNKNOWN, C): (False, f"{NOT_BEGUN} and is not approved, so there is nothing to cancel"),
@@ -108,12 +111,14 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (UNKNOWN, P): (False, f"{NOT_BEGUN}, so there is nothing to pause"),
     (UNKNOWN, G): (False, f"{NOT_BEGUN}, so there is nothing to resume"),
     (NEVER, A): (True, f"approved by ann@desk; {VOID}"),
-    (NEVER, C): (False, f"refused: {FIRST} has not begun and is not approved, so there is nothing to cancel"),
+    (NEVER, C): (
+        True, f"{FIRST} is cancelled: no rule approves it; approve it with: rackwise proposals approve {FIRST}",
+    ),
     (NEVER, R): (False, f"refused: {FIRST} has not begun, so there is nothing to take back"),
     (NEVER, P): (False, f"refused: {FIRST} has not begun, so there is nothing to pause"),
     (NEVER, G): (False, f"refused: {FIRST} has not begun, so there is nothing to resume"),
     (APPROVED, A): (True, f"{FIRST} was approved by ann@desk already"),
-    (APPROVED, C): (True, f"{FIRST} had not begun; its approval is void"),
+    (APPROVED, C): (True, f"{FIRST} had not begun; its approval is void, and no rule approves it"),
     (APPROVED, R): (False, f"refused: {FIRST} has not begun, so there is nothing to take back"),
     (APPROVED, P): (False, f"refused: {FIRST} has not begun, so there is nothing to pause"),
     (APPROVED, G): (False, f"refused: {FIRST} has not begun, so there is nothing to resume"),
@@ -133,10 +138,13 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (CANCELLING, P): (False, f"refused: {FIRST} is cancelling, which is not paused"),
     (CANCELLING, G): (False, f"refused: {FIRST} is cancelling, which is not paused"),
     (ROLLING, A): (False, f"refused: {FIRST} is rolling back; {LATER}"),
-    (ROLLING, C): (False, f"refused: {FIRST} is rolling back, and a rollback is not cancelled"),
+    (ROLLING, C): (
+        True,
+        f"{FIRST} is cancelling: its rollback stops, no new batch begins, and moves in progress are taken back; {STAY}",
+    ),
     (ROLLING, R): (True, f"{FIRST} is rolling back already"),
-    (ROLLING, P): (False, f"refused: {FIRST} is rolling back, which is not paused"),
-    (ROLLING, G): (False, f"refused: {FIRST} is rolling back, which is not paused"),
+    (ROLLING, P): (True, f"{FIRST}: no new batch of it begins; moves in progress continue"),
+    (ROLLING, G): (True, f"{FIRST} is not paused"),
     (DONE, A): (True, SECOND_OK),
     (DONE, C): (False, f"refused: {FIRST} is done; take it back with: rackwise reassign rollback {FIRST}"),
     (DONE, R): (True, f"{FIRST} is done; {BACK} moves its partitions back"),
@@ -158,7 +166,7 @@ TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (ROLLED, P): (False, f"refused: {FIRST} is rolled back, so there is nothing to pause"),
     (ROLLED, G): (False, f"refused: {FIRST} is rolled back, so there is nothing to resume"),
     (AGAIN, A): (True, f"{SECOND} was approved by ann@desk already"),
-    (AGAIN, C): (True, f"{SECOND} had not begun; its approval is void"),
+    (AGAIN, C): (True, f"{SECOND} had not begun; its approval is void, and no rule approves it"),
     (AGAIN, R): (True, f"{FIRST} is rolled back already"),
     (AGAIN, P): (False, f"refused: {FIRST} is rolled back, so there is nothing to pause"),
     (AGAIN, G): (False, f"refused: {FIRST} is rolled back, so there is nothing to resume"),
@@ -176,20 +184,76 @@ def test_the_answer_to_every_command_in_every_state(state: PlanState | str, verb
     assert (answer.done, answer.sentence) == TABLE[state, verb]
 
 
-@pytest.mark.parametrize("state", [*PlanState])
-@pytest.mark.parametrize("verb", [C, P, G])
-def test_an_answer_promises_the_mover_nothing_that_the_machine_does_not_do(state: PlanState, verb: Verb) -> None:
-    """The machine's own table of words, against what is said to it."""
-    from agent.execute.machine import _after_word  # noqa: PLC0415 (the very table that decides)
-
-    view = world(state)
+@pytest.mark.parametrize("state", [one for one in PlanState if one not in ENDED])
+@pytest.mark.parametrize("verb", [C, R, P, G])
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_machine_does_what_the_answer_says(state: PlanState, verb: Verb, *, paused: bool) -> None:
+    """Heard by the machine that runs, from the same journal."""
+    view = journal(plan(state, paused=paused), at_ms=NOW_MS - MINUTE)
     result = obey([ask(verb, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    machine, _ = resume(moves.read(view), Policy())
+    (before,) = machine.records.plans
+    told: list[Command_] = []
     for word in result.words:
-        assert isinstance(word, Said)
-        (there,) = moves.plans(view)
-        after = _after_word(there, word)
-        assert after is not None
-        assert after != there
+        machine, commands = step(machine._replace(waiting=None), word, Policy())
+        told += commands
+    changed = [change for it in told if isinstance(it, Append) for change in it.changes if isinstance(change, Plan)]
+    answer = done(result, view)
+    after = changed[0] if changed else before
+    shown = {C: after.state is CANCELLING, R: after.state is ROLLING, P: after.paused, G: not after.paused}
+    assert shown[verb] if answer.done else not changed
+    assert bool(changed) is bool(result.words)
+    assert not changed or after.heard == "c1"
+
+
+def test_commands_of_one_moment_are_answered_one_after_the_other_as_the_machine_hears_them() -> None:
+    wishes = [ask(verb, MOVE, id_=f"c{at}") for at, verb in enumerate((C, P, R, C, R, P))]
+    result = obey(wishes, world(OPEN), STANDING, LIMITS, NOW_MS)
+    view = journal(*result.writes, at_ms=NOW_MS, view=world(OPEN))
+    assert [answer.sentence.partition(":")[0] for _, answer in history(view)] == [
+        f"{FIRST} is cancelling", "refused", f"{FIRST} is rolling back", f"{FIRST} is cancelling",
+        f"{FIRST} is rolling back", FIRST,
+    ]  # fmt: skip
+    assert words_again(view) == (
+        Said(Word.ROLLBACK, FIRST, "ann@desk", "c4"),
+        Said(Word.PAUSE, FIRST, "ann@desk", "c5"),
+    )
+
+
+def test_a_cancel_of_before_is_not_repeated_to_a_rollback_that_was_asked_for_after_it() -> None:
+    """The new leader finds both answers; the plan knows which command it had."""
+    view, _ = obeyed(world(OPEN), C, "c1")
+    view, _ = obeyed(view, R, "c2")
+    shows = journal(plan(ROLLING, heard="c2"), at_ms=NOW_MS, view=view)
+    assert words_again(shows) == ()
+    early = journal(plan(CANCELLING, heard="c1"), at_ms=NOW_MS, view=view)
+    assert words_again(early) == (Said(Word.ROLLBACK, FIRST, "ann@desk", "c2"),)
+
+
+def test_a_rollback_that_was_asked_for_again_and_came_too_late_is_a_plan_of_its_own() -> None:
+    view, _ = obeyed(journal(plan(CANCELLING, heard="c1"), MOVED, at_ms=NOW_MS - MINUTE), R, "c2")
+    ended = journal(plan(CANCELLED, heard="c1"), at_ms=NOW_MS, view=view)
+    (word,) = words_again(ended)
+    assert isinstance(word, Accepted)
+    assert word.plan.proposal_id == BACK
+
+
+@pytest.mark.parametrize(("verb", "word"), [(C, Word.CANCEL), (P, Word.PAUSE)])
+def test_what_stops_an_ended_plan_that_is_taken_back_is_about_the_plan_that_does_it(verb: Verb, word: Word) -> None:
+    view = journal(plan(DONE), plan(OPEN, proposal_id=BACK), at_ms=NOW_MS)
+    result = obey([ask(verb, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    assert result.words == (Said(word, BACK, "ann@desk", "c1"),)
+    assert done(result, view).plan == BACK
+
+
+@pytest.mark.parametrize(("state", "verb"), [(OPEN, R), (DONE, R), (ROLLING, G)])
+def test_an_answer_says_what_holds_the_batches_that_take_back(state: PlanState, verb: Verb) -> None:
+    view = journal(plan(state, paused=state is ROLLING), MOVED, at_ms=NOW_MS)
+    held = obey(
+        [ask(verb, MOVE)], view, STANDING, LIMITS, NOW_MS,
+        begins=lambda _plan, _view: May(begin=False, sentence="blackout sale is on"),
+    )  # fmt: skip
+    assert done(held, view).sentence.endswith("; no new batch begins for now: blackout sale is on")
 
 
 # --- another attempt --------------------------------------------------------------------------------------------
@@ -247,7 +311,7 @@ def test_words_about_an_ended_attempt_are_never_said_to_the_next() -> None:
     second = journal(plan(OPEN, proposal_id=SECOND), at_ms=NOW_MS, view=view)
     assert words_again(second) == ()
     view, answer = obeyed(second, Verb.PAUSE, "c3")
-    assert (answer.plan, words_again(view)) == (SECOND, (Said(Word.PAUSE, SECOND, "ann@desk"),))
+    assert (answer.plan, words_again(view)) == (SECOND, (Said(Word.PAUSE, SECOND, "ann@desk", "c3"),))
 
 
 @pytest.mark.parametrize("verb", [C, R, P])
@@ -273,7 +337,7 @@ def test_a_journal_from_before_there_were_attempts_reads_as_first_attempts() -> 
     value = {name: dict(part) for name, part in write.value.items()}
     del value["answer"]["plan"], value["command"]["attempt"]
     view = journal(plan(OPEN), Write(write.key, write.kind, value), at_ms=NOW_MS)
-    assert words_again(view) == (Said(Word.CANCEL, FIRST, "ann@desk"),)
+    assert words_again(view) == (Said(Word.CANCEL, FIRST, "ann@desk", "c1"),)
     approved = obeyed(EMPTY, Verb.APPROVE)[0][f"approval/{FIRST}"]
     without = {name: part for name, part in approved.value.items() if name != "attempt"}
     given = approval_of(journal(Write(approved.key, approved.kind, without), at_ms=NOW_MS), FIRST)
@@ -289,6 +353,25 @@ def test_a_name_is_not_used_again_although_the_journal_has_dropped_the_plan() ->
 
 
 # --- taking back ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [CANCELLED, FAILED])
+def test_what_has_moved_is_taken_back_although_the_journal_has_dropped_its_batches(state: PlanState) -> None:
+    """It keeps the newest batches of ended plans, and a plan may have had more."""
+    others = tuple(TARGET._replace(id=tp(f"t-{n}")) for n in range(1, 9))
+    ended = Plan(FIRST, (TARGET, *others), state)
+    view = journal(moves.write(ended._replace(moved=moved_by(ended, {tp("t-0"), tp("t-7")}))), at_ms=NOW_MS)
+    (word,) = obey([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
+    assert isinstance(word, Accepted)
+    assert [str(target.id) for target in word.plan.targets] == ["t-0", "t-7"]
+
+
+@pytest.mark.parametrize("moved", ["", "zz", "-1", "0x1", None])
+def test_a_plan_that_does_not_say_what_has_moved_is_taken_back_by_its_batches(moved: str | None) -> None:
+    view = journal(plan(FAILED, moved=moved), MOVED, at_ms=NOW_MS)
+    (word,) = obey([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
+    assert isinstance(word, Accepted)
+    assert [target.id for target in word.plan.targets] == [TARGET.id]
 
 
 @pytest.mark.parametrize("state", [CANCELLED, FAILED])

@@ -26,6 +26,7 @@ from agent.execute.messages import (
     Result,
     Said,
     Say,
+    Seen,
     SeenMove,
     SeenThrottle,
     Tick,
@@ -34,7 +35,9 @@ from agent.execute.messages import (
 from agent.execute.state import State, appended
 from agent.execute.values import (
     FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
     LEADER_RATE,
+    LEADER_REPLICAS,
     BatchState,
     Plan,
     PlanState,
@@ -42,6 +45,7 @@ from agent.execute.values import (
     Records,
     Resource,
     Target,
+    moved_of,
 )
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, lost, seen_of
@@ -55,16 +59,21 @@ POLICY = Policy(throttle_bytes_per_s=10, throttle_ceiling_bytes_per_s=15)
 class Live:
     """A machine with an abstract cluster under it; copies are whole only when `catch_up` says so."""
 
-    def __init__(self, target: Target = MOVE, *, look_as=seen_of, answer_as=carried_out, **cluster: object) -> None:
-        self.cluster = Cluster((a_part(*target.before),), frozenset({1, 2, 3}))._replace(**cluster)
+    def __init__(
+        self, moves: Target | Plan = MOVE, *, look_as=seen_of, answer_as=carried_out, **cluster: object
+    ) -> None:
+        plan = moves if isinstance(moves, Plan) else Plan("p", (moves,))
+        parts = tuple(a_part(*target.before) for target in plan.targets)
+        self.cluster = Cluster(parts, frozenset({1, 2, 3}))._replace(**cluster)
         self.journal = Records()
         self.said: list[Say] = []
         self.acts: list[object] = []
         self.finished: list[Finish] = []
+        self.ended: list[Plan] = []
         self.look_as = look_as
         self.answer_as = answer_as
         self.lead()
-        self.tell(Accepted(Plan("p", (target,))))
+        self.tell(Accepted(plan))
 
     def lead(self) -> None:
         """Begin with nothing but the journal."""
@@ -84,6 +93,7 @@ class Live:
         for command in commands:
             match command:
                 case Append():
+                    self.ended += [it for it in command.changes if isinstance(it, Plan) and it.ended]
                     self.journal = appended(State(self.journal), command).records
                     self.tell(Appended())
                 case Look():
@@ -141,6 +151,107 @@ def test_a_leaders_plan_is_taken_back():
     assert live.cluster.parts[0].leader == 1
     assert live.finished[0].state is PlanState.ROLLED_BACK
     assert "by ann" in live.finished[0].sentence
+
+
+def rolled_back_twice() -> Live:
+    """Two partitions were moved; the first is back, the second is about to be moved back."""
+    first, second = MOVE, MOVE._replace(id=TopicPartition("t", 1))
+    live = Live(Plan("p", (first, second), max_moves=1), parts=(a_part(1, 2), a_part(1, 2)))
+    for _ in range(2):
+        live.wait(5)
+        live.catch_up()
+    live.tell(May(begin=False, sentence="blackout until 06:00"))
+    live.wait(5)
+    live.tell(Said(Word.ROLLBACK, "p", "ann", "c1"))
+    live.wait(5)
+    assert [part.replicas for part in live.cluster.parts] == [(3, 2), (3, 2)]
+    assert "no new batch: blackout until 06:00" in live.sentences()
+    live.tell(May(begin=True))
+    live.wait(5)
+    live.catch_up()
+    live.wait(5)
+    assert [part.moving for part in live.cluster.parts] == [False, True]
+    return live
+
+
+def test_a_rollback_is_cancelled_and_its_moves_are_taken_back_and_what_is_back_stays():
+    live = rolled_back_twice()
+    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.wait(10)
+    assert [part.replicas for part in live.cluster.parts] == [(1, 2), (3, 2)]
+    assert live.finished == [
+        Finish(
+            "p", PlanState.CANCELLED, "cancel requested by bob; 1 partition moved as planned; 1 partition moved back"
+        )
+    ]
+
+
+def test_a_plan_that_ended_says_what_it_has_left_moved():
+    live = rolled_back_twice()
+    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.wait(10)
+    assert [moved_of(plan) for plan in live.ended] == [{TopicPartition("t", 1)}]
+
+
+def test_a_rollback_that_was_cancelled_and_asked_for_again_takes_the_rest_back():
+    def busy(cluster, asked):
+        if isinstance(asked, Cancel):
+            return cluster, Answered(tuple(Result(one, Kind.RETRY) for one in asked.partitions))
+        return carried_out(cluster, asked)
+
+    live = rolled_back_twice()
+    live.answer_as = busy
+    live.tell(Said(Word.CANCEL, "p", "bob", "c2"))
+    live.tell(Said(Word.ROLLBACK, "p", "ann", "c3"))
+    live.answer_as = carried_out
+    for _ in range(3):
+        live.wait(5)
+        live.catch_up()
+    assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
+    assert live.finished[0].state is PlanState.ROLLED_BACK
+
+
+@pytest.mark.parametrize("held", [Said(Word.PAUSE, "p"), May(begin=False, sentence="ann paused acting")])
+def test_a_pause_holds_the_batches_that_take_back_and_what_moves_goes_on(held):
+    live = rolled_back_twice()
+    live.tell(held)
+    live.catch_up()
+    live.wait(10)
+    assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
+    assert not live.finished
+    live.tell(Said(Word.RESUME, "p") if isinstance(held, Said) else May(begin=True))
+    live.wait(5)
+    assert live.finished[0].state is PlanState.ROLLED_BACK
+
+
+def test_a_back_batch_that_was_announced_is_withdrawn_when_a_pause_comes_before_it_is_sent():
+    live = Live()
+    live.wait(5)
+    live.catch_up()
+    live.tell(May(begin=False, sentence="x"))
+    live.wait(5)
+    live.tell(Said(Word.ROLLBACK, "p"))
+
+    def paused_while_set(cluster, asked):
+        if isinstance(asked, Configure):
+            live.state = live.state._replace(may=May(begin=False, sentence="ann paused acting"))
+        return carried_out(cluster, asked)
+
+    live.answer_as = paused_while_set
+    live.acts.clear()
+    live.tell(May(begin=True))
+    live.wait(10)
+    assert "Alter" not in live.kinds()
+    assert live.cluster.settings == ()
+
+
+def test_a_command_that_is_repeated_counts_once():
+    live = Live()
+    live.tell(Said(Word.PAUSE, "p", "ann", "c1"))
+    live.tell(Said(Word.RESUME, "p", "ann", "c2"))
+    live.tell(Said(Word.RESUME, "p", "ann", "c2"))
+    assert (live.journal.plans[0].paused, live.journal.plans[0].heard) == (False, "c2")
+    assert live.sentences().count("resume p: nothing to do") == 1
 
 
 def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
@@ -226,14 +337,13 @@ def test_what_others_move_is_named_and_waited_for():
         ),
         pytest.param(
             {"partitions": ()},
-            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
-            "reassignment, or needs a broker that is down",
+            "no new batch: t-0 is not visible",
             id="a topic that cannot be seen",
         ),
         pytest.param(
             {"brokers": frozenset({1, 2})},
-            "no new batch: of what is left, t-0 is not visible, has replicas of before and after without a "
-            "reassignment, or needs a broker that is down",
+            "no new batch: of what is left, t-0 has replicas of before and after without a reassignment, "
+            "or needs a broker that is down",
             id="a target that is down",
         ),
     ],
@@ -243,6 +353,136 @@ def test_what_is_not_known_holds_a_batch(change, sentence):
     live.wait(10)
     assert live.acts == []
     assert sentence in live.sentences()
+
+
+TOPIC_T, LEADERLESS = Resource("topic", "t"), {"leader": None, "leader_known": False}
+
+
+def blind(seen: Seen, *, unread: frozenset[Resource] = frozenset(), **changes: object) -> Seen:
+    """The same look with less in it: settings that did not answer are not shown."""
+    shown = tuple(it for it in seen.throttles if it.resource not in unread)
+    partitions = tuple(it._replace(**changes) for it in seen.partitions)
+    return seen._replace(unread=unread, throttles=shown, partitions=partitions)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "why"),
+    [
+        pytest.param({"unread": frozenset({TOPIC_T})}, "the settings of topic t did not answer", id="throttle lists"),
+        pytest.param(
+            {"unread": frozenset({Resource("broker", "3")})}, "the settings of broker 3 did not answer", id="a rate"
+        ),
+        pytest.param({"min_isr": None}, "the min ISR of t-0 is unknown", id="the min ISR"),
+        pytest.param(LEADERLESS, "brokers do not agree about the leader of t-0", id="the leader"),
+    ],
+)
+def test_what_is_not_read_between_the_announcement_and_the_request_is_not_taken_for_well(hidden, why):
+    """The answer to the throttle lists is lost as well: they are not set, and nobody may say that they are."""
+    lost = [TOPIC_T]
+
+    def loses(cluster, asked):
+        if not isinstance(asked, Configure):
+            return carried_out(cluster, asked)
+        kept = Configure(tuple(it for it in asked.settings if it.resource not in lost))
+        after, answer = carried_out(cluster, kept)
+        return after, Answered(tuple(it for it in answer.results if it.subject not in lost))
+
+    live = Live(min_isr=3, answer_as=loses)  # nothing begins yet
+    live.cluster = live.cluster._replace(min_isr=1)
+    live.look_as = lambda cluster: seen_of(cluster) if not live.acts else blind(seen_of(cluster), **hidden)
+    live.wait(40)
+    assert set(live.kinds()) == {"Configure"}
+    assert not live.cluster.parts[0].moving
+    assert why in live.sentences() or why in [batch.sentence for batch in live.journal.batches]
+    assert not live.finished
+    live.look_as = seen_of
+    lost.clear()
+    live.wait(40)
+    assert {key for _, key, _ in live.cluster.settings} >= {FOLLOWER_REPLICAS, LEADER_REPLICAS}
+    assert live.cluster.parts[0].moving
+
+
+def test_a_leader_that_brokers_do_not_agree_about_cancels_nothing():
+    live = Live()
+    live.look_as = lambda cluster: blind(seen_of(cluster), **LEADERLESS)
+    live.wait(120)
+    assert "Cancel" not in live.kinds()
+    assert live.cluster.parts[0].moving
+
+
+def test_a_broker_that_is_down_and_gets_no_copy_is_known_and_holds_nothing():
+    """Its throttle is not set, as it cannot be; what is down is not unread."""
+    down = Plan("p", (Target(P0, "id", (1, 2), (1, 3), bytes=1000),))
+    live = Live(down, min_isr=3)
+    live.cluster = lost(live.cluster._replace(min_isr=1), 2)
+    live.wait(5)
+    assert live.kinds() == ["Configure", "Alter"]
+    assert {it[0].name for it in live.cluster.settings} == {"1", "3", "t"}
+
+
+@pytest.mark.parametrize(
+    ("holds", "why"),
+    [
+        pytest.param({"min_isr": 3}, "t-0 is under its min ISR", id="under its min ISR"),
+        pytest.param({"min_isr": None}, "the min ISR of t-1 is unknown", id="the min ISR did not answer"),
+    ],
+)
+def test_a_request_is_not_repeated_while_it_would_not_be_begun(holds, why):
+    """One of two partitions moves; the controller did not take the other one."""
+    second = TopicPartition("t", 1)
+
+    def half(cluster, asked):
+        if not isinstance(asked, Alter):
+            return carried_out(cluster, asked)
+        after, answer = carried_out(cluster, Alter(tuple(it for it in asked.moves if it.id != second)))
+        return after, Answered((*answer.results, Result(second, Kind.RETRY, "NOT_CONTROLLER")))
+
+    live = Live(Plan("p", (MOVE, MOVE._replace(id=second))), answer_as=half)
+    assert [part.moving for part in live.cluster.parts] == [True, False]
+    live.answer_as, live.look_as = carried_out, lambda cluster: blind(seen_of(cluster), **holds)
+    live.wait(50)
+    assert live.kinds().count("Alter") == 1
+    assert f"batch 1: 1 partition not moving yet: {why}" in live.sentences()
+    live.look_as = seen_of
+    live.wait(5)
+    assert [part.moving for part in live.cluster.parts] == [True, True]
+
+
+def test_what_was_sent_and_did_not_begin_is_given_up_while_nothing_may_begin():
+    """Its answer was lost, no such request can be under way any more, and another tool moves by then."""
+
+    def lost_on_the_way(cluster, asked):
+        return (cluster, Answered(())) if isinstance(asked, Alter) else carried_out(cluster, asked)
+
+    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+    live = Live(answer_as=lost_on_the_way)
+    live.answer_as, live.look_as = carried_out, lambda cluster: seen_of(cluster)._replace(moves=(foreign,))
+    live.wait(8)
+    assert live.journal.batches[0].state is BatchState.SENT, "it may still take effect"
+    live.wait(10)
+    (batch,) = live.journal.batches
+    assert (batch.state, batch.sendings, batch.ends) == (BatchState.CLOSED, 1, ())
+    assert live.cluster.settings == ()
+    live.look_as = seen_of
+    live.wait(5)
+    assert live.cluster.parts[0].moving
+    assert [batch.number for batch in live.journal.batches] == [1, 2]
+
+
+def test_a_plan_does_not_end_well_on_a_leader_that_is_not_known():
+    live = Live()
+    live.catch_up()
+    live.look_as = lambda cluster: blind(seen_of(cluster), **LEADERLESS)
+    live.wait(20)
+    assert not live.finished
+    assert "the leader of t-0 is unknown" in live.sentences()
+
+
+def test_a_partition_that_a_topic_made_anew_does_not_have_is_replaced_and_not_waited_for():
+    live = Live(Plan("p", (MOVE, MOVE._replace(id=TopicPartition("t", 1)))), min_isr=3)
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2)._replace(topic_id="other"),), min_isr=1)
+    live.wait(10)
+    assert live.finished[0].sentence == "2 partitions not moved: the topic was deleted and created again"
 
 
 def test_nothing_begins_in_a_blackout_or_pause_and_it_goes_on_afterwards():
@@ -391,15 +631,152 @@ def test_what_it_was_too_late_to_send_was_not_asked_for_and_is_tried_until_it_is
     assert not live.alarms()
 
 
-def test_what_the_controller_takes_no_notice_of_is_not_said_to_be_refused():
+def test_what_the_controller_takes_no_notice_of_is_tried_again_ever_more_rarely():
     def busy(cluster, asked):
         if isinstance(asked, Alter):
             return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
         return carried_out(cluster, asked)
 
     live = Live(answer_as=busy)
+    live.wait(300)
+    assert 9 <= live.kinds().count("Alter") <= 15
+    assert not live.finished
+    assert not live.alarms()
+    assert "no new batch: requested again later: NOT_CONTROLLER" in live.sentences()
+    while live.journal.batches[0].state is BatchState.SENT:
+        live.wait(1)
+    (batch,) = live.journal.batches
+    assert (batch.number, batch.sendings) == (1, 0), "nothing was asked, so nothing counts"
+    assert live.cluster.settings == (), "nothing is throttled meanwhile"
+    live.answer_as = carried_out
+    live.wait(35)
+    live.catch_up()
+    live.wait(5)
+    assert live.finished == [Finish("p", PlanState.DONE, "1 partition moved as planned")]
+
+
+def test_a_right_that_is_missing_for_a_while_is_waited_for():
+    def forbidden(cluster, asked):
+        if not isinstance(asked, Configure):
+            return carried_out(cluster, asked)
+        kept = Configure(tuple(it for it in asked.settings if it.resource.kind == "broker"))
+        after, answer = carried_out(cluster, kept)
+        return after, Answered((*answer.results, Result(TOPIC_T, Kind.RETRY, "TOPIC_AUTHORIZATION_FAILED")))
+
+    live = Live(answer_as=forbidden)
+    live.wait(600)
+    assert not live.finished
+    assert set(live.kinds()) == {"Configure"}
+    live.answer_as = carried_out
+    live.wait(40)
+    assert live.cluster.parts[0].moving
+
+
+def test_what_is_held_by_refusals_can_be_cancelled():
+    def busy(cluster, asked):
+        if isinstance(asked, Alter):
+            return cluster, Answered((Result(P0, Kind.RETRY, "NOT_CONTROLLER"),))
+        return carried_out(cluster, asked)
+
+    live = Live(answer_as=busy)
+    live.wait(30)
+    live.tell(Said(Word.CANCEL, "p"))
+    live.wait(5)
+    assert live.finished[0].state is PlanState.CANCELLED
+
+
+# --- several plans ------------------------------------------------------------------------------------------------
+
+
+OTHER = MOVE._replace(id=TopicPartition("t", 1))
+
+
+def two(*events: object, first: Target = MOVE, second: Target = OTHER) -> Live:
+    """Two plans, and what happened before anything of them may begin."""
+    live = Live(Plan("p", (first,)), parts=(a_part(1, 2), a_part(1, 2)), min_isr=3)
+    live.tell(Accepted(Plan("q", (second,))))
+    for event in events:
+        live.tell(event)
+    live.cluster = live.cluster._replace(min_isr=1)
+    return live
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param(May(begin=True, held=(("p", "t is excluded"),)), id="the guard holds the first"),
+        pytest.param(Said(Word.PAUSE, "p"), id="the first is paused"),
+    ],
+)
+def test_a_plan_that_waits_is_not_in_the_way_of_the_next_one(held):
+    live = two(held)
+    live.wait(10)
+    assert [part.moving for part in live.cluster.parts] == [False, True]
+    live.tell(May(begin=True))
+    live.tell(Said(Word.RESUME, "p"))
+    live.catch_up()
+    live.wait(10)
+    live.catch_up()
+    live.wait(10)
+    assert {it.proposal_id: it.state for it in live.finished} == {"p": PlanState.DONE, "q": PlanState.DONE}
+
+
+def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of_the_next_one():
+    blinded = two()
+    blinded.look_as = lambda cluster: seen_of(cluster)._replace(
+        partitions=tuple(it for it in seen_of(cluster).partitions if it.id != P0)
+    )
+    blinded.wait(20)
+    assert [part.moving for part in blinded.cluster.parts] == [False, True]
+    down = two(first=MOVE._replace(after=(4, 2)))
+    down.wait(20)
+    assert [part.moving for part in down.cluster.parts] == [False, True]
+
+
+def test_each_plan_says_once_what_it_waits_for():
+    live = two(May(begin=True, held=(("p", "t is excluded"), ("q", "outside the windows"))))
     live.wait(60)
-    assert live.kinds().count("Alter") == POLICY.max_sendings
-    assert live.finished == [
-        Finish("p", PlanState.FAILED, "1 partition not moved: the move was requested repeatedly and did not begin")
-    ]
+    told = [(say.proposal_id, say.sentence) for say in live.said]
+    assert told.count(("p", "no new batch: t is excluded")) == 1
+    assert told.count(("q", "no new batch: outside the windows")) == 1
+
+
+def test_a_plan_about_the_same_partitions_waits_for_the_earlier_one():
+    live = two(May(begin=True, held=(("p", "t is excluded"),)), second=MOVE.back())
+    live.wait(30)
+    assert not live.finished, "its partition has the planned replicas already, but not for long"
+    live.tell(May(begin=True))
+    live.wait(10)
+    live.catch_up()
+    live.wait(10)
+    live.catch_up()
+    live.wait(10)
+    assert [it.proposal_id for it in live.finished] == ["p", "q"]
+    assert live.cluster.parts[0].replicas == (1, 2)
+
+
+def test_a_plan_of_which_no_batch_was_sent_ends_with_its_approval_and_one_that_has_begun_goes_on():
+    why = "void: its approval ended 1 min ago, and no batch of it was sent"
+    live = two(May(begin=True, held=(("q", "outside the windows"),)))
+    live.wait(10)
+    assert [part.moving for part in live.cluster.parts] == [True, False]
+    live.tell(May(begin=True, lapsed=(("p", why), ("q", why))))
+    live.wait(10)
+    assert live.finished == [Finish("q", PlanState.CANCELLED, why)]
+    live.catch_up()
+    live.wait(10)
+    assert live.finished[1] == Finish("p", PlanState.DONE, "1 partition moved as planned")
+
+
+def test_an_announced_batch_is_withdrawn_when_its_approval_ends_before_it_is_sent():
+    def unset(cluster, asked):
+        return cluster, Answered(tuple(Result(it.resource, Kind.NOT_SENT) for it in asked.settings))
+
+    live = Live(answer_as=unset)
+    assert live.journal.batches[0].state is BatchState.INTENT
+    live.answer_as = carried_out
+    live.tell(May(begin=True, lapsed=(("p", "void: its approval ended"),)))
+    live.wait(10)
+    assert live.finished == [Finish("p", PlanState.CANCELLED, "void: its approval ended")]
+    assert live.cluster.settings == ()
+    assert not live.cluster.parts[0].moving

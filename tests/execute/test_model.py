@@ -61,6 +61,9 @@ QUICK = [
     pytest.param(moving(Left(words=words(Word.CANCEL))), id="cancelled at any step"),
     pytest.param(moving(Left(words=words(Word.ROLLBACK))), id="rolled back at any step"),
     pytest.param(moving(Left(words=words(Word.PAUSE, Word.CANCEL))), id="paused, and cancelled"),
+    pytest.param(moving(Left(words=words(Word.ROLLBACK, Word.CANCEL))), id="rolled back and cancelled, in any order"),
+    pytest.param(moving(Left(words=words(Word.ROLLBACK, Word.PAUSE))), id="rolled back and paused, in any order"),
+    pytest.param(reordering(Left(words=frozenset(Word))), id="every word, in any order, while leaders change"),
     pytest.param(reordering(Left(crashes=1, losses=1)), id="leaders alone, killed, an answer lost"),
     pytest.param(moving(Left(again=2)), id="handed over again and again, at any two steps"),
     pytest.param(moving(Left(again=1, words=words(Word.ROLLBACK))), id="rolled back, and approved again, at any steps"),
@@ -170,12 +173,22 @@ BUGS = [
 ]
 
 
+HIDDEN = (
+    bugs.takes_rates_of_others_for_its_own,
+    bugs.cancels_moves_of_others,
+    bugs.moves_while_others_move,
+    bugs.knows_topics_by_name_alone,
+)
+
 NAMES = [it.values[0].__name__.replace("_", " ") for it in BUGS]
 
 
 @pytest.mark.parametrize(("bug", "scenario", "says"), BUGS, ids=NAMES)
 def test_each_seeded_bug_is_found(bug, scenario, says, monkeypatch):
+    """Of what the last look before a request would hide, the machine alone must be free."""
     bug(monkeypatch)
+    if bug in HIDDEN:
+        scenario = scenario._replace(shell_looks_last=False, others_wait=True)
     found = explore(scenario, most=20_000)
     assert says in found.violation
 
@@ -183,6 +196,20 @@ def test_each_seeded_bug_is_found(bug, scenario, says, monkeypatch):
 def test_a_shell_that_sends_without_a_sure_lease_is_found():
     scenario = moving(Left(freezes=1))._replace(shell_checks_lease=False)
     assert explore(scenario, most=20_000).violation == "an agent acted after its fence"
+
+
+@pytest.mark.parametrize(
+    ("left", "says"),
+    [
+        (Left(foreign=1), "foreign move was replaced"),
+        (Left(foreign=1, words=words(Word.CANCEL)), "foreign move was"),
+        (Left(throttles=1), "set meanwhile was taken away"),
+        (Left(deletions=1), "throttle was left"),
+    ],
+    ids=["moves of others", "and cancels", "rates of others", "topics made anew"],
+)
+def test_a_shell_that_does_not_look_right_before_a_request_is_found(left, says):
+    assert says in explore(moving(left)._replace(shell_looks_last=False), most=20_000).violation
 
 
 def test_a_slow_journal_only_delays():

@@ -92,7 +92,8 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: 
         "ann@desk", "quiet now", 5_000_000, 3,
     )  # fmt: skip
     assert (given.plan_hash, given.expires_ms) == (plan_hash(proposal), NOW_MS + LIMITS.approval_valid_ms)
-    assert done(result).sentence == "approved by ann@desk; void if it has not begun within 60 min"
+    limits = "at 5.0 MB/s per broker and 3 partitions at a time"
+    assert done(result).sentence == f"approved by ann@desk {limits}; void if it has not begun within 60 min"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,9 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: 
             ask(Verb.APPROVE, MOVE, max_moves=251), EMPTY, "more than execute.max_moves_per_cluster (250)",
             id="more moves than the cluster may have",
         ),
-        pytest.param(ask(Verb.CANCEL, MOVE), EMPTY, "has not begun and is not approved", id="nothing to cancel"),
+        pytest.param(
+            ask(Verb.CANCEL, "p-gone"), EMPTY, "has not begun and is not approved", id="nothing to cancel"
+        ),
         pytest.param(
             ask(Verb.CANCEL, MOVE), in_journal(plan(PlanState.DONE)), "is done; take it back with: ",
             id="what is done is not cancelled",
@@ -227,7 +230,7 @@ def test_a_trigger_needs_no_second_person() -> None:
 )
 def test_a_word_about_a_plan_goes_to_the_mover(verb: Verb, state: PlanState, word: Word) -> None:
     result = obey([ask(verb, MOVE)], in_journal(plan(state, paused=word is Word.RESUME)), STANDING, LIMITS, NOW_MS)
-    assert result.words == (Said(word, MOVE.id, "ann@desk"),)
+    assert result.words == (Said(word, MOVE.id, "ann@desk", "c1"),)
     assert done(result).done
 
 
@@ -282,7 +285,8 @@ def test_a_later_command_finds_what_an_earlier_one_changed() -> None:
     wishes = [ask(Verb.APPROVE, MOVE, id_="c1"), ask(Verb.CANCEL, MOVE, id_="c2"), ask(Verb.CANCEL, MOVE, id_="c3")]
     result = obey(wishes, EMPTY, STANDING, LIMITS, NOW_MS)
     view = journal(*result.writes, at_ms=NOW_MS)
-    assert [answer.done for _, answer in history(view)] == [True, True, False]
+    assert [answer.done for _, answer in history(view)] == [True, True, True]
+    assert "is cancelled by ann@desk already" in history(view)[2].answer.sentence
     gone = approval_of(view, MOVE.id)
     assert gone is not None
     assert gone.state is ApprovalState.VOID
@@ -331,7 +335,7 @@ def test_a_pause_of_one_plan_is_not_lost_either(verbs: tuple[Verb, ...], shows_p
         for at, verb in enumerate(verbs)
     ]
     view = in_journal(plan(PlanState.OPEN, paused=shows_paused), *given)
-    assert words_again(view) == (() if word is None else (Said(word, MOVE.id, "ann"),))
+    assert words_again(view) == (() if word is None else (Said(word, MOVE.id, "ann", f"c{len(verbs) - 1}"),))
 
 
 def test_a_way_back_that_was_accepted_is_not_accepted_again() -> None:

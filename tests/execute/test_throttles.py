@@ -132,6 +132,15 @@ def test_a_broker_that_is_down_is_told_nothing_and_owes_until_it_is_back():
     assert standing(debt, seen({(debt.resource, debt.key): "10"})) is Standing.STANDS
 
 
+def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
+    debt = Debt(Resource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
+    there = seen({(debt.resource, debt.key): "10"})
+    assert complete(debt, there)
+    assert not complete(debt, there._replace(unread=frozenset({debt.resource})))
+    assert not complete(debt, seen({}))
+    assert complete(debt, seen({}, up=(1, 2)))
+
+
 def test_a_rate_that_stood_before_a_new_pace_is_still_ours():
     debt = Debt(Resource("broker", "3"), LEADER_RATE, "20", None, "p", 1, formerly="10")
     assert standing(debt, seen({(debt.resource, debt.key): "10"})) is Standing.STANDS

@@ -37,7 +37,7 @@ from agent.execute.messages import (
 from agent.execute.state import State, appended
 from agent.execute.values import LEADER_RATE, Batch, Plan, Records, Resource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import Cluster, Part, back_up, begun, carried_out, caught_up, lost, seen_of
+from tests.execute.abstract import Cluster, Part, back_up, begun, carried_out, caught_up, last_look, lost, seen_of
 from tests.execute.invariants import begun_badly, unlogged, weak
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
 
@@ -216,10 +216,15 @@ class World:
         if agent.away and agent.epoch != system.epoch:
             harm = "an agent acted after its fence"
         harm = harm or ("" if subjects(act) else "a request asks for nothing") or unlogged(act, agent.wrote)
+        act, left_out = last_look(system.cluster, act) if self.scenario.shell_looks_last else (act, ())
+        if not subjects(act):
+            after, _ = self.told(agent._replace(sent=0), Answered(left_out))
+            return self.put(system, index, after)._replace(harm=harm)
         taken = {request.number for request in system.wire if request.epoch == agent.epoch}
         number = min(set(range(1, len(taken) + 2)) - taken)
         system = self.put(system, index, agent._replace(sent=number))
-        return system._replace(wire=in_order(*system.wire, Request(act, agent.epoch, number)), harm=harm)
+        request = Request(act, agent.epoch, number, left_out=left_out)
+        return system._replace(wire=in_order(*system.wire, request), harm=harm)
 
     def _wire(self, system: System) -> Iterator[tuple[str, System]]:
         for request in system.wire:
@@ -231,14 +236,15 @@ class World:
                 yield f"request of agent {request.epoch} is lost", self.off_wire(system, request)
             elif system.left.losses and isinstance(request.act, Alter | Configure):
                 results = tuple(Result(it, Kind.RETRY) for it in subjects(request.act))
-                after = self.answered(self.off_wire(system, request), request, Answered(results))
+                answer = Answered((*request.left_out, *results))
+                after = self.answered(self.off_wire(system, request), request, answer)
                 yield f"controller is busy for agent {request.epoch}", self.lossy(after)
 
     def arrived(self, system: System, request: Request) -> System:
         cluster, answer = carried_out(system.cluster, request.act)
         harm = system.harm or cluster.harm
         system = self.off_wire(system, request)._replace(cluster=cluster._replace(harm=""), harm=harm)
-        return self.answered(system, request, answer)
+        return self.answered(system, request, Answered((*request.left_out, *answer.results)))
 
     def answered(self, system: System, request: Request, answer: Answered) -> System:
         index = self.waiting_for(system, request)
@@ -309,8 +315,9 @@ class World:
             yield "min ISR is lowered", system._replace(cluster=cluster._replace(min_isr=1))
 
     def _others(self, system: System) -> Iterator[tuple[str, System]]:
-        """Other people, but never in the instant between a look of ours and what follows from it."""
-        if system.wire or any(isinstance(agent.state.waiting, Append) for agent in system.agents):
+        """Other people, but never in the instant between the last look before a request and its arrival."""
+        writing = any(isinstance(agent.state.waiting, Append) for agent in system.agents)
+        if system.wire or (self.scenario.others_wait and writing):
             return
         cluster, left = system.cluster, system.left
         if left.foreign:

@@ -1,0 +1,157 @@
+"""The last look before a request: on its own connection, right before it, and what it leaves out is not sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agent.observation import RawReassignment, RawTopic
+from agent.wire.change import Fate
+from agent.wire.config_changes import Holder, Layers, Operation, Setting, ThrottleChange
+from agent.wire.hand import WireHand
+from agent.wire.last_look import LastLook
+from agent.wire.protocol import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    DESCRIBE_CONFIGS,
+    INCREMENTAL_ALTER_CONFIGS,
+    METADATA,
+)
+from agent.wire.protocol import LIST_PARTITION_REASSIGNMENTS as LISTED
+from assignors.problem import TopicPartition
+from tests.wire.fake_broker import Answer, FakeBroker, encode_body
+
+MOVED, STILL = TopicPartition("moved", 0), TopicPartition("moved", 1)
+RATE = Setting(Holder.BROKER, "1", "leader.replication.throttled.rate")
+LIST = Setting(Holder.TOPIC, "moved", "leader.replication.throttled.replicas")
+SENT = {ALTER_PARTITION_REASSIGNMENTS.key, INCREMENTAL_ALTER_CONFIGS.key}
+
+
+def metadata(version: int, _body: memoryview) -> bytes:
+    topic = METADATA.response.MetadataResponseTopic
+    rows = [
+        topic.MetadataResponsePartition(partition_index=one, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1])
+        for one in (0, 1)
+    ]
+    return encode_body(METADATA, METADATA.response(topics=[topic(name="moved", partitions=rows)]), version)
+
+
+def listed(version: int, _body: memoryview, code: int = 0) -> bytes:
+    topic = LISTED.response.OngoingTopicReassignment
+    row = topic.OngoingPartitionReassignment(
+        partition_index=0, replicas=[3, 2, 1], adding_replicas=[3], removing_replicas=[1]
+    )
+    answer = LISTED.response(error_code=code, topics=[topic(name="moved", partitions=[row])] if code == 0 else [])
+    return encode_body(LISTED, answer, version)
+
+
+def altered(version: int, _body: memoryview) -> bytes:
+    kind = ALTER_PARTITION_REASSIGNMENTS.response
+    topic = kind.ReassignableTopicResponse
+    rows = [topic.ReassignablePartitionResponse(partition_index=one, error_code=0) for one in (0, 1)]
+    return encode_body(ALTER_PARTITION_REASSIGNMENTS, kind(responses=[topic(name="moved", partitions=rows)]), version)
+
+
+def configs(code: int = 0) -> Answer:
+    def answer(version: int, body: memoryview) -> bytes:
+        kind = DESCRIBE_CONFIGS.response.DescribeConfigsResult
+        holder, setting = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
+        row = kind.DescribeConfigsResourceResult(name=setting.key, value="7", config_source=2 if holder == 4 else 1)
+        rows = [kind(error_code=code, resource_type=holder, resource_name=setting.name, configs=[row])]
+        return encode_body(DESCRIBE_CONFIGS, DESCRIBE_CONFIGS.response(results=rows), version)
+
+    return answer
+
+
+def incremented(version: int, body: memoryview) -> bytes:
+    api = INCREMENTAL_ALTER_CONFIGS
+    holder, setting = (4, RATE) if b"rate" in bytes(body) else (2, LIST)
+    row = api.response.AlterConfigsResourceResponse(error_code=0, resource_type=holder, resource_name=setting.name)
+    return encode_body(api, api.response(responses=[row]), version)
+
+
+def a_broker(**other: Answer) -> FakeBroker:
+    return FakeBroker(
+        {
+            METADATA.key: metadata,
+            LISTED.key: other.get("listed", listed),
+            ALTER_PARTITION_REASSIGNMENTS.key: altered,
+            DESCRIBE_CONFIGS.key: other.get("configs", configs()),
+            INCREMENTAL_ALTER_CONFIGS.key: incremented,
+        }
+    )
+
+
+def asked(broker: FakeBroker, *apis: Any) -> list[int]:
+    keys = {api.key for api in apis} | SENT
+    return [key for key, _ in broker.asked if key in keys]
+
+
+@pytest.mark.parametrize("target", [(3, 2), None], ids=["a move", "a cancel"])
+def test_a_reassignment_is_looked_at_right_before_on_the_same_connection(target: tuple[int, ...] | None) -> None:
+    seen: list[LastLook] = []
+
+    def leave_out(look: LastLook) -> set[TopicPartition]:
+        seen.append(look)
+        return {MOVED}
+
+    with a_broker() as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        before = broker.connections
+        answers = hand.alter_placements({MOVED: target, STILL: target}, 2_000, None, leave_out)
+        assert asked(broker, METADATA, LISTED) == [METADATA.key, LISTED.key, ALTER_PARTITION_REASSIGNMENTS.key]
+        assert broker.connections == before
+    assert [answers[one].fate for one in (MOVED, STILL)] == [Fate.NOT_SENT, Fate.DONE]
+    (look,) = seen
+    assert look.running == {MOVED: RawReassignment(MOVED, (3, 2, 1), (3,), (1,))}
+    assert [row.replicas for row in look.topics["moved"].partitions] == [(1, 2, 3), (1, 2, 3)]
+
+
+def test_a_request_from_which_everything_is_left_out_is_not_sent() -> None:
+    with a_broker() as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        answers = hand.alter_placements({MOVED: None}, 2_000, None, lambda _: {MOVED})
+        assert (answers[MOVED].fate, asked(broker)) == (Fate.NOT_SENT, [])
+
+
+def test_where_the_last_look_fails_nothing_is_sent() -> None:
+    with (
+        a_broker(listed=lambda version, body: listed(version, body, 41), configs=configs(29)) as broker,
+        WireHand(broker.arguments) as hand,
+    ):
+        hand.describe_brokers(2_000)
+        moved = hand.alter_placements({MOVED: None}, 2_000, None, lambda _: set())
+        seen: list[Mapping[Setting, Layers | None]] = []
+
+        def leave_out(
+            layers: Mapping[Setting, Layers | None], topics: Mapping[str, RawTopic]
+        ) -> set[tuple[Holder, str]]:
+            seen.append(layers)
+            return {(one.holder, one.name) for one, found in layers.items() if found is None}
+
+        rate = hand.change_throttles([ThrottleChange(RATE, Operation.DELETE, None)], 2_000, None, leave_out)
+        assert (moved[MOVED].fate, rate[RATE].fate, asked(broker)) == (Fate.NOT_SENT, Fate.NOT_SENT, [])
+        assert seen == [{RATE: None}]
+
+
+@pytest.mark.parametrize("setting", [RATE, LIST], ids=["a broker's rate", "a topic's list"])
+@pytest.mark.parametrize("left_out", [False, True])
+def test_a_throttle_is_looked_at_right_before_on_the_same_connection(setting: Setting, *, left_out: bool) -> None:
+    seen: list[Mapping[Setting, Layers | None]] = []
+
+    def leave_out(layers: Mapping[Setting, Layers | None], topics: Mapping[str, RawTopic]) -> set[tuple[Holder, str]]:
+        seen.append(layers)
+        assert set(topics) == ({"moved"} if setting is LIST else set())
+        return {(setting.holder, setting.name)} if left_out else set()
+
+    with a_broker() as broker, WireHand(broker.arguments) as hand:
+        hand.describe_brokers(2_000)
+        before = broker.connections
+        answers = hand.change_throttles([ThrottleChange(setting, Operation.DELETE, None)], 2_000, None, leave_out)
+        assert broker.connections == before
+        sent = [] if left_out else [INCREMENTAL_ALTER_CONFIGS.key]
+        looks = [DESCRIBE_CONFIGS.key, *([METADATA.key] if setting is LIST else [])]
+        assert asked(broker, DESCRIBE_CONFIGS, METADATA) == [*looks, *sent]
+    assert seen == [{setting: Layers("7", None)}]
+    assert answers[setting].fate is (Fate.NOT_SENT if left_out else Fate.DONE)
