@@ -27,7 +27,7 @@ from agent.act.trigger import Trigger
 from agent.clock import Clock
 from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
-from agent.execute.accepting import NotCarriedOut, plan_of, policy_of
+from agent.execute.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
 from agent.execute.commanded import Foreseen, Spoken
 from agent.execute.messages import Accepted, May
 from agent.execute.obey import obey, words_again
@@ -325,14 +325,7 @@ class Acting:
 
     def _traffic(self) -> Mapping[int, float]:
         """Broker -> bytes per second that its replicas take in, by the last look."""
-        snapshot = self._snapshot
-        taken: dict[int, float] = {}
-        for topic in snapshot.topics.values() if snapshot is not None else ():
-            for state in topic.partitions:
-                rate = snapshot.bytes_per_s.get(state.id) if snapshot is not None else None
-                for broker in state.replicas if rate is not None else ():
-                    taken[broker] = taken.get(broker, 0.0) + (rate or 0.0)
-        return taken
+        return {} if self._snapshot is None else traffic_of(self._snapshot)
 
     def _word(self, led: Led) -> None:
         """Say to the mover what the journal says was asked of it, until its plans show it."""

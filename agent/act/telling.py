@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -147,9 +147,9 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
         "partitions": len(progress.plan.targets),
         "done": progress.done,
         "copies": len(progress.replicas),
-        "bytes": sum(one.bytes or 0 for one in progress.replicas),
-        "of_bytes": sum(one.of_bytes or 0 for one in progress.replicas),
-        "bytes_per_s": round(sum(one.bytes_per_s or 0 for one in progress.replicas)),
+        "bytes": _total(one.bytes for one in progress.replicas),
+        "of_bytes": _total(one.of_bytes for one in progress.replicas),
+        "bytes_per_s": None if (rate := _total(one.bytes_per_s for one in progress.replicas)) is None else round(rate),
         "seconds_left": None if not lefts or None in lefts else round(max(left or 0.0 for left in lefts)),
     }
 
@@ -159,6 +159,17 @@ def _sentence(numbers: Mapping[str, Any]) -> str:
     when = "time left unknown" if left is None else f"about {left} s left"
     return (
         f"{numbers['proposal']}: {numbers['done']} of {counted(numbers['partitions'], 'partition')} moved, "
-        f"{sized(numbers['bytes'])} of {sized(numbers['of_bytes'])} in "
+        f"{_sized(numbers['bytes'])} of {_sized(numbers['of_bytes'])} in "
         f"{counted(numbers['copies'], 'copy', 'copies')} in progress; {when}"
     )
+
+
+def _total(numbers: Iterable[float | None]) -> float | None:
+    """Their sum; unknown where one of them is."""
+    every = list(numbers)
+    known = [one for one in every if one is not None]
+    return sum(known) if len(known) == len(every) else None
+
+
+def _sized(size_bytes: float | None) -> str:
+    return "an unknown number of bytes" if size_bytes is None else sized(size_bytes)

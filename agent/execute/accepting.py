@@ -6,11 +6,12 @@ snapshot no longer holds finds out by them before anything moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent.execute.values import Plan, Policy, Target
 from agent.limits_execute import ExecuteLimits
 from agent.model.snapshot import Snapshot
+from agent.observation import Part
 from agent.propose.proposal import PlacementChange, Proposal
 from agent.propose.reassignment_json import changes_of
 
@@ -53,6 +54,26 @@ def _racks(changes: Sequence[PlacementChange], snapshot: Snapshot) -> tuple[tupl
     named = {broker for change in changes for broker in (*change.before, *change.after)}
     known = ((broker.id, broker.rack.name) for broker in snapshot.brokers if broker.id in named)
     return tuple(sorted((broker, rack) for broker, rack in known if rack is not None))
+
+
+def traffic_of(snapshot: Snapshot) -> Mapping[int, float]:
+    """Broker -> bytes per second that its replicas take in; one with a replica of unknown rate is left out.
+
+    Empty where topics were not seen: what is unknown is never zero.
+    """
+    if any(gap.part is Part.TOPICS for gap in snapshot.gaps):
+        return {}
+    taken = {broker.id: 0.0 for broker in snapshot.brokers if broker.alive}
+    unknown: set[int] = set()
+    for topic in snapshot.topics.values():
+        for state in topic.partitions:
+            rate = snapshot.bytes_per_s.get(state.id)
+            if rate is None:
+                unknown.update(state.replicas)
+                continue
+            for broker in state.replicas:
+                taken[broker] = taken.get(broker, 0.0) + rate
+    return {broker: rate for broker, rate in taken.items() if broker not in unknown}
 
 
 def policy_of(limits: ExecuteLimits) -> Policy:

@@ -56,6 +56,14 @@ class View(NamedTuple):
             return None
         return next((target.id for target in targets if _weak(target, self.partitions.get(target.id))), None)
 
+    def progress_known(self, target: Target) -> bool:
+        """False for a partition that moves while the size of a copy that is being made was not reported."""
+        now = self.partitions.get(target.id)
+        if now is None or self.status(target) is not Status.MOVING:
+            return True
+        sized = {broker for id_, broker, _ in self.seen.bytes if id_ == target.id}
+        return all(broker in sized or broker in now.isr or broker not in self.seen.brokers for broker in target.adding)
+
     def lost(self, target: Target) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
         return any(
@@ -137,7 +145,9 @@ def _watches(view: View, targets: Iterable[Target]) -> tuple[Watch, ...]:
     for target in targets:
         token = _token(target, view)
         watch = former.get(target.id)
-        watches.append(watch if watch is not None and watch.token == token else Watch(target.id, token))
+        # Where nothing tells how far a copy is, nothing tells that it stands still.
+        same = watch is not None and watch.token == token and view.progress_known(target)
+        watches.append(watch if same and watch is not None else Watch(target.id, token))
     return tuple(watches)
 
 

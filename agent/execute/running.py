@@ -283,4 +283,8 @@ def _waiting(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status
         return f"batch {batch.number}: {counted(len(quiet), 'partition')} not moving yet: {why}"
     if (weak := view.weak(statuses)) is not None:
         return f"batch {batch.number}: {weak} is under its min ISR"
+    blind = next((target.id for target in statuses if not view.progress_known(target)), None)
+    if blind is not None:
+        moving = counted(len(statuses), "partition")
+        return f"batch {batch.number}: {moving} moving; the progress of {blind} is unknown: log dirs did not answer"
     return f"batch {batch.number}: {counted(len(statuses), 'partition')} moving"

@@ -84,6 +84,11 @@ def seen_of(cluster: Cluster) -> Seen:
         ),
         gone=frozenset() if cluster.parts else frozenset({"t"}),
         throttles=tuple(SeenThrottle(*setting) for setting in cluster.settings),
+        bytes=tuple(
+            (id_, broker, int(broker in part.isr))
+            for id_, part in zip(ids, cluster.parts, strict=True)
+            for broker in sorted(set(part.replicas) & cluster.up if part.moving else ())
+        ),
     )
 
 

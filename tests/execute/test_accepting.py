@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agent.detect.finding import Subject
-from agent.execute.accepting import NotCarriedOut, plan_of, policy_of
-from agent.execute.values import Policy
+from agent.execute.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
+from agent.execute.messages import Seen
+from agent.execute.throttles import rate_of
+from agent.execute.values import Policy, Target
 from agent.limits_execute import ExecuteLimits
 from agent.model.snapshot import Snapshot, TopicState
+from agent.observation import Gap, GapCause, Part
 from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason, Row
 from assignors.problem import TopicPartition
+from tests.snapshots import a_cluster
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -93,3 +99,31 @@ def test_every_limit_of_the_settings_reaches_the_executor() -> None:
         "broker_bytes_per_s", "min_isr_guard", "stuck_after_ms", "grace_ms", "request_timeout_ms", "fresh_ms",
     }  # fmt: skip
     assert policy_of(ExecuteLimits())._replace(max_bytes_in_flight=None) == Policy()
+
+
+@pytest.mark.parametrize(
+    ("rates", "gaps", "traffic"),
+    [
+        pytest.param({0: 30.0, 1: 10.0}, (), {1: 30.0, 2: 40.0, 3: 10.0, 4: 0.0}, id="all rates are known"),
+        pytest.param({0: 30.0}, (), {1: 30.0, 4: 0.0}, id="one is not: its brokers' traffic is not"),
+        pytest.param({}, (), {4: 0.0}, id="none is known: only a broker without replicas takes in nothing"),
+        pytest.param({0: 30.0, 1: 10.0}, (Gap(Part.TOPICS, GapCause.TIMED_OUT, "u", ""),), {}, id="a topic is unseen"),
+    ],
+)
+def test_the_traffic_of_a_broker_is_known_when_that_of_all_its_replicas_is(
+    rates: dict[int, float], gaps: tuple[Gap, ...], traffic: dict[int, float]
+) -> None:
+    built = a_cluster(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), (2, 3)).snapshot()
+    known = {TopicPartition("t", number): rate for number, rate in rates.items()}
+    assert traffic_of(replace(built, bytes_per_s=known, gaps=gaps)) == traffic
+
+
+def test_one_known_partition_of_a_thousand_does_not_open_the_throttle() -> None:
+    targets = (Target(TopicPartition("t", 0), "id", (1, 2), (1, 3)),)
+    many = a_cluster().topic("t", *[(1, 2, 3)] * 1_000).snapshot()
+    seen_ = Seen(frozenset({1, 2, 3}), ())
+    policy = Policy()
+    for known, rate in ((1, policy.throttle_floor_bytes_per_s), (1_000, 62_450_000)):
+        rates = {TopicPartition("t", number): 100.0 for number in range(known)}
+        traffic = traffic_of(replace(many, bytes_per_s=rates))
+        assert rate_of(targets, seen_._replace(traffic=tuple(traffic.items())), policy) == rate

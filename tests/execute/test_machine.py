@@ -268,6 +268,29 @@ def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
     assert live.finished == [Finish("p", PlanState.FAILED, "1 partition back on the former replicas")]
 
 
+def test_a_move_whose_progress_is_unknown_is_not_taken_for_one_that_stands_still():
+    live = Live()
+    live.look_as = lambda cluster: seen_of(cluster)._replace(bytes=())
+    live.wait(3_000)
+    assert live.kinds() == ["Configure", "Alter"]
+    assert not live.alarms()
+    assert "1 partition moving; the progress of t-0 is unknown: log dirs did not answer" in live.sentences()
+    live.look_as = seen_of
+    live.wait(295)
+    assert not live.alarms(), "its time begins when it is known"
+    live.wait(10)
+    assert any("no progress for 300 s: t-0" in sentence for sentence in live.alarms())
+
+
+def test_a_copy_that_is_whole_or_on_a_broker_that_is_down_needs_no_size():
+    live = Live(Plan("p", (MOVE._replace(before=(1, 2), after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
+    part = live.cluster.parts[0]
+    live.cluster = lost(live.cluster._replace(parts=(part._replace(isr=frozenset({1, 2, 3})),)), 4)
+    live.look_as = lambda cluster: seen_of(cluster)._replace(bytes=())
+    live.wait(10)
+    assert "progress of t-0 is unknown" not in live.sentences()
+
+
 def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
     live = Live()
     live.cluster = lost(live.cluster, 3)
