@@ -115,12 +115,14 @@ def test_another_partition_under_its_min_isr_does_not_hold_it():
     assert answer.reason is HoldReason.NOT_LEADING
 
 
-def test_one_replica_never_needs_two_in_sync():
-    built = a_cluster().topic("t", (1,), (2,), min_isr=2)
-    built.group("g", member("m1", "b", "t-0"), member("m2", "a", "t-1"))
-    answer = verdict(built, limits=EXECUTE)
-    assert isinstance(answer, Hold)
-    assert answer.reason is HoldReason.NOT_LEADING
+def test_a_partition_never_needs_more_in_sync_replicas_than_it_has():
+    """As the broker counts: two of two replicas in sync are enough, whatever the min ISR is."""
+    enough = verdict(shared(min_isr=3), limits=EXECUTE)
+    assert isinstance(enough, Hold)
+    assert enough.reason is HoldReason.NOT_LEADING
+    one_of_two = verdict(shared(min_isr=3), shared(isr={0: (1,)}, min_isr=3), limits=EXECUTE)
+    assert isinstance(one_of_two, Hold)
+    assert one_of_two.reason is HoldReason.UNDER_MIN_ISR
 
 
 @pytest.mark.parametrize(

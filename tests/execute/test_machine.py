@@ -471,6 +471,40 @@ def test_a_request_is_not_repeated_while_it_would_not_be_begun(holds, why):
     assert [part.moving for part in live.cluster.parts] == [True, True]
 
 
+def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_lag_behind():
+    """Two partitions; the second is not taken, and brokers still show the first at its former replicas."""
+    second = TopicPartition("t", 1)
+
+    def half(cluster, asked):
+        if not isinstance(asked, Alter):
+            return carried_out(cluster, asked)
+        after, answer = carried_out(cluster, Alter(tuple(it for it in asked.moves if it.id != second)))
+        return after, Answered((*answer.results, Result(second, Kind.RETRY, "NOT_CONTROLLER")))
+
+    def behind(cluster):
+        return seen_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
+
+    live = Live(Plan("p", (MOVE, MOVE._replace(id=second))), answer_as=half, look_as=behind)
+    live.answer_as = carried_out
+    live.wait(5)
+    sent = [[move.id for move in act.moves] for act in live.acts if isinstance(act, Alter)]
+    assert sent == [[P0, second], [second]]
+
+
+def test_a_cancel_without_an_answer_is_not_sent_again_while_it_may_still_take_effect():
+    def lost_on_the_way(cluster, asked):
+        return (cluster, Answered(())) if isinstance(asked, Cancel) else carried_out(cluster, asked)
+
+    live = Live(answer_as=lost_on_the_way)
+    live.tell(Said(Word.CANCEL, "p"))
+    live.wait(8)
+    assert live.kinds().count("Cancel") == 1
+    live.answer_as = carried_out
+    live.wait(15)
+    assert live.kinds().count("Cancel") == 2
+    assert live.finished[0].state is PlanState.CANCELLED
+
+
 def test_what_was_sent_and_did_not_begin_is_given_up_while_nothing_may_begin():
     """Its answer was lost, no such request can be under way any more, and another tool moves by then."""
 

@@ -1,42 +1,37 @@
 """``make mutants``: draw mutants of what acts by a seed, run the tests against each, and name every one that survives.
 
-mutmut makes the mutants and runs the tests that reach them (``[tool.mutmut]`` in pyproject.toml). This draws the sample
-and judges it. A mutant that changes the text of a sentence only is not drawn: the golden list of sentences guards those.
-A survivor that cannot be killed because it behaves alike stands in ``survivors.txt`` with the reason; exit 1 tells of
-others, or of a sample of which less than 95 % is killed.
+mutmut makes the mutants and runs the tests that reach them (``[tool.mutmut]`` in pyproject.toml); this draws the sample
+and judges it. A survivor that behaves like the original stands in ``survivors.txt`` with the reason. Exit 1: less than
+95 % of the others were killed.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import random
+import shutil
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
-MADE = Path("mutants")
-EXPLAINED = Path(__file__).with_name("survivors.txt")
+from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants
+from mutmut.mutation.data import MutantLineSpans, SourceFileMutationData
+from mutmut.mutation.diff_apply import generated_function_names
+from mutmut.stats import status_by_exit_code
+from mutmut.utils.file_utils import walk_mutatable_files
+
+from .drawing import Mutant, drawn, explained, mutant
+
 LEAST_KILLED = 0.95
-_OF_EACH_CALL = 200
-"""Names in one command line of mutmut."""
-_SURVIVED = frozenset({0, 33, None})
-"""mutmut's exit codes of a mutant that all tests pass, that no test reaches, and that has not been run."""
-_TIMED_OUT = frozenset({24, 36, 152, 255, -24})
-
-
-class Mutant(NamedTuple):
-    """One changed line."""
-
-    name: str
-    """As mutmut calls it: module, function, number."""
-    change: str
-    """``function: old line -> new line``, which stays the same when other lines of the function change."""
+_MADE = Path("mutants")
+_EXPLAINED = Path(__file__).with_name("survivors.txt")
+_NOT_DRAWN = 34
+"""mutmut's exit code of a mutant that it skips."""
+_KILLED = frozenset({"killed", "timeout", "segfault"})
 
 
 def main() -> int:
@@ -44,100 +39,78 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=600)
-    parser.add_argument("--children", type=int, default=2, help="tests of so many mutants run side by side")
+    parser.add_argument("--children", type=int, default=2, help="so many mutants are run side by side")
     parser.add_argument("-o", "--output", type=Path, help="write a line of JSON for each mutant there")
     asked = parser.parse_args()
-    _mutmut("run", "nothing.but.the.making")
-    names = sorted(_results())
-    drawn = list(_drawn(names, random.Random(asked.seed), asked.count))
-    for start in range(0, len(drawn), _OF_EACH_CALL):
-        _mutmut("run", "--max-children", str(asked.children), *(each.name for each in drawn[start : start + _OF_EACH_CALL]))
-    return _judge(drawn, _results(), asked.output)
+    _make(asked.children)
+    sample = drawn(_all_mutants(), asked.seed, asked.count)
+    _skip_all_but({each.name for each in sample})
+    subprocess.run([sys.executable, "-m", "mutmut", "run", "--max-children", str(asked.children)], check=True)
+    return _judge(sample, asked.output)
 
 
-def _judge(drawn: list[Mutant], results: dict[str, int | None], output: Path | None) -> int:
-    explained = set(_explained())
-    verdicts = {each: _verdict(results[each.name], each.change in explained) for each in drawn}
+def _make(children: int) -> None:
+    """Write the mutants of the code as it is now, none of an earlier run among them."""
+    shutil.rmtree(_MADE, ignore_errors=True)
+    with redirect_stdout(StringIO()):
+        copy_src_dir()
+        copy_also_copy_files()
+        create_mutants(children)
+
+
+def _all_mutants() -> Iterator[Mutant]:
+    for data in _files():
+        spans = MutantLineSpans.load(data.path)
+        lines = (_MADE / data.path).read_text().splitlines()
+        for name in data.exit_code_by_key:
+            old, new = (
+                "\n".join(lines[span.start - 1 : span.end])
+                for span in map(spans.span_by_function_name.__getitem__, generated_function_names(name))
+            )
+            if found := mutant(name, old, new):
+                yield found
+
+
+def _skip_all_but(names: set[str]) -> None:
+    for data in _files():
+        data.exit_code_by_key = {name: None if name in names else _NOT_DRAWN for name in data.exit_code_by_key}
+        data.save()
+
+
+def _judge(sample: list[Mutant], output: Path | None) -> int:
+    codes = {name: code for data in _files() for name, code in data.exit_code_by_key.items()}
+    equal = explained(_EXPLAINED.read_text())
+    verdicts = {each: _verdict(status_by_exit_code[codes[each.name]], each.change in equal) for each in sample}
     if output:
-        output.write_text("".join(json.dumps({**each._asdict(), "verdict": said}) + "\n" for each, said in verdicts.items()))
+        output.write_text(
+            "".join(json.dumps({**each._asdict(), "verdict": said}) + "\n" for each, said in verdicts.items())
+        )
     by_module: dict[str, Counter[str]] = {}
     for each, said in verdicts.items():
         by_module.setdefault(each.name.rpartition(".")[0], Counter())[said] += 1
-    for module, counts in sorted(by_module.items()):
-        print(f"{module}: " + ", ".join(f"{number} {said}" for said, number in sorted(counts.items())))
-    counts = Counter(verdicts.values())
-    killed = (counts["killed"] + counts["timed out"]) / (len(drawn) - counts["explained"])
-    print(f"{len(drawn)} mutants: " + ", ".join(f"{number} {said}" for said, number in sorted(counts.items())))
-    print(f"{killed:.1%} of those that can be killed are")
+    print("\n| module | mutants | killed | explained | survived |\n|---|---|---|---|---|")
+    for module, counts in [*sorted(by_module.items()), ("all", Counter(verdicts.values()))]:
+        print(f"| {module} | {counts.total()} | {counts['killed']} | {counts['explained']} | {counts['survived']} |")
     for each, said in verdicts.items():
         if said == "survived":
             print(f"SURVIVED {each.name}\n  {each.change}")
-    return 1 if killed < LEAST_KILLED or not drawn else 0
+    counts = Counter(verdicts.values())
+    killed = counts["killed"] / max(1, counts["killed"] + counts["survived"])
+    print(f"{killed:.1%} of the mutants that behave otherwise were killed")
+    return 1 if killed < LEAST_KILLED else 0
 
 
-def _verdict(code: int | None, explained: bool) -> str:
-    if code in _SURVIVED:
-        return "explained" if explained else "survived"
-    return "timed out" if code in _TIMED_OUT else "killed"
+def _verdict(status: str, is_explained: bool) -> str:
+    if status in _KILLED:
+        return "killed"
+    return "explained" if is_explained else "survived"
 
 
-def _drawn(names: list[str], chance: random.Random, count: int) -> Iterator[Mutant]:
-    """Yield mutants in an order that the seed decides, without those that change a text alone."""
-    chance.shuffle(names)
-    found = 0
-    for name in names:
-        if found == count:
-            return
-        old, new = _lines(name)
-        if _without_text(old) != _without_text(new):
-            found += 1
-            yield Mutant(name, f"{_function(name)}: {' '.join(old.split())} -> {' '.join(new.split())}")
-
-
-def _lines(name: str) -> tuple[str, str]:
-    """Return the lines that the mutant takes out and those that it puts in."""
-    shown = _mutmut("show", name, quiet=True).splitlines()
-    diff = [line for line in shown if not line.startswith(("---", "+++", "#"))]
-    return tuple("\n".join(line[1:] for line in diff if line.startswith(sign)) for sign in "-+")  # type: ignore[return-value]
-
-
-def _without_text(source: str) -> list[str]:
-    """Return the tokens of some lines, every string alike."""
-    tokens = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(source.strip()).readline):
-            if token.type not in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER):
-                tokens.append("text" if token.type == tokenize.STRING else token.string)
-    except (tokenize.TokenError, IndentationError):
-        pass  # part of a statement: what was read is compared
-    return tokens
-
-
-def _function(name: str) -> str:
-    return name.rpartition("__mutmut_")[0].replace(".x_", ".", 1)
-
-
-def _results() -> dict[str, int | None]:
-    """Return each mutant's exit code; None for one that was not run."""
-    return {
-        name: code
-        for path in sorted(MADE.rglob("*.meta"))
-        for name, code in json.loads(path.read_text())["exit_code_by_key"].items()
-    }
-
-
-def _explained() -> Iterator[str]:
-    """Yield the changes of ``survivors.txt``: two lines each, the change and, indented, why it changes nothing."""
-    for line in EXPLAINED.read_text().splitlines():
-        if line and not line.startswith((" ", "#")):
-            yield line
-
-
-def _mutmut(*arguments: str, quiet: bool = False) -> str:
-    run = subprocess.run(
-        [sys.executable, "-m", "mutmut", *arguments], stdout=subprocess.PIPE if quiet else None, text=True, check=False
-    )
-    return run.stdout or ""
+def _files() -> Iterator[SourceFileMutationData]:
+    for path in walk_mutatable_files():
+        data = SourceFileMutationData(path=path)
+        data.load()
+        yield data
 
 
 if __name__ == "__main__":
