@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from agent.execute.machine import resume, step
+from agent.execute.machine import begins, resume, step
 from agent.execute.messages import (
     Accepted,
     Alter,
@@ -32,12 +32,13 @@ from agent.execute.messages import (
     Tick,
     Word,
 )
-from agent.execute.state import State, appended
+from agent.execute.state import Rest, State, answered, appended
 from agent.execute.values import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    Batch,
     BatchState,
     Plan,
     PlanState,
@@ -70,6 +71,7 @@ class Live:
         self.acts: list[object] = []
         self.finished: list[Finish] = []
         self.ended: list[Plan] = []
+        self.closed: list[Batch] = []
         self.look_as = look_as
         self.answer_as = answer_as
         self.lead()
@@ -94,6 +96,9 @@ class Live:
             match command:
                 case Append():
                     self.ended += [it for it in command.changes if isinstance(it, Plan) and it.ended]
+                    self.closed += [
+                        it for it in command.changes if isinstance(it, Batch) and it.state is BatchState.CLOSED
+                    ]
                     self.journal = appended(State(self.journal), command).records
                     self.tell(Appended())
                 case Look():
@@ -208,7 +213,7 @@ def test_a_rollback_that_was_cancelled_and_asked_for_again_takes_the_rest_back()
         live.wait(5)
         live.catch_up()
     assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
-    assert live.finished[0].state is PlanState.ROLLED_BACK
+    assert live.finished == [Finish("p", PlanState.ROLLED_BACK, "rollback requested by ann; 2 partitions moved back")]
 
 
 @pytest.mark.parametrize("held", [Said(Word.PAUSE, "p"), May(begin=False, sentence="ann paused acting")])
@@ -742,6 +747,116 @@ def test_what_is_held_by_refusals_can_be_cancelled():
     assert live.finished[0].state is PlanState.CANCELLED
 
 
+def test_a_rate_that_is_the_highest_already_is_not_set_again_for_what_is_stuck():
+    live = Live(Plan("p", (MOVE,), throttle_bytes_per_s=POLICY.throttle_ceiling_bytes_per_s))
+    live.wait(310)
+    assert live.alarms() == ["no progress for 300 s: t-0"]
+    assert live.kinds() == ["Configure", "Alter"]
+
+
+def test_a_rate_that_another_tool_has_changed_is_not_raised_for_what_is_stuck():
+    """Only the rates that are still ours become higher."""
+    live = Live()
+    theirs = tuple(
+        (resource, key, "7" if resource.name == "1" and key == LEADER_RATE else value)
+        for resource, key, value in live.cluster.settings
+    )
+    live.cluster = live.cluster._replace(settings=theirs)
+    live.wait(310)
+    raised = {(one.resource.name, one.key) for act in live.acts[2:] for one in act.settings}
+    assert raised == {("2", LEADER_RATE), ("3", FOLLOWER_RATE)}
+    assert (Resource("broker", "1"), LEADER_RATE, "7") in live.cluster.settings
+
+
+def test_bytes_of_another_partition_on_the_same_broker_are_no_progress_of_a_stuck_one():
+    copied = [0]
+
+    def growing(cluster):
+        copied[0] += 1
+        seen = seen_of(cluster)
+        sizes = tuple((id_, broker, copied[0] if id_ == OTHER.id else size) for id_, broker, size in seen.bytes)
+        return seen._replace(bytes=sizes)
+
+    live = Live(Plan("p", (MOVE, OTHER)), look_as=growing)
+    live.wait(310)
+    assert live.alarms() == ["no progress for 300 s: t-0; the rate is now 15 B/s"]
+
+
+def test_what_another_tool_has_moved_elsewhere_by_now_is_not_waited_for():
+    live = Live()
+    live.cluster = live.cluster._replace(parts=(a_part(2, 4),))
+    live.wait(10)
+    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition changed by another tool")]
+
+
+def test_a_move_that_another_tool_cancelled_is_back_once_brokers_cannot_lag_behind_any_more():
+    live = Live()
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2),))
+    live.wait(9)
+    assert not live.finished
+    live.wait(4)
+    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition back on the former replicas")]
+
+
+def test_leaders_that_do_not_change_are_elected_a_few_times_and_told_of():
+    def unmoved(cluster, asked):
+        if isinstance(asked, Elect):
+            return cluster, Answered(tuple(Result(one, Kind.RETRY) for one in asked.partitions))
+        return carried_out(cluster, asked)
+
+    live = Live(ORDER, answer_as=unmoved)
+    live.wait(60)
+    assert live.kinds().count("Elect") == POLICY.max_elections
+    assert live.finished == [
+        Finish("p", PlanState.DONE, "1 partition moved as planned; 1 partition not led by the preferred leader")
+    ]
+
+
+def test_an_announced_batch_that_is_cancelled_is_closed_unsent_and_says_why():
+    def unset(cluster, asked):
+        return cluster, Answered(tuple(Result(it.resource, Kind.NOT_SENT) for it in asked.settings))
+
+    live = Live(answer_as=unset)
+    live.answer_as = carried_out
+    live.tell(Said(Word.CANCEL, "p", "ann"))
+    live.wait(10)
+    (batch,) = live.closed
+    assert (batch.sendings, batch.ends, batch.sentence) == (0, (), "cancel requested by ann")
+    assert live.finished == [Finish("p", PlanState.CANCELLED, "cancel requested by ann; 1 partition not begun")]
+
+
+def test_a_plan_that_moves_again_is_not_left_alone_for_what_was_refused_before():
+    live = Live()
+    rested = live.state._replace(rests=(Rest("p", 0, 5, "NOT_CONTROLLER"), Rest("q", 7, 1, "NOT_CONTROLLER")))
+    alter = live.acts[1]
+    assert isinstance(alter, Alter)
+    took = answered(rested, alter, Answered((Result(P0, Kind.OK),)), POLICY)
+    assert took.rests == (Rest("q", 7, 1, "NOT_CONTROLLER"),)
+    assert answered(rested, alter, Answered((Result(P0, Kind.NOT_SENT),)), POLICY).rests == rested.rests
+
+
+def test_an_order_that_a_cancel_left_is_put_back_without_asking_whether_moves_may_begin():
+    live = Live()
+    alter = live.acts[1]
+    assert isinstance(alter, Alter)
+    assert begins(live.state, alter)
+    cancelling = live.journal.batches[0]._replace(cancelling=(P0,))
+    assert not begins(live.state._replace(records=live.journal._replace(batches=(cancelling,))), alter)
+    assert begins(State(Records()), alter)
+
+
+def test_a_throttle_that_cannot_be_reached_is_looked_for_more_rarely_than_what_moves():
+    live = Live()
+    live.cluster = lost(live.cluster, 3)
+    live.wait(120)
+    assert (live.journal.plans, len(live.journal.debts)) == ((), 1)
+    waits = set()
+    for _ in range(100):
+        live.tell(Tick(500))
+        waits.add(live.state.next_look_ms)
+    assert max(waits) == POLICY.idle_look_ms
+
+
 # --- several plans ------------------------------------------------------------------------------------------------
 
 
@@ -796,6 +911,14 @@ def test_each_plan_says_once_what_it_waits_for():
     told = [(say.proposal_id, say.sentence) for say in live.said]
     assert told.count(("p", "no new batch: t is excluded")) == 1
     assert told.count(("q", "no new batch: outside the windows")) == 1
+
+
+def test_one_attempt_at_a_plan_is_in_progress_at_a_time():
+    live = Live()
+    live.tell(Accepted(Plan("p.2", (MOVE,))))
+    assert "p.2 is not accepted: attempt p has not ended" in live.sentences()
+    live.tell(Accepted(Plan("p-back", (MOVE.back(),))))
+    assert [plan.proposal_id for plan in live.journal.plans] == ["p", "p-back"]
 
 
 def test_a_plan_about_the_same_partitions_waits_for_the_earlier_one():

@@ -1,14 +1,15 @@
 """``make mutants``: draw mutants of what acts by a seed, run the tests against each, and name every one that survives.
 
-mutmut makes the mutants and runs the tests that reach them (``[tool.mutmut]`` in pyproject.toml); this draws the sample
-and judges it. A survivor that behaves like the original stands in ``survivors.txt`` with the reason. Exit 1: less than
-95 % of the others were killed.
+mutmut makes the mutants, has their types checked and runs the tests that reach them (``[tool.mutmut]`` in
+pyproject.toml); this draws the sample and judges it. A survivor that behaves like the original stands in
+``survivors.txt`` with the reason. Exit 1: less than 95 % of the others were killed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,8 @@ _MADE = Path("mutants")
 _EXPLAINED = Path(__file__).with_name("survivors.txt")
 _NOT_DRAWN = 34
 """mutmut's exit code of a mutant that it skips."""
-_KILLED = frozenset({"killed", "timeout", "segfault"})
+_VERDICTS = ("tests", "types", "explained", "survived")
+_BY_TESTS = frozenset({"killed", "timeout", "segfault"})
 
 
 def main() -> int:
@@ -45,7 +47,7 @@ def main() -> int:
     _make(asked.children)
     sample = drawn(_all_mutants(), asked.seed, asked.count)
     _skip_all_but({each.name for each in sample})
-    subprocess.run([sys.executable, "-m", "mutmut", "run", "--max-children", str(asked.children)], check=True)
+    _run(asked.children)
     return _judge(sample, asked.output)
 
 
@@ -77,32 +79,44 @@ def _skip_all_but(names: set[str]) -> None:
         data.save()
 
 
+def _run(children: int) -> None:
+    """In a process of its own, which knows no module of the original code."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where mypy is
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(children)]
+    subprocess.run(command, check=True, env={**os.environ, "PATH": path})
+
+
 def _judge(sample: list[Mutant], output: Path | None) -> int:
     codes = {name: code for data in _files() for name, code in data.exit_code_by_key.items()}
     equal = explained(_EXPLAINED.read_text())
-    verdicts = {each: _verdict(status_by_exit_code[codes[each.name]], each.change in equal) for each in sample}
+    verdicts = {
+        each: _verdict(status_by_exit_code[codes[each.name]], is_explained=each.change in equal) for each in sample
+    }
     if output:
         output.write_text(
             "".join(json.dumps({**each._asdict(), "verdict": said}) + "\n" for each, said in verdicts.items())
         )
     by_module: dict[str, Counter[str]] = {}
     for each, said in verdicts.items():
-        by_module.setdefault(each.name.rpartition(".")[0], Counter())[said] += 1
-    print("\n| module | mutants | killed | explained | survived |\n|---|---|---|---|---|")
-    for module, counts in [*sorted(by_module.items()), ("all", Counter(verdicts.values()))]:
-        print(f"| {module} | {counts.total()} | {counts['killed']} | {counts['explained']} | {counts['survived']} |")
+        by_module.setdefault(each.name.rpartition(".")[0].removeprefix("agent."), Counter())[said] += 1
+    counts = Counter(verdicts.values())
+    print("\n| module | mutants | killed by tests | by types | explained | survived |\n|---|---|---|---|---|---|")
+    for module, row in [*sorted(by_module.items()), ("all", counts)]:
+        print(f"| {module} | {row.total()} | {' | '.join(str(row[said]) for said in _VERDICTS)} |")
     for each, said in verdicts.items():
         if said == "survived":
             print(f"SURVIVED {each.name}\n  {each.change}")
-    counts = Counter(verdicts.values())
-    killed = counts["killed"] / max(1, counts["killed"] + counts["survived"])
+    killed = (counts["tests"] + counts["types"]) / max(1, counts.total() - counts["explained"])
     print(f"{killed:.1%} of the mutants that behave otherwise were killed")
     return 1 if killed < LEAST_KILLED else 0
 
 
-def _verdict(status: str, is_explained: bool) -> str:
-    if status in _KILLED:
-        return "killed"
+def _verdict(status: str, *, is_explained: bool) -> str:
+    """Which of ``_VERDICTS`` mutmut's word and the explanations come to."""
+    if status in _BY_TESTS:
+        return "tests"
+    if status == "caught by type check":
+        return "types"
     return "explained" if is_explained else "survived"
 
 

@@ -22,6 +22,8 @@ SENTENCE = 'def guard():\n    return Hold("held: nothing is done", 3)\n'
         pytest.param(SENTENCE, SENTENCE.replace("nothing is", "NOTHING IS"), False, id="the text of a sentence"),
         pytest.param(SENTENCE, SENTENCE.replace("3", "4"), True, id="a number"),
         pytest.param(SENTENCE, SENTENCE.replace('"held: nothing is done"', "None"), True, id="no sentence at all"),
+        pytest.param("zip(a, b, strict=True)", "zip(a, b, strict=False)", False, id="how long two lists are"),
+        pytest.param("zip(a, b, strict=True)", "zip(a, strict=True)", True, id="one list less"),
         pytest.param("def f():\n    a('key')\n", "def f():\n    a('KEY')\n", True, id="a word, which may be a key"),
     ],
 )
