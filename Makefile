@@ -77,6 +77,10 @@ integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against tha
 drill: venv ## long tests and drills of faults, with their table (DRILL="tests/drill tests/act": some of them)
 	$(BIN)/pytest -q -m drill $(DRILL)
 
+.PHONY: model
+model: venv ## the executor's model checker in the long run (RACKWISE_MODEL_STATES: of each of its five worlds)
+	$(BIN)/pytest -q -s -n 0 -m drill --durations 0 tests/execute/test_model.py
+
 .PHONY: properties
 properties: venv ## every example of the assignors' and optima's properties (RACKWISE_EXAMPLES=5: five times as many)
 	RACKWISE_EXAMPLES=$(or $(RACKWISE_EXAMPLES),1) $(BIN)/pytest -q -n 2 --dist worksteal -m "not integration" tests/assignors

@@ -115,14 +115,23 @@ def test_another_partition_under_its_min_isr_does_not_hold_it():
     assert answer.reason is HoldReason.NOT_LEADING
 
 
-def test_a_partition_never_needs_more_in_sync_replicas_than_it_has():
-    """As the broker counts: two of two replicas in sync are enough, whatever the min ISR is."""
-    enough = verdict(shared(min_isr=3), limits=EXECUTE)
-    assert isinstance(enough, Hold)
-    assert enough.reason is HoldReason.NOT_LEADING
-    one_of_two = verdict(shared(min_isr=3), shared(isr={0: (1,)}, min_isr=3), limits=EXECUTE)
-    assert isinstance(one_of_two, Hold)
-    assert one_of_two.reason is HoldReason.UNDER_MIN_ISR
+@pytest.mark.parametrize(
+    ("min_isr", "isr", "reason"),
+    [
+        pytest.param(3, (1, 4), HoldReason.NOT_LEADING, id="both of two are enough for three"),
+        pytest.param(3, (1,), HoldReason.UNDER_MIN_ISR, id="one of two is not"),
+        pytest.param(2, (1, 4), HoldReason.NOT_LEADING, id="both of two for two"),
+        pytest.param(1, (4,), HoldReason.NOT_LEADING, id="one of two for one"),
+    ],
+)
+def test_a_partition_never_needs_more_in_sync_than_it_has_replicas(min_isr, isr, reason):
+    """Judged by a reassignment: a trigger has no partitions of its own that could be under their min ISR."""
+    built = shared(isr={0: isr}, min_isr=min_isr)
+    answer = verdict(built, built, limits=EXECUTE, kind=ProposalKind.REASSIGN)
+    assert isinstance(answer, Hold)
+    assert answer.reason is reason, answer.sentence
+    if reason is HoldReason.UNDER_MIN_ISR:
+        assert answer.sentence == f"held: t-0 has 1 in-sync replicas, and its min ISR is {min_isr}"
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def cancel(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Start no further batch of the plan, and revert its moving partitions; an approval not begun is withdrawn."""
+    """Start no further batch, and revert moving partitions; before it has begun: no rule approves it any more."""
     asking.confirm(f"Cancel {proposal}?", yes=yes)
     tell("cancel", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
 

@@ -14,8 +14,10 @@ from typing import Any, cast
 import pytest
 
 from agent.act.mover import Mover
+from agent.act.runner import Runner
+from agent.act.telling import Telling
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.messages import May, Word
+from agent.execute.messages import Accepted, May, Word
 from agent.execute.values import BatchState, Plan, PlanState, Policy, Target
 from agent.journal import moves
 from agent.journal.entry import Write
@@ -250,6 +252,40 @@ def test_where_the_journal_answers_slowly_the_request_follows_all_the_same() -> 
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
     assert changes(hand)[:2] == ["throttle", "alter"]
     assert ("too late",) not in hand.calls
+
+
+class LateClock:
+    """The real one, and as much later as a test wants."""
+
+    def __init__(self) -> None:
+        self.late_s = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.late_s
+
+
+@pytest.mark.parametrize(("late_s", "sent"), [(30.0, False), (0.0, True)])
+def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
+    monkeypatch: pytest.MonkeyPatch, late_s: float, *, sent: bool
+) -> None:
+    """How long an intent is good for is counted from when its append began, not from when the answer came."""
+    clock = LateClock()
+    for module in ("agent.act.runner", "agent.wire.deadline"):
+        monkeypatch.setattr(f"{module}.time", clock)
+
+    class Frozen(MemoryJournal):
+        def append(self, *writes: Any) -> None:
+            super().append(*writes)
+            if any(write.key.startswith("batch/") for write in writes):
+                clock.late_s += late_s
+
+    hand = Timely()
+    taken = cast("WireHand", cast("Any", hand))
+    runner = Runner(Frozen(), taken, POLICY, Telling(), may=lambda: YES)
+    runner.resume()
+    runner.hear(Accepted(PLAN))
+    assert bool(changes(hand)) is sent
+    assert (("too late",) in hand.calls) is not sent
 
 
 def test_nothing_is_sent_by_an_agent_that_is_not_sure_to_lead_however_fresh_its_intent_is() -> None:

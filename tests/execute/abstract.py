@@ -7,6 +7,7 @@ once, and a cancel that would leave no replica in sync is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.execute.messages import (
@@ -68,14 +69,15 @@ def a_part(*replicas: int) -> Part:
     return Part(replicas, frozenset(replicas), replicas[0])
 
 
-def seen_of(cluster: Cluster) -> Seen:
-    """What a look shows."""
+def seen_of(cluster: Cluster, former: tuple[Part, ...] | None = None) -> Seen:
+    """What a look shows; with ``former``, brokers tell partitions as they were, and the controller as they are."""
     ids = [TopicPartition("t", number) for number in range(len(cluster.parts))]
+    told = cluster.parts if former is None or len(former) != len(cluster.parts) else former
     return Seen(
         brokers=cluster.up,
         partitions=tuple(
             SeenPartition(id_, part.topic_id, part.leader, part.replicas, part.isr, cluster.min_isr)
-            for id_, part in zip(ids, cluster.parts, strict=True)
+            for id_, part in zip(ids, told, strict=True)
         ),
         moves=tuple(
             SeenMove(id_, part.replicas, part.adding, part.removing)
@@ -106,13 +108,33 @@ def carried_out(cluster: Cluster, act: Act) -> tuple[Cluster, Answered]:
         if isinstance(act, Alter):
             after, kind, harm = _altered(part, act.moves[index].target, cluster.up)
         elif isinstance(act, Cancel):
-            after, kind, harm = _cancelled(part, cluster.up)
+            after, kind, harm = cancelled(part, cluster.up)
         else:
             after, kind, harm = _elected(part, cluster.up)
         parts = (*cluster.parts[: id_.partition], after, *cluster.parts[id_.partition + 1 :])
         cluster = cluster._replace(parts=parts, harm=cluster.harm or harm)
         results.append(Result(id_, kind))
     return cluster, Answered(tuple(results))
+
+
+def blinded(seen: Seen) -> Iterator[tuple[str, Seen]]:
+    """The look with one thing in it that did not answer; what is not shown is not taken to be absent."""
+    resources = sorted({it.resource for it in seen.throttles} | {Resource("topic", "t"), Resource("broker", "3")})
+    for resource in resources:
+        if resource.kind == "topic" or int(resource.name) in seen.brokers:
+            shown = tuple(it for it in seen.throttles if it.resource != resource)
+            yield f"{resource.kind} {resource.name}", seen._replace(unread=frozenset({resource}), throttles=shown)
+    for at, partition in enumerate(seen.partitions):
+        others = seen.partitions[:at], seen.partitions[at + 1 :]
+        for what, change in (
+            ("the min ISR", {"min_isr": None}),
+            ("the leader", {"leader": None, "leader_known": False}),
+        ):
+            told = partition._replace(**change)  # type: ignore[arg-type] # a row's
+            yield f"{what} of t-{at}", seen._replace(partitions=(*others[0], told, *others[1]))
+        yield f"t-{at}", seen._replace(partitions=(*others[0], *others[1]))
+    if seen.bytes:
+        yield "log dirs", seen._replace(bytes=())
 
 
 def last_look(cluster: Cluster, act: Act) -> tuple[Act, tuple[Result, ...]]:
@@ -198,7 +220,8 @@ def _altered(part: Part, target: tuple[int, ...], up: frozenset[int]) -> tuple[P
     return begun(part, target, foreign=False, up=up), Kind.OK, harm
 
 
-def _cancelled(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+def cancelled(part: Part, up: frozenset[int]) -> tuple[Part, Kind, str]:
+    """The partition after a cancel, the answer, and the harm that it did."""
     if not part.moving:
         return part, Kind.NOT_NEEDED, ""
     kept = tuple(broker for broker in part.replicas if broker not in part.adding)

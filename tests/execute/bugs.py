@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.execute import holding, judging, machine, planning, running, state, throttles
+from agent.execute import holding, judging, machine, planning, running, state, throttles, values
 from agent.execute.judging import Status, View
 from agent.execute.messages import Alter, Append, Cancel, Configure, Op, Setting
 from agent.execute.running import Decision
 from agent.execute.throttles import Standing
-from agent.execute.values import Batch, BatchState, Debt, End, Policy
+from agent.execute.values import Batch, BatchState, Debt, End, Plan, PlanState, Policy
+from tests.execute import abstract
 
 Patch = pytest.MonkeyPatch
 
@@ -162,3 +163,109 @@ def leaves_throttles_behind(patch: Patch) -> None:
         return decision._replace(append=decision.append._replace(then=None))
 
     patch.setattr(machine, "pay_debts", _on(planning.pay_debts, left))
+
+
+# --- unread, unknown and late -------------------------------------------------------------------------------------
+
+
+def takes_unread_for_set(patch: Patch) -> None:
+    """Settings that did not answer count as they should be."""
+    patch.setattr(holding, "resources_of", lambda *_: ())
+    patch.setattr(
+        running, "complete", lambda debt, seen: debt.resource in seen.unread or throttles.complete(debt, seen)
+    )
+
+
+def takes_an_unknown_min_isr_for_enough(patch: Patch) -> None:
+    def known(why: str | None, *_: object) -> str | None:
+        return None if why is not None and "min ISR" in why else why
+
+    patch.setattr(holding, "unread", _on(holding.unread, known))
+
+
+def takes_a_disputed_leader_for_none_to_wait_for(patch: Patch) -> None:
+    def known(why: str | None, *_: object) -> str | None:
+        return None if why is not None and "agree" in why else why
+
+    patch.setattr(holding, "unread", _on(holding.unread, known))
+
+
+def takes_unread_throttles_for_gone(patch: Patch) -> None:
+    patch.setattr(
+        planning,
+        "standing",
+        lambda debt, seen: Standing.GONE if debt.resource in seen.unread else throttles.standing(debt, seen),
+    )
+
+
+def pays_while_a_request_may_still_arrive(patch: Patch) -> None:
+    original = planning.pay_debts
+    patch.setattr(machine, "pay_debts", lambda view: original(view._replace(state=view.state._replace(calm=True))))
+
+
+def sends_again_what_was_acknowledged(patch: Patch) -> None:
+    original = running._send_again
+
+    def forgetful(view: View, *rest: Any) -> Decision | None:
+        return original(view._replace(state=view.state._replace(acked=frozenset())), *rest)
+
+    patch.setattr(running, "_send_again", forgetful)
+
+
+def cancels_again_before_the_first_can_have_ended(patch: Patch) -> None:
+    patch.setattr(machine, "answered", _on(state.answered, lambda after, *_: after._replace(uncancelled=frozenset())))
+
+
+def sends_again_under_min_isr(patch: Patch) -> None:
+    original = running._send_again
+
+    def careless(view: View, *rest: Any) -> Decision | None:
+        kept, running.held = running.held, lambda *_: None
+        try:
+            return original(view, *rest)
+        finally:
+            running.held = kept
+
+    patch.setattr(running, "_send_again", careless)
+
+
+# --- words, plans and the guard -----------------------------------------------------------------------------------
+
+
+def rolls_back_through_a_pause(patch: Patch) -> None:
+    def back(why: str | None, _view: View, plan: Plan) -> str | None:
+        return None if plan.state is PlanState.ROLLING_BACK else why
+
+    patch.setattr(holding, "not_allowed", _on(holding.not_allowed, back))
+    patch.setattr(planning, "not_allowed", _on(planning.not_allowed, back))
+
+
+def sends_what_the_guard_holds(patch: Patch) -> None:
+    patch.setattr(holding, "not_allowed", lambda *_: None)
+
+
+def ends_with_its_approval_although_it_has_begun(patch: Patch) -> None:
+    patch.setattr(state.State, "over", lambda it, plan: dict(it.may.lapsed).get(plan.proposal_id))
+
+
+def carries_out_plans_of_the_same_partitions_side_by_side(patch: Patch) -> None:
+    patch.setattr(state.State, "waiting_plans", property(lambda it: tuple(p for p in it.records.plans if not p.paused)))
+
+
+def says_that_all_has_moved(patch: Patch) -> None:
+    patch.setattr(planning, "moved_by", lambda plan, _: values.moved_by(plan, {target.id for target in plan.targets}))
+
+
+# --- the last look before a request -------------------------------------------------------------------------------
+
+
+def cancels_whatever_moves_by_then(patch: Patch) -> None:
+    patch.setattr(abstract, "no_longer_to_cancel", lambda *_: None)
+
+
+def moves_whatever_is_there_by_then(patch: Patch) -> None:
+    patch.setattr(abstract, "no_longer_to_move", lambda *_: None)
+
+
+def sets_and_deletes_whatever_is_set_by_then(patch: Patch) -> None:
+    patch.setattr(abstract, "no_longer_to_set", lambda *_: None)

@@ -14,7 +14,7 @@ from collections import deque
 from random import Random
 from typing import Any, NamedTuple, cast
 
-from tests.execute.invariants import broken
+from tests.execute.invariants import all_ended, broken
 from tests.execute.system import Left, Scenario, System
 from tests.execute.world import World
 
@@ -81,7 +81,8 @@ def _walk(world: World, numbers: Numbers, start: System, ending: set[Packed]) ->
     """Empty when this leads to an end once faults stop; ``ending`` keeps what does."""
     path: dict[Packed, None] = {}
     # What could still have happened makes no difference now that nothing does.
-    packed = numbers.pack(start._replace(left=Left(foreign=start.left.foreign, throttles=start.left.throttles)))
+    left = Left(foreign=start.left.foreign, throttles=start.left.throttles)
+    packed = numbers.pack(start._replace(left=left, former=None))
     while packed not in ending:
         if packed in path:
             return "it never ends"
@@ -91,7 +92,7 @@ def _walk(world: World, numbers: Numbers, start: System, ending: set[Packed]) ->
             return violation
         following = next(world.fair(system), None)
         if following is None:
-            if not system.ended:
+            if not all_ended(system, world.scenario):
                 return "the plan was forgotten"
             break
         packed = numbers.pack(following)
@@ -117,14 +118,16 @@ class Numbers:
 
     def pack(self, system: System) -> Packed:
         number = self.number
-        parts = (system.cluster, system.journal, system.wire, system.left, system.ended, system.harm)
+        parts = (
+            system.cluster, system.journal, system.wire, system.left, system.ended, system.harm, system.former,
+        )  # fmt: skip
         return (system.epoch, *(number(part) for part in parts), *(number(agent) for agent in system.agents))
 
     def unpack(self, packed: Packed) -> System:
         values = [self._values[number] for number in packed[1:]]
-        cluster, journal, wire, left, ended, harm = cast("tuple[Any, ...]", values[:6])
-        agents = cast("tuple[Any, ...]", tuple(values[6:]))
-        return System(cluster, journal, packed[0], agents, wire, left, ended, harm)
+        cluster, journal, wire, left, ended, harm, former = cast("tuple[Any, ...]", values[:7])
+        agents = cast("tuple[Any, ...]", tuple(values[7:]))
+        return System(cluster, journal, packed[0], agents, wire, left, ended, harm, former)
 
     def number(self, value: object) -> int:
         number = self._numbers.get(value)

@@ -6,7 +6,19 @@ from collections.abc import Iterable, Iterator
 
 from agent.execute.attempts import attempt
 from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Records, Target
+from agent.execute.values import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    Batch,
+    BatchState,
+    Plan,
+    PlanState,
+    Records,
+    Resource,
+    Target,
+    moved_of,
+)
+from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster
 from tests.execute.system import Scenario, System
 
@@ -31,6 +43,24 @@ def begun_badly(plans: Iterable[Plan], before: Records, after: Records) -> str:
         return "an ended attempt began again"
     if len({attempt(plan.proposal_id).of for plan in after.plans}) < len(after.plans):
         return "two attempts are open at once"
+    if sum(batch.state is not BatchState.CLOSED for batch in after.batches) > 1:
+        return "two batches are open at once"
+    return ""
+
+
+def unthrottled(act: Act, cluster: Cluster) -> str:
+    """Data that would move without a throttle; empty if none would."""
+    if not isinstance(act, Alter):
+        return ""
+    settings = {(resource, key): value for resource, key, value in cluster.settings}
+    listed = settings.get((Resource("topic", "t"), FOLLOWER_REPLICAS), "").split(",")
+    for move in act.moves:
+        part = cluster.parts[move.id.partition]
+        for broker in set(move.target) - set(part.replicas):
+            entry = f"{move.id.partition}:{broker}"
+            rate = settings.get((Resource("broker", str(broker)), FOLLOWER_RATE))
+            if ("*" not in listed and entry not in listed) or (rate is None and broker in cluster.up):
+                return f"{move.id} was moved without a throttle"
     return ""
 
 
@@ -69,14 +99,19 @@ def _owed(setting: Setting, journal: Records) -> bool:
 def _broken(system: System, scenario: Scenario) -> Iterator[str]:
     if system.harm:
         yield system.harm
-    sizes = {len(target.before) for target in scenario.plan.targets}
+    sizes = {len(target.before) for plan in scenario.plans for target in plan.targets}
     if any(len(part.target) not in sizes for part in system.cluster.parts):
         yield "the number of replicas changed"
     yield from _others_throttles(system, scenario)
     journal = system.journal
-    if system.ended and not system.wire and not journal.plans and not journal.debts:
+    if all_ended(system, scenario) and not system.wire and not journal.plans and not journal.debts:
         yield from _throttles(system, scenario)
         yield from _replicas(system, scenario)
+
+
+def all_ended(system: System, scenario: Scenario) -> bool:
+    """Whether each plan has come to an end."""
+    return len(system.ended) == len(scenario.plans)
 
 
 def _throttles(system: System, scenario: Scenario) -> Iterator[str]:
@@ -96,7 +131,8 @@ def _others_throttles(system: System, scenario: Scenario) -> Iterator[str]:
     for resource, key, value in scenario.cluster.settings:
         there = now.get((resource, key), "")
         kept = there in (value, FOREIGN_RATE)
-        if resource.kind == "topic" and value != "*" and not system.ended:
+        over = all_ended(system, scenario) and not system.journal.debts
+        if resource.kind == "topic" and value != "*" and not over:
             kept = set(value.split(",")) <= set(there.split(","))
         if (same_topic or resource.kind == "broker") and not kept:
             yield f"a throttle of someone else was changed: {key} of {resource.name}"
@@ -105,19 +141,31 @@ def _others_throttles(system: System, scenario: Scenario) -> Iterator[str]:
 def _replicas(system: System, scenario: Scenario) -> Iterator[str]:
     if not system.cluster.parts or scenario.left.foreign != system.left.foreign:
         return
-    for target in scenario.plan.targets:
-        part = system.cluster.parts[target.id.partition]
+    shared = scenario.second is not None and {it.id for it in scenario.plan.targets} & {
+        it.id for it in scenario.second.targets
+    }
+    allowed: dict[TopicPartition, frozenset[tuple[int, ...]]] = {}
+    for end in sorted(system.ended, key=lambda plan: plan.order):
+        for target in end.targets:
+            part = system.cluster.parts[target.id.partition]
+            allowed[target.id] = _after(end, target, allowed.get(target.id))
+            said = target.id in (moved_of(end) or ())
+            if part.topic_id == "id" and not shared and said is not (part.replicas == target.after):
+                yield f"{target.id} has the replicas {part.replicas}, and its plan says that it moved: {said}"
+    for id_, replicas in allowed.items():
+        part = system.cluster.parts[id_.partition]
         if part.topic_id != "id":
             continue
         if part.moving:
-            yield f"{target.id} still moves after its plan ended"
-        elif part.replicas != _planned(system.ended, target, part.replicas):
-            yield f"{target.id} has the replicas {part.replicas} after its plan was {system.ended}"
+            yield f"{id_} still moves after its plan ended"
+        elif part.replicas not in replicas:
+            yield f"{id_} has the replicas {part.replicas} after its plan was {[it.state.value for it in system.ended]}"
 
 
-def _planned(ended: str, target: Target, replicas: tuple[int, ...]) -> tuple[int, ...]:
-    if ended == PlanState.DONE:
-        return target.after
-    if ended == PlanState.ROLLED_BACK:
-        return target.before
-    return target.after if replicas == target.after else target.before
+def _after(end: Plan, target: Target, before: frozenset[tuple[int, ...]] | None) -> frozenset[tuple[int, ...]]:
+    """What its partition may have after a plan, given what it may have had."""
+    if end.state is PlanState.DONE:
+        return frozenset({target.after})
+    if end.state is PlanState.ROLLED_BACK:
+        return frozenset({target.before})
+    return (before or frozenset()) | {target.after, target.before}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agent.execute.messages import Act, Result, Word
 from agent.execute.state import State
 from agent.execute.values import Plan, Policy, Records
-from tests.execute.abstract import Cluster
+from tests.execute.abstract import Cluster, Part
 
 POLICY = Policy(
     batch_partitions=2,
@@ -65,14 +65,21 @@ class Left(NamedTuple):
     """Answers lost, requests late, looks failed, controllers that say not now."""
     brokers: int = 0
     foreign: int = 0
-    """Moves of others."""
+    """Moves of others, and cancels of ours by others."""
     throttles: int = 0
     """Throttles that others set."""
     deletions: int = 0
     min_isr: int = 0
     delays: int = 0
     """Time passes although somebody has something to do."""
-    words: frozenset[Word] = frozenset()
+    words: tuple[Word, ...] = ()
+    """Sorted; one that is there twice may be said twice."""
+    unread: int = 0
+    """Looks in which something did not answer."""
+    lags: int = 0
+    """Looks that show partitions as they were before their latest change."""
+    holds: int = 0
+    """Times that the guard lets no new batch begin for a while, or lets an approval end."""
     again: int = 0
     """Plans that are handed over once more: the same attempt, or the next one, at any time."""
 
@@ -86,9 +93,11 @@ class System(NamedTuple):
     agents: tuple[Agent, ...]
     wire: tuple[Request, ...]
     left: Left
-    ended: str = ""
-    """The state in which the plan ended."""
+    ended: tuple[Plan, ...] = ()
+    """The latest attempts that ended, one for each plan of the scenario, by name."""
     harm: str = ""
+    former: tuple[Part, ...] | None = None
+    """The partitions before their latest change, while a look may still show them."""
 
 
 class Scenario(NamedTuple):
@@ -97,6 +106,8 @@ class Scenario(NamedTuple):
     plan: Plan
     cluster: Cluster
     left: Left
+    second: Plan | None = None
+    """Accepted after the first."""
     shell_checks_freshness: bool = True
     shell_checks_lease: bool = True
     shell_looks_last: bool = True
@@ -104,3 +115,8 @@ class Scenario(NamedTuple):
     others_wait: bool = False
     """Other people do nothing between a look of ours and what follows from it."""
     policy: Policy = POLICY
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """In the order in which they were accepted."""
+        return (self.plan,) if self.second is None else (self.plan, self.second)

@@ -22,6 +22,8 @@ from tests.execute.explorer import Found, explore, wander
 from tests.execute.system import Left, Scenario
 
 DRILL_STATES = int(os.environ.get("RACKWISE_MODEL_STATES", "1100000"))
+"""Of each of five worlds."""
+QUICK_STATES = 1_500
 T = Resource("topic", "t")
 ONE = Resource("broker", "1")
 
@@ -42,8 +44,16 @@ def reordering(left: Left) -> Scenario:
     return Scenario(Plan("p", (target,)), Cluster((a_part(1, 2),), frozenset({1, 2})), left)
 
 
-def words(*said: Word) -> frozenset[Word]:
-    return frozenset(said)
+def two_plans(left: Left, *, overlapping: bool = False) -> Scenario:
+    """A second plan, of another partition or back again of the same."""
+    scenario = moving(left, partitions=2)
+    first, second = scenario.plan.targets
+    other = Plan("q", (first.back() if overlapping else second,))
+    return scenario._replace(plan=Plan("p", (first,)), second=other)
+
+
+def words(*said: Word) -> tuple[Word, ...]:
+    return tuple(sorted(said))
 
 
 THEIRS = ((ONE, LEADER_RATE, "5"), (T, LEADER_REPLICAS, "0:1,9:9"), (T, FOLLOWER_REPLICAS, "*"))
@@ -63,7 +73,17 @@ QUICK = [
     pytest.param(moving(Left(words=words(Word.PAUSE, Word.CANCEL))), id="paused, and cancelled"),
     pytest.param(moving(Left(words=words(Word.ROLLBACK, Word.CANCEL))), id="rolled back and cancelled, in any order"),
     pytest.param(moving(Left(words=words(Word.ROLLBACK, Word.PAUSE))), id="rolled back and paused, in any order"),
-    pytest.param(reordering(Left(words=frozenset(Word))), id="every word, in any order, while leaders change"),
+    pytest.param(reordering(Left(words=words(*Word))), id="every word, in any order, while leaders change"),
+    pytest.param(moving(Left(unread=2)), id="two looks do not see something"),
+    pytest.param(moving(Left(lags=1)), id="brokers tell what was before"),
+    pytest.param(moving(Left(lags=1, losses=1)), id="brokers tell what was before, and an answer is lost"),
+    pytest.param(moving(Left(foreign=1, words=words(Word.CANCEL))), id="someone else moves it, and it is cancelled"),
+    pytest.param(moving(Left(holds=2)), id="the guard holds twice, at any two steps"),
+    pytest.param(moving(Left(holds=1, crashes=1)), id="the guard holds, and we are killed"),
+    pytest.param(two_plans(Left()), id="two plans"),
+    pytest.param(two_plans(Left(holds=1)), id="two plans, and the guard holds the first"),
+    pytest.param(two_plans(Left(words=words(Word.PAUSE, Word.CANCEL))), id="two plans, the first paused and cancelled"),
+    pytest.param(two_plans(Left(words=words(Word.ROLLBACK)), overlapping=True), id="there and back again, rolled back"),
     pytest.param(reordering(Left(crashes=1, losses=1)), id="leaders alone, killed, an answer lost"),
     pytest.param(moving(Left(again=2)), id="handed over again and again, at any two steps"),
     pytest.param(moving(Left(again=1, words=words(Word.ROLLBACK))), id="rolled back, and approved again, at any steps"),
@@ -94,30 +114,51 @@ EVERYTHING = Left(
     delays=1,
     words=words(Word.CANCEL, Word.ROLLBACK),
     again=1,
+    unread=1,
+    lags=1,
+    holds=1,
 )
 """More faults together than a bad night has."""
+TALK = Left(crashes=1, losses=1, unread=1, lags=1, holds=1, foreign=1, words=words(*Word, *Word))
+"""Operators who change their minds, on a night that is bad enough."""
+
+WORLDS = [
+    pytest.param(moving(EVERYTHING, partitions=2), id="everything at once"),
+    pytest.param(moving(EVERYTHING, partitions=2, settings=THEIRS), id="everything, beside throttles of others"),
+    pytest.param(two_plans(EVERYTHING), id="everything, and two plans"),
+    pytest.param(two_plans(EVERYTHING, overlapping=True), id="everything, there and back again"),
+    pytest.param(moving(TALK), id="operators who change their minds"),
+]
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(3600)
-def test_a_million_states_with_everything_at_once():
-    found = explore(moving(EVERYTHING, partitions=2), most=DRILL_STATES)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("scenario", WORLDS)
+def test_a_million_states_of_each_world(scenario):
+    found = explore(scenario, most=DRILL_STATES)
     assert sound(found)
-    assert found.states >= DRILL_STATES
+    assert found.complete or found.states >= DRILL_STATES
+    print(f"{found.states:,} states, {'all of them' if found.complete else 'breadth first'}")
 
 
-@pytest.mark.parametrize("settings", [(), THEIRS], ids=["alone", "beside throttles of others"])
+@pytest.mark.parametrize("scenario", WORLDS)
+def test_the_nearest_states_of_each_world(scenario):
+    assert sound(explore(scenario, most=QUICK_STATES))
+
+
+@pytest.mark.parametrize("scenario", WORLDS)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_random_nights_end_well(seed, settings):
-    assert sound(wander(moving(EVERYTHING, partitions=2, settings=settings), seed, runs=60))
+def test_random_nights_end_well(seed, scenario):
+    assert sound(wander(scenario, seed, runs=30))
 
 
 @pytest.mark.drill
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_many_random_nights_end_well(seed):
-    more = EVERYTHING._replace(crashes=2, losses=3, brokers=2, words=frozenset(Word))
-    assert sound(wander(moving(more, partitions=2, settings=THEIRS), seed, runs=2_000))
+    more = EVERYTHING._replace(crashes=2, losses=3, brokers=2, unread=3, holds=2, words=words(*Word, *Word))
+    scenario = two_plans(more) if seed % 2 else moving(more, partitions=2, settings=THEIRS)
+    assert sound(wander(scenario, seed, runs=2_000))
 
 
 DEEP = [
@@ -130,7 +171,22 @@ DEEP = [
     pytest.param(moving(Left(words=words(Word.ROLLBACK), crashes=1)), id="rolled back and killed"),
     pytest.param(moving(Left(words=words(Word.CANCEL), losses=1)), id="cancelled, and an answer lost"),
     pytest.param(moving(Left(again=2, words=words(Word.ROLLBACK), crashes=1)), id="rolled back, again, and killed"),
+    pytest.param(moving(Left(words=words(*Word))), id="every word, in any order"),
+    pytest.param(
+        moving(Left(words=words(Word.ROLLBACK, Word.ROLLBACK, Word.CANCEL))), id="rolled back, cancelled, and again"
+    ),
+    pytest.param(moving(Left(unread=1, losses=1)), id="an answer is lost, and a look does not see something"),
+    pytest.param(moving(Left(unread=2, crashes=1)), id="two looks do not see something, and we are killed"),
+    pytest.param(two_plans(Left(crashes=1, holds=1)), id="two plans, killed, and the guard holds the first"),
+    pytest.param(
+        two_plans(Left(words=words(Word.ROLLBACK, Word.CANCEL), foreign=1)), id="two plans, cancelled, and others move"
+    ),
 ]
+
+
+@pytest.mark.parametrize("scenario", DEEP)
+def test_the_nearest_states_of_pairs_of_faults(scenario):
+    assert sound(explore(scenario, most=QUICK_STATES))
 
 
 @pytest.mark.drill
@@ -167,9 +223,39 @@ BUGS = [
     pytest.param(
         bugs.closes_while_a_cancelled_move_runs,
         moving(Left(losses=1, words=words(Word.CANCEL))),
-        "after its plan",
+        "its plan says that it moved",
     ),
     pytest.param(bugs.leaves_the_order_of_a_cancel, moving(Left(words=words(Word.CANCEL))), "has the replicas"),
+    pytest.param(bugs.takes_unread_for_set, moving(Left(unread=2, losses=1)), "while something was unread"),
+    pytest.param(bugs.takes_an_unknown_min_isr_for_enough, moving(Left(unread=1)), "while something was unread"),
+    pytest.param(
+        bugs.takes_a_disputed_leader_for_none_to_wait_for, moving(Left(unread=1)), "while something was unread"
+    ),
+    pytest.param(bugs.takes_unread_throttles_for_gone, moving(Left(unread=1)), "throttle was left"),
+    pytest.param(bugs.pays_while_a_request_may_still_arrive, moving(Left(losses=2, crashes=1)), "throttle was left"),
+    pytest.param(bugs.sends_again_what_was_acknowledged, moving(Left(lags=1)), "asked for twice"),
+    pytest.param(
+        bugs.cancels_again_before_the_first_can_have_ended,
+        moving(Left(losses=1, words=words(Word.CANCEL))),
+        "cancel was asked for twice",
+    ),
+    pytest.param(bugs.sends_again_under_min_isr, moving(Left(losses=1, min_isr=1), partitions=2), "under its min ISR"),
+    pytest.param(
+        bugs.rolls_back_through_a_pause, moving(Left(words=words(Word.ROLLBACK, Word.PAUSE))), "nothing might begin"
+    ),
+    pytest.param(bugs.sends_what_the_guard_holds, moving(Left(holds=1)), "nothing might begin"),
+    pytest.param(bugs.ends_with_its_approval_although_it_has_begun, moving(Left(holds=1)), "its plan says"),
+    pytest.param(
+        bugs.carries_out_plans_of_the_same_partitions_side_by_side,
+        two_plans(Left(holds=1), overlapping=True),
+        "has the replicas",
+    ),
+    pytest.param(bugs.says_that_all_has_moved, moving(Left(words=words(Word.CANCEL))), "its plan says"),
+    pytest.param(
+        bugs.cancels_whatever_moves_by_then, moving(Left(foreign=1, words=words(Word.CANCEL))), "move was cancelled"
+    ),
+    pytest.param(bugs.moves_whatever_is_there_by_then, moving(Left(foreign=1)), "foreign move was replaced"),
+    pytest.param(bugs.sets_and_deletes_whatever_is_set_by_then, moving(Left(throttles=1)), "was taken away"),
 ]
 
 
@@ -178,6 +264,7 @@ HIDDEN = (
     bugs.cancels_moves_of_others,
     bugs.moves_while_others_move,
     bugs.knows_topics_by_name_alone,
+    bugs.sends_again_what_was_acknowledged,
 )
 
 NAMES = [it.values[0].__name__.replace("_", " ") for it in BUGS]

@@ -37,10 +37,23 @@ from agent.execute.messages import (
 from agent.execute.state import State, appended
 from agent.execute.values import LEADER_RATE, Batch, Plan, Records, Resource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import Cluster, Part, back_up, begun, carried_out, caught_up, last_look, lost, seen_of
-from tests.execute.invariants import begun_badly, unlogged, weak
+from tests.execute.abstract import (
+    Cluster,
+    Part,
+    back_up,
+    begun,
+    blinded,
+    cancelled,
+    carried_out,
+    caught_up,
+    last_look,
+    lost,
+    seen_of,
+)
+from tests.execute.invariants import begun_badly, unlogged, unthrottled, weak
 from tests.execute.system import LATEST, POLICY, Agent, Request, Scenario, System
 
+YES = May(begin=True)
 LONGEST = 2 * POLICY.request_timeout_ms + 1
 """An append that took this long is too old, however much longer it took."""
 
@@ -65,9 +78,10 @@ class World:
         epoch = system.epoch + 1
         state, _ = machine.resume(system.journal, self.policy)
         agent = Agent(state, epoch)
-        agent, _ = self.told(agent, May(begin=True))
-        if self.scenario.plan.proposal_id not in system.journal.known:
-            agent, _ = self.told(agent, Accepted(self.scenario.plan))
+        agent, _ = self.told(agent, YES)
+        for plan in self.scenario.plans:
+            if plan.proposal_id not in system.journal.known:
+                agent, _ = self.told(agent, Accepted(plan))
         return system._replace(epoch=epoch, agents=(*system.agents, agent))
 
     def told(self, agent: Agent, event: Event) -> tuple[Agent, tuple[object, ...]]:
@@ -81,6 +95,13 @@ class World:
     # --- what may happen next
 
     def following(self, system: System) -> Iterator[tuple[str, System]]:
+        for label, after in self._following(system):
+            if after.left.lags and after.cluster.parts != system.cluster.parts:
+                yield label, after._replace(former=system.former or system.cluster.parts)
+            else:
+                yield label, after
+
+    def _following(self, system: System) -> Iterator[tuple[str, System]]:
         if system.harm:
             return
         for index, agent in enumerate(system.agents):
@@ -112,6 +133,8 @@ class World:
             frozen = frozen._replace(left=left._replace(freezes=left.freezes - 1))
             yield f"{who} freezes, another takes over", self.led(frozen)
         yield from ((f"{who} {label}", after) for label, after in self.shell(system, index, agent))
+        if isinstance(agent.state.waiting, Look):
+            yield from ((f"{who} {label}", after) for label, after in self._odd_looks(system, index, agent))
         if isinstance(agent.state.waiting, Look) and left.losses:
             after, _ = self.told(agent, Looked(None))
             yield f"{who} cannot look", self.put(self.lossy(system), index, after)
@@ -126,12 +149,41 @@ class World:
                 after, _ = self.told(agent, Accepted(plan))
                 again = self.put(system, index, after)._replace(left=left._replace(again=left.again - 1))
                 yield f"{plan.proposal_id} is handed over again", again
-        for word in sorted(left.words) if newest else ():
+        if newest:
+            yield from self._people(system, index, agent)
+
+    def _people(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
+        """Operators, and the guard, which lets begin what it held whenever it likes."""
+        left = system.left
+        for word in sorted(set(left.words)):
             after, _ = self.told(agent, Said(word, self.newest(system.journal)))
+            words = list(left.words)
+            words.remove(word)
             yield (
                 f"operator: {word}",
-                self.put(system, index, after)._replace(left=left._replace(words=left.words - {word})),
+                self.put(system, index, after)._replace(left=left._replace(words=tuple(words))),
             )
+        name = self.scenario.plan.proposal_id
+        for may in holds_of(name) if left.holds and agent.state.may == YES else ():
+            after, _ = self.told(agent, may)
+            held = self.put(system, index, after)._replace(left=left._replace(holds=left.holds - 1))
+            yield f"the guard holds: {may}", held
+        if agent.state.may != YES:
+            after, _ = self.told(agent, YES)
+            yield "the guard lets begin", self.put(system, index, after)
+
+    def _odd_looks(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
+        """Looks that show less than there is, or what was there before."""
+        left, seen = system.left, seen_of(system.cluster)
+        for what, blind in blinded(seen) if left.unread else ():
+            after, commands = self.told(agent, Looked(blind))
+            put = self.put(system, index, after)._replace(left=left._replace(unread=left.unread - 1))
+            harm = "a batch was sent while something was unread" if what != "log dirs" and _begins(commands) else ""
+            yield f"does not see {what}", put._replace(harm=put.harm or harm)
+        if left.lags and system.former is not None:
+            after, commands = self.told(agent, Looked(seen_of(system.cluster, system.former)))
+            put = self.put(system, index, after)._replace(left=left._replace(lags=left.lags - 1), former=None)
+            yield "sees what was before", self.judged(put, agent, commands, system.former)
 
     def shell(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
         """What the shell does with the command that is awaited."""
@@ -141,7 +193,7 @@ class World:
             if looked is None:
                 looked = self._looks[system.cluster] = Looked(seen_of(system.cluster))
             after, commands = self.told(agent, looked)
-            yield "looks", self.judged(self.put(system, index, after), commands)
+            yield "looks", self.judged(self.put(system, index, after), agent, commands, system.cluster.parts)
         elif isinstance(waiting, Append):
             if agent.durable:
                 yield "learns that it is written", self.learned(system, index, agent)
@@ -155,7 +207,8 @@ class World:
     def attempts(self, journal: Records) -> tuple[Plan, ...]:
         """The newest attempt that is known, and the one after it: what a guard may hand over that is late or hasty."""
         plan = self.scenario.plan
-        newest = max((attempt(name) for name in journal.known), default=attempt(plan.proposal_id))
+        own = [one for one in map(attempt, journal.known) if one.of == attempt(plan.proposal_id).of]
+        newest = max(own, default=attempt(plan.proposal_id))
         return tuple(plan._replace(proposal_id=str(one)) for one in (newest, newest._replace(number=newest.number + 1)))
 
     def proposed(self, cluster: Cluster) -> bool:
@@ -167,21 +220,23 @@ class World:
         """The attempt that an operator's word is about."""
         return self.attempts(journal)[0].proposal_id
 
-    def judged(self, system: System, commands: tuple[object, ...]) -> System:
-        """The system after a look, and what was decided about it."""
-        appends = [it for it in commands if isinstance(it, Append) and isinstance(it.then, Alter)]
-        if not any(isinstance(it, Batch) and not it.cancelling for append in appends for it in append.changes):
+    def judged(self, system: System, agent: Agent, commands: tuple[object, ...], shown: tuple[Part, ...]) -> System:
+        """The system after a look that shows these partitions, and what the agent decided about it."""
+        if not _begins(commands):
             return system
-        if not weak(system.cluster):
-            return system
-        return system._replace(harm="a batch began while a partition was under its min ISR")
+        if weak(system.cluster._replace(parts=shown)):
+            return system._replace(harm="a batch began while a partition was under its min ISR")
+        plan = agent.state.plan
+        if plan is not None and (plan.paused or agent.state.may.of(plan.proposal_id) or agent.state.over(plan)):
+            return system._replace(harm="a batch was sent although nothing might begin")
+        return system
 
     def written(self, system: System, index: int, agent: Agent, append: Append) -> System:
         journal = appended(State(system.journal), append).records
         plans = [it for it in append.changes if isinstance(it, Plan)]
-        ended = next((it.state.value for it in plans if it.ended), system.ended)
-        if any(not it.ended for it in plans):
-            ended = ""
+        names = {attempt(it.proposal_id).of for it in plans}
+        others = (it for it in system.ended if attempt(it.proposal_id).of not in names)
+        ended = tuple(sorted((*others, *(it for it in plans if it.ended)), key=lambda it: it.proposal_id))
         harm = system.harm or begun_badly(plans, system.journal, journal)
         system = system._replace(journal=journal, ended=ended, harm=harm)
         return self.put(system, index, agent._replace(durable=True, away=False, wrote=journal))
@@ -216,15 +271,23 @@ class World:
         if agent.away and agent.epoch != system.epoch:
             harm = "an agent acted after its fence"
         harm = harm or ("" if subjects(act) else "a request asks for nothing") or unlogged(act, agent.wrote)
+        harm = harm or self.twice(system, act)
         act, left_out = last_look(system.cluster, act) if self.scenario.shell_looks_last else (act, ())
         if not subjects(act):
             after, _ = self.told(agent._replace(sent=0), Answered(left_out))
             return self.put(system, index, after)._replace(harm=harm)
+        harm = harm or unthrottled(act, system.cluster)
         taken = {request.number for request in system.wire if request.epoch == agent.epoch}
         number = min(set(range(1, len(taken) + 2)) - taken)
         system = self.put(system, index, agent._replace(sent=number))
         request = Request(act, agent.epoch, number, left_out=left_out)
         return system._replace(wire=in_order(*system.wire, request), harm=harm)
+
+    def twice(self, system: System, act: Act) -> str:
+        """A cancel that is asked for while one of the same may be under way; empty if there is none."""
+        under_way = {id_ for it in system.wire if isinstance(it.act, Cancel) for id_ in it.act.partitions}
+        again = isinstance(act, Cancel) and not under_way.isdisjoint(act.partitions)
+        return "a cancel was asked for twice" if again else ""
 
     def _wire(self, system: System) -> Iterator[tuple[str, System]]:
         for request in system.wire:
@@ -232,6 +295,8 @@ class World:
                 f"request of agent {request.epoch} arrives: {type(request.act).__name__}",
                 self.arrived(system, request),
             )
+            if system.left.losses and isinstance(request.act, Alter) and len(request.act.moves) > 1:
+                yield f"controller takes the first move of agent {request.epoch}", self.half_arrived(system, request)
             if self.waiting_for(system, request) is None:
                 yield f"request of agent {request.epoch} is lost", self.off_wire(system, request)
             elif system.left.losses and isinstance(request.act, Alter | Configure):
@@ -245,6 +310,15 @@ class World:
         harm = system.harm or cluster.harm
         system = self.off_wire(system, request)._replace(cluster=cluster._replace(harm=""), harm=harm)
         return self.answered(system, request, Answered((*request.left_out, *answer.results)))
+
+    def half_arrived(self, system: System, request: Request) -> System:
+        """The first move begins, of the others it is said: not now."""
+        assert isinstance(request.act, Alter)
+        first, *others = request.act.moves
+        later = tuple(Result(move.id, Kind.RETRY) for move in others)
+        half = request._replace(act=Alter((first,)), left_out=(*request.left_out, *later))
+        system = system._replace(wire=in_order(*self.off_wire(system, request).wire, half))
+        return self.arrived(self.lossy(system), half)
 
     def answered(self, system: System, request: Request, answer: Answered) -> System:
         index = self.waiting_for(system, request)
@@ -280,7 +354,8 @@ class World:
             else:
                 agents.append(self.told(aged, Tick(1))[0])
         wire = in_order(*(it._replace(age_ms=it.age_ms + 1) for it in system.wire))
-        return system._replace(agents=tuple(agents), wire=wire)
+        # Brokers are late by less than a request may take.
+        return system._replace(agents=tuple(agents), wire=wire, former=None)
 
     def thawed(self, system: System, index: int) -> System:
         agent = system.agents[index]
@@ -322,6 +397,14 @@ class World:
         cluster, left = system.cluster, system.left
         if left.foreign:
             for index, part in enumerate(cluster.parts):
+                if part.moving and not part.foreign:
+                    undone, kind, _ = cancelled(part, cluster.up)
+                    spent = left._replace(foreign=left.foreign - 1)
+                    if kind is Kind.OK:
+                        yield (
+                            f"someone else cancels the move of t-{index}",
+                            system._replace(cluster=with_part(cluster, index, undone), left=spent),
+                        )
                 target = part.target[1:] + tuple(sorted(self.scenario.cluster.up - set(part.replicas)))[:1]
                 if len(target) == len(part.target):
                     after = begun(part, target, foreign=True, up=cluster.up)
@@ -374,10 +457,12 @@ class World:
         for index, part in enumerate(system.cluster.parts):
             if (after_part := caught_up(part, system.cluster.up)) != part:
                 yield system._replace(cluster=with_part(system.cluster, index, after_part))
-        newest = system.agents[-1]
-        if newest.state.plan is not None and newest.state.plan.paused and not newest.state.words:
-            said = self.told(newest, Said(Word.RESUME, self.newest(system.journal)))[0]
-            yield self.put(system, len(system.agents) - 1, said)
+        newest, last = system.agents[-1], len(system.agents) - 1
+        if newest.state.may != YES:
+            yield self.put(system, last, self.told(newest, YES)[0])
+        for plan in newest.state.records.plans:
+            if plan.paused and not newest.state.words:
+                yield self.put(system, last, self.told(newest, Said(Word.RESUME, plan.proposal_id))[0])
         if not newest.state.idle:
             yield self.ticked(system)
 
@@ -391,6 +476,21 @@ class World:
 
     def lossy(self, system: System) -> System:
         return system._replace(left=system.left._replace(losses=system.left.losses - 1))
+
+
+def holds_of(name: str) -> tuple[May, ...]:
+    """What a guard may say of a plan, or of all."""
+    return (
+        May(begin=False, sentence="acting is paused"),
+        May(begin=True, held=((name, "its window closed"),)),
+        May(begin=True, lapsed=((name, "its approval ended"),)),
+    )
+
+
+def _begins(commands: tuple[object, ...]) -> bool:
+    """Whether a request follows that begins moves, and does not only put back what a cancel left."""
+    appends = [it for it in commands if isinstance(it, Append) and isinstance(it.then, Alter)]
+    return any(isinstance(it, Batch) and not it.cancelling for append in appends for it in append.changes)
 
 
 def in_order(*requests: Request) -> tuple[Request, ...]:
