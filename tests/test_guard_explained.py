@@ -213,9 +213,10 @@ def test_right_before_it_is_done_the_time_of_day_counts_and_not_that_of_the_look
     assert isinstance(still(proposal, snapshot, limits, NOBODY, NOW_MS), Allow)
     (verdict,) = guard([proposal], snapshot, Memory(), limits, NOBODY)
     assert isinstance(verdict, Allow)
-    late = still(proposal, snapshot, limits, NOBODY, NOW_MS + 12 * HOUR)
-    assert isinstance(late, Hold)
-    assert late.reason is HoldReason.OUTSIDE_WINDOW
+    (late,) = guard([proposal], snapshot, Memory(), limits, NOBODY, NOW_MS + 12 * HOUR)
+    for answer in (late, still(proposal, snapshot, limits, NOBODY, NOW_MS + 12 * HOUR)):
+        assert isinstance(answer, Hold)
+        assert answer.reason is HoldReason.OUTSIDE_WINDOW
 
 
 def test_an_approval_is_answered_by_what_the_guard_would_say() -> None:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from agent.execute.machine import begins
-from agent.execute.messages import Accepted, Alter, Answered, Cancel, Elect, Finish, Kind, Result, Said, Tick, Word
+from agent.execute.messages import (
+    Accepted,
+    Alter,
+    Answered,
+    Cancel,
+    Configure,
+    Elect,
+    Finish,
+    Kind,
+    Result,
+    Said,
+    SeenMove,
+    Tick,
+    Word,
+)
 from agent.execute.state import Rest, State, answered
-from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, Plan, PlanState, Records, Resource
+from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, BatchState, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, Live
+from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_lag_behind():
@@ -29,6 +43,28 @@ def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_la
     live.wait(5)
     sent = [[move.id for move in act.moves] for act in live.acts if isinstance(act, Alter)]
     assert sent == [[P0, second], [second]]
+
+
+def test_a_batch_of_which_a_part_was_acknowledged_is_not_given_up_while_another_tool_moves():
+    """One of two was taken, and brokers still show both at their former replicas; what was taken moves."""
+    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+
+    def half(cluster, asked):
+        if not isinstance(asked, Alter):
+            return carried_out(cluster, asked)
+        after, answer = carried_out(cluster, Alter(asked.moves[:1]))
+        return after, Answered((*answer.results, Result(OTHER.id, Kind.RETRY, "NOT_CONTROLLER")))
+
+    def behind(cluster):
+        seen = seen_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
+        return seen._replace(moves=(foreign,)) if live_acts else seen
+
+    live_acts: list[object] = []
+    live = Live(Plan("p", (MOVE, OTHER)), answer_as=half, look_as=behind)
+    live_acts += live.acts
+    live.wait(8)
+    assert live.kinds() == ["Configure", "Alter"]
+    assert (live.journal.batches[0].state, live.closed) == (BatchState.SENT, [])
 
 
 def test_a_cancel_without_an_answer_is_not_sent_again_while_it_may_still_take_effect():
@@ -161,3 +197,21 @@ def test_one_attempt_at_a_plan_is_in_progress_at_a_time():
     assert "p.2 is not accepted: attempt p has not ended" in live.sentences()
     live.tell(Accepted(Plan("p-back", (MOVE.back(),))))
     assert [plan.proposal_id for plan in live.journal.plans] == ["p", "p-back"]
+
+
+def test_the_first_throttle_that_cannot_be_set_is_named():
+    forbidden = {Resource("broker", "3"), TOPIC_T}
+
+    def refused(cluster, asked):
+        if not isinstance(asked, Configure):
+            return carried_out(cluster, asked)
+        kept = Configure(tuple(it for it in asked.settings if it.resource not in forbidden))
+        after, answer = carried_out(cluster, kept)
+        denied = tuple(Result(one, Kind.REFUSED, "no right") for one in sorted(forbidden))
+        return after, Answered((*answer.results, *denied))
+
+    live = Live(answer_as=refused)
+    live.wait(60)
+    why = f"{FOLLOWER_RATE} of broker 3 cannot be set"
+    assert f"{why}: nothing is moved without a throttle" in live.alarms()
+    assert live.finished[0].sentence.startswith(f"{why}; ")
