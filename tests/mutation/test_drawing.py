@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_each_explanation_is_of_a_statement_that_exists(change: str) -> None:
         module, _, owner = path.rpartition(".")
         found = getattr(getattr(importlib.import_module(module), owner), name)
     found = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "func", None) or found)
-    source = " ".join(ast.unparse(ast.parse(inspect.cleandoc(inspect.getsource(found)))).split())
+    source = " ".join(ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(found)))).split())
     parts = what.split(" -> ")
     assert any(" -> ".join(parts[:at]) in source for at in range(1, len(parts))), what
 
