@@ -106,8 +106,10 @@ def _judge(sample: list[Mutant], output: Path | None) -> int:
     for each, said in verdicts.items():
         if said == "survived":
             print(f"SURVIVED {each.name}\n  {each.change}")
-    killed = (counts["tests"] + counts["types"]) / max(1, counts.total() - counts["explained"])
+    left = counts["tests"] + counts["survived"]
+    killed = (counts["tests"] + counts["types"]) / max(1, left + counts["types"])
     print(f"{killed:.1%} of the mutants that behave otherwise were killed")
+    print(f"{counts['tests'] / max(1, left):.1%} of those whose types are right")
     return 1 if killed < LEAST_KILLED else 0
 
 
