@@ -122,14 +122,20 @@ fuzz: venv ## fuzz decoders by coverage (FUZZ_SECONDS, default 60), then a milli
 fuzz-campaign: venv ## the recorded campaign of docs/fuzz.md; goes on where it stopped (FUZZ_INPUTS, default 10^8)
 	$(BIN)/python -m tests.fuzz.campaign --inputs $(or $(FUZZ_INPUTS),100000000) --processes 2
 
+.PHONY: mutants
+mutants: venv ## mutants of what acts, against its tests (MUTANTS, default 600; SEED, default 1; MUTANTS_OUT=FILE)
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-mutants.lock
+	$(BIN)/python -m tests.mutation --count $(or $(MUTANTS),600) --seed $(or $(SEED),1) $(if $(MUTANTS_OUT),-o $(MUTANTS_OUT))
+
 .PHONY: lock
 lock: venv ## resolve the lock files anew
 	@# universal: one file for every supported Python; hashes only, no index named
-	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz"; do \
+	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
+	    "requirements-mutants --extra mutants --extra dev"; do \
 	  set -- $$f; out=$$1; shift; \
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \
 	    --python-version 3.11 -o $$out.lock || exit 1; done
 
 .PHONY: clean
 clean: ## remove what was built here
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -201,10 +201,8 @@ def learned(group: LearnedGroup) -> Write:
 def forgotten(view: View) -> tuple[Write, ...]:
     """Deletes the oldest judged triggers beyond `KEPT`."""
     closed = [entry for entry in _rows(view) if entry.value.get("judgement") is not None]
-    if len(closed) <= KEPT:
-        return ()
     oldest = sorted(closed, key=lambda entry: (_whole(entry.value.get("intended_ms")), entry.key))
-    return tuple(Write(entry.key, "forgotten", None) for entry in oldest[: len(closed) - KEPT])
+    return tuple(Write(entry.key, "forgotten", None) for entry in oldest[: max(0, len(closed) - KEPT)])
 
 
 # --- reading ----------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class _Scene:
         known = memory.streams.get(group.id, NOTHING)
         self._join: Join | None = known.join
         self._waited_ms = 0
-        self._rebalancing_since_ms = memory.rebalancing.get(group.id, self._now_ms)
+        self._rebalancing_since_ms = memory.rebalancing.get(group.id)
         if group.join is not None:
             self._join = current_join(known.join, group.join, self._now_ms, last_look_of(memory, group.id))
         if known.ready_ms is not None and self._join is known.join:

@@ -45,8 +45,9 @@ class Instant(StubHand):
 
     def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
         answers = super().alter_placements(targets, deadline_ms, begin_by, leave_out)
-        self.replicas = targets[T0] or (1, 2)
-        self._tell()
+        if answers[T0].fate is not Fate.NOT_SENT:
+            self.replicas = targets[T0] or (1, 2)
+            self._tell()
         return answers
 
     def change_throttles(self, changes: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
@@ -142,6 +143,24 @@ def test_a_pause_that_comes_after_the_last_look_holds_the_request_all_the_same()
         wait_for(lambda: len(hand.calls) > looks + 20, "it looked a few times", 20)
         assert "alter" not in changes(hand)
         assert state(journal) == {"p-1": PlanState.OPEN}
+
+
+def test_a_request_whose_announcement_took_longer_than_it_is_good_for_is_not_sent() -> None:
+    """The time is counted from the begin of the append: an agent that was frozen in it finds its time over."""
+    hand, announced = Instant(), threading.Semaphore(0)
+
+    class Slow(MemoryJournal):
+        def append(self, *writes: Write) -> None:
+            super().append(*writes)
+            if any(write.kind == BatchState.SENT.value for write in writes):
+                time.sleep(0.3)
+                announced.release()
+
+    policy = POLICY._replace(request_timeout_ms=100)
+    with moving(hand, Slow(), policy=policy) as mover:
+        mover.accept(PLAN)
+        assert all(announced.acquire(timeout=20) for _ in range(3))
+    assert set(changes(hand)) == {"throttle"}
 
 
 def test_a_fenced_mover_asks_for_nothing_more() -> None:

@@ -185,6 +185,16 @@ def test_a_probe_that_a_group_assembled_with_after_its_leave_leaves_once_more(ea
     assert to.said.count("leave") == 2 + early
 
 
+def test_a_probe_that_was_let_in_after_its_leave_had_overtaken_its_join_leaves_at_once() -> None:
+    """The coordinator does not know the id yet when it is told that it leaves, and then the group assembles with it."""
+    to = Coordinator(quirk=False, assembles=True, fails={"leave": ["UNKNOWN_MEMBER_ID"]})
+    with Prober(to.line, ASK, fine) as prober:
+        probed = prober.run(Path.PHANTOM_JOIN)
+        assert (to.pending, to.joined, len(to.left)) == (set(), set(), 1)
+    assert (probed.effect, to.said.count("leave")) == (Effect.REBALANCING, 2)
+    assert "rebalances once more" in probed.sentence
+
+
 @pytest.mark.parametrize("error", ["GROUP_MAX_SIZE_REACHED", "INCONSISTENT_GROUP_PROTOCOL", "INVALID_SESSION_TIMEOUT"])
 def test_a_refusal_of_the_coordinator_ends_it_harmlessly(error: str) -> None:
     to = Coordinator(fails={"join": [error]})

@@ -161,6 +161,22 @@ def test_whoever_was_frozen_after_its_intent_does_not_ask_any_more() -> None:
     assert triggers(journal.view())[0].effect is Effect.NOT_SENT
 
 
+def test_an_intent_ages_from_the_begin_of_its_append_and_not_from_the_answer() -> None:
+    hand, clock = Hand(), Clock()
+
+    class Slow(MemoryJournal):
+        def append(self, *writes: Write) -> None:
+            super().append(*writes)
+            clock.now_ms += 30_000 if writes[0].kind == "intent" else 0
+
+    journal = Slow()
+    outcome = Trigger(hand, journal, clock, LIMITS).carry_out(a_proposal("g"), snapshot())
+    assert not outcome.done
+    assert "30000 ms old" in outcome.sentence
+    assert "join" not in hand.said
+    assert triggers(journal.view())[0].effect is Effect.NOT_SENT
+
+
 def test_an_older_coordinator_that_is_too_slow_for_both_ways_is_asked_in_the_other_one_next_time() -> None:
     hand, journal, clock = Hand(quirk=False), MemoryJournal(), Clock()
 

@@ -23,6 +23,8 @@ from agent.execute.messages import (
 )
 from agent.execute.state import State, appended
 from agent.execute.values import (
+    Batch,
+    BatchState,
     Plan,
     Policy,
     Records,
@@ -54,6 +56,7 @@ class Live:
         self.acts: list[object] = []
         self.finished: list[Finish] = []
         self.ended: list[Plan] = []
+        self.closed: list[Batch] = []
         self.look_as = look_as
         self.answer_as = answer_as
         self.lead()
@@ -78,6 +81,9 @@ class Live:
             match command:
                 case Append():
                     self.ended += [it for it in command.changes if isinstance(it, Plan) and it.ended]
+                    self.closed += [
+                        it for it in command.changes if isinstance(it, Batch) and it.state is BatchState.CLOSED
+                    ]
                     self.journal = appended(State(self.journal), command).records
                     self.tell(Appended())
                 case Look():

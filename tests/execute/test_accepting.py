@@ -71,6 +71,14 @@ def test_what_is_saved_is_shared_out_by_what_is_written() -> None:
     assert [one.gain for one in plan.targets] == [60.0, 20.0]
 
 
+def test_a_partition_of_unknown_rate_has_no_part_of_what_is_saved_and_without_any_rate_all_have_the_same() -> None:
+    saving = Predicted(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
+    known = replace(snapshot(), bytes_per_s={A: 0.5})
+    assert [one.gain for one in plan_of(proposal(predicted=saving), known, approved_by="me").targets] == [80.0, 0.0]
+    blind = replace(snapshot(), bytes_per_s={})
+    assert [one.gain for one in plan_of(proposal(predicted=saving), blind, approved_by="me").targets] == [40.0, 40.0]
+
+
 @pytest.mark.parametrize(
     ("made", "seen", "sentence"),
     [

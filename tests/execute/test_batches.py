@@ -73,6 +73,12 @@ def test_caps_are_kept_and_each_partition_moves_once(targets, per_broker, at_mos
     assert sorted(moved) == sorted(targets)
 
 
+def test_the_bytes_of_all_partitions_of_a_batch_count_together():
+    targets = tuple(Target(TopicPartition("t", number), "id", (1, 2), (3, 2), 400) for number in range(3))
+    keep = policy(max_bytes_in_flight=1000, max_moves_per_broker=9)
+    assert len(next_batch(targets, seen(targets), keep)) == 2
+
+
 def test_an_operators_own_number_is_kept_to():
     targets = tuple(Target(TopicPartition("t", number), "id", (1, 2), (2, 1)) for number in range(9))
     assert len(next_batch(targets, seen(targets), policy(), 4)) == 4

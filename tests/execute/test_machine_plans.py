@@ -111,5 +111,6 @@ def test_an_announced_batch_is_withdrawn_when_its_approval_ends_before_it_is_sen
     live.tell(May(begin=True, lapsed=(("p", "void: its approval ended"),)))
     live.wait(10)
     assert live.finished == [Finish("p", PlanState.CANCELLED, "void: its approval ended")]
+    assert [(batch.sendings, batch.sentence) for batch in live.closed] == [(0, "void: its approval ended")]
     assert live.cluster.settings == ()
     assert not live.cluster.parts[0].moving

@@ -80,7 +80,7 @@ def test_a_rollback_that_was_cancelled_and_asked_for_again_takes_the_rest_back()
         live.wait(5)
         live.catch_up()
     assert [part.replicas for part in live.cluster.parts] == [(1, 2), (1, 2)]
-    assert live.finished[0].state is PlanState.ROLLED_BACK
+    assert live.finished == [Finish("p", PlanState.ROLLED_BACK, "rollback requested by ann; 2 partitions moved back")]
 
 
 @pytest.mark.parametrize("held", [Said(Word.PAUSE, "p"), May(begin=False, sentence="ann paused acting")])

@@ -308,3 +308,92 @@ def test_the_gravest_reason_is_the_answer() -> None:
     answer = judge(a_group(STATIC, OTHER, assignor="range"), TriggerLimits(long_poll=Told.YES))
     assert answer is not None
     assert answer.reason is RefusalReason.EAGER
+
+
+RESTARTS = {"came_ms": NOW_MS - 20 * SECOND, "went_ms": NOW_MS - 40 * SECOND}
+
+
+@pytest.mark.parametrize(
+    ("built", "known", "known_by", "left_s", "sentence"),
+    [
+        pytest.param(
+            a_group(BROKEN, OTHER), {}, SEEN, None,
+            "of 1 members the bytes cannot be read: client-m1: it ends too early", id="unreadable",
+        ),
+        pytest.param(
+            a_group(assignor=None), {}, SEEN, None, "its protocol is hidden, which is not one of Kafka's",
+            id="no assignor",
+        ),
+        pytest.param(a_group(STATIC, OTHER), {}, SEEN, None, "1 members are static, such as one", id="static"),
+        pytest.param(
+            a_group(OLDER, OTHER), {}, SEEN, None, "its members joined the last rebalance from generations 3, 4",
+            id="generations",
+        ),
+        pytest.param(
+            an_app(), {"came_ms": NOW_MS - 20 * SECOND}, "learned from the last looks", 280,
+            "members joined within the last 20 s", id="came",
+        ),
+        pytest.param(
+            an_app(), {"went_ms": NOW_MS - 20 * SECOND}, "learned from the last looks", 280,
+            "members left within the last 20 s", id="went",
+        ),
+        pytest.param(
+            an_app(), {"came_ms": NOW_MS}, "learned from the last looks", 300, "members joined within the last 0 s",
+            id="came this moment",
+        ),
+        pytest.param(
+            an_app(), RESTARTS, "learned from the last looks", 280,
+            "members left and others joined within the last 20 s", id="came and went",
+        ),
+        pytest.param(
+            a_group(), {"slow_rebalances_ms": (2_000, 600_000)}, "learned from 2 slow rebalances", None,
+            "one of its last rebalances lasted 600 s or more, and a rebalance waits for the slowest", id="slow",
+        ),
+        pytest.param(
+            an_app(), {"transactional": True, "transactional_how": "it writes in transactions, such as g-1"},
+            "learned from ListTransactions", None, "it writes in transactions, such as g-1", id="transactions",
+        ),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_by_which_numbers_and_until_when(
+    built: Builder, known: dict[str, object], known_by: str, left_s: int | None, sentence: str
+) -> None:
+    answer = judge(built, replace(PLAIN, transactional=TriggerLimits().transactional), view=knowing(**known))
+    assert answer is not None
+    assert (answer.known_by, answer.sentence) == (known_by, sentence)
+    assert answer.until_ms == (None if left_s is None else NOW_MS + left_s * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        pytest.param("rolling", "its members are being restarted", id="rolling"),
+        pytest.param("long_poll", "its members take long between two polls, and a rebalance waits for the slowest",
+                     id="long_poll"),
+        pytest.param("transactional", "its members write in transactions", id="transactional"),
+    ],
+)  # fmt: skip
+def test_what_was_set_is_said_in_a_sentence(setting: str, sentence: str) -> None:
+    answer = judge(a_group(), replace(PLAIN, **{setting: Told.YES}))  # type: ignore[arg-type] # a table's row
+    assert answer is not None
+    assert (answer.known_by, answer.sentence) == (f"set by trigger.{setting}", sentence)
+
+
+def test_a_restart_is_over_after_its_window_and_one_of_the_future_is_none() -> None:
+    assert judge(an_app(), view=knowing(came_ms=NOW_MS - WINDOW_MS)) is None
+    assert judge(an_app(), view=knowing(came_ms=NOW_MS + SECOND)) is None
+
+
+def test_waits_of_the_journal_say_how_long_ago_it_was() -> None:
+    unjudged = judge(a_group(), view=view_of(outcome(entry(5))))
+    assert unjudged is not None
+    assert unjudged.sentence == "the trigger of 5 s ago has not been judged yet"
+    cooling = judge(a_group(), view=view_of(judged(entry(5), DONE)))
+    assert cooling is not None
+    assert cooling.sentence == "its last trigger was 5 s ago, and the cooldown is 60 s"
+    own = judge(a_group(), moved={"t": NOW_MS - 30 * SECOND})
+    assert own is not None
+    assert own.sentence == (
+        "the racks of t changed 30 s ago; within metadata.max.age.ms (300 s) the group notices that and rebalances "
+        "by itself"
+    )

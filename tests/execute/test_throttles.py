@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.messages import Configure, Seen, SeenPartition, SeenThrottle
+from agent.execute.messages import Configure, Op, Seen, SeenPartition, SeenThrottle, Setting
 from agent.execute.throttles import Standing, applied, clearing, complete, rate_of, setting, standing, wanted
 from agent.execute.values import (
     FOLLOWER_RATE,
@@ -172,3 +172,41 @@ def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
     )
     targets = [target._replace(bytes_per_s=written) for target in TARGETS]
     assert rate_of(targets, seen({})._replace(traffic=tuple(traffic.items())), policy, fixed) == rate
+
+
+def test_a_rate_is_set_where_there_is_none_or_one_of_ours_and_entries_beside_any() -> None:
+    rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    assert setting(rate) == Setting(rate.resource, LEADER_RATE, Op.SET, "15", expected=(None, "15"), alone=True)
+    raised = rate._replace(formerly="10")
+    assert setting(raised).expected == (None, "15", "10")
+    entries = Debt(TOPIC, LEADER_REPLICAS, "0:1", None, "p", 1, topic_id="id")
+    assert setting(entries) == Setting(TOPIC, LEADER_REPLICAS, Op.APPEND, "0:1", topic_id="id")
+
+
+def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
+    rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    own = seen({(rate.resource, LEADER_RATE): "15"})
+    assert clearing(rate, own) == Setting(rate.resource, LEADER_RATE, Op.DELETE, expected=("15",))
+    assert clearing(rate._replace(formerly="10"), own).expected == ("15", "10")
+    before = rate._replace(before="7")
+    assert clearing(before, own) == Setting(rate.resource, LEADER_RATE, Op.SET, "7", expected=("15",))
+    entries = Debt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
+    alone = seen({(TOPIC, LEADER_REPLICAS): "0:2,0:1"})
+    assert clearing(entries, alone) == Setting(TOPIC, LEADER_REPLICAS, Op.DELETE, expected=("0:2,0:1",), topic_id="id")
+    beside = seen({(TOPIC, LEADER_REPLICAS): "0:1,5:5"})
+    assert clearing(entries, beside) == Setting(TOPIC, LEADER_REPLICAS, Op.SUBTRACT, "0:1,0:2", topic_id="id")
+
+
+@pytest.mark.parametrize(
+    ("change", "is_complete"),
+    [
+        pytest.param({}, False, id="nothing is set"),
+        pytest.param({"brokers": frozenset({2, 3})}, True, id="its broker is down"),
+        pytest.param({"unread": frozenset({Resource("broker", "1")})}, False, id="its broker did not answer"),
+    ],
+)
+def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
+    change: dict[str, frozenset[int]], *, is_complete: bool
+) -> None:
+    rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    assert complete(rate, seen({})._replace(**change)) is is_complete

@@ -139,6 +139,58 @@ def test_what_came_is_compared_with_what_was_predicted(
     )
 
 
+@pytest.mark.parametrize(
+    ("proposal", "before", "now", "sentence"),
+    [
+        pytest.param(
+            STAY, BEFORE, a_group("t-0", "t-1 t-2", generation=5),
+            "0 of 0 predicted moves happened, 0 other items were revoked; 1 rebalance since", id="one rebalance",
+        ),
+        pytest.param(
+            SWAP, BEFORE, a_group("t-1 t-2", "t-0", generation=6),
+            "2 of 2 predicted moves happened, 1 other items were revoked; 2 rebalances since", id="two rebalances",
+        ),
+        pytest.param(
+            PROMOTE, an_app("0_0 0_1", ""), an_app("0_0 0_1", "", warm="0_1", generation=5),
+            "0 of 1 predicted moves happened, 1 warm up, 0 other items were revoked; 1 rebalance since",
+            id="it warms up again",
+        ),
+        pytest.param(
+            STAY, a_group("t-0", "t-1", generation=None), a_group("t-0", "t-1", generation=None),
+            "0 of 0 predicted moves happened, 0 other items were revoked; its members report no generation",
+            id="no generation",
+        ),
+        pytest.param(
+            STAY, a_group("t-0", "t-1"), a_group("t-0", "t-1", generation=None),
+            "0 of 0 predicted moves happened, 0 other items were revoked; its members report no generation",
+            id="no generation any more",
+        ),
+        pytest.param(
+            STAY, a_group("t-0", "t-1", generation=None), a_group("t-0", "t-1"),
+            "0 of 0 predicted moves happened, 0 other items were revoked; its members report no generation",
+            id="no generation before",
+        ),
+    ],
+)  # fmt: skip
+def test_a_verdict_says_what_was_compared_and_after_how_many_rebalances(
+    proposal: Proposal, before: Builder, now: Builder, sentence: str
+) -> None:
+    answer = verdict(entry(proposal, before), now)
+    assert answer is not None
+    assert answer.sentence == sentence
+
+
+def test_no_new_generation_is_no_rebalance_and_not_an_unknown_number_of_them() -> None:
+    assert verdict(entry(SWAP, BEFORE), BEFORE, PATIENCE_MS / SECOND - 1) is None
+    answer = verdict(entry(SWAP, BEFORE), BEFORE, PATIENCE_MS / SECOND)
+    assert answer is not None
+    assert (answer.rebalances, answer.sentence) == (0, "no new generation was seen within 60 s")
+
+
+def test_what_is_expected_says_what_the_proposal_was_for() -> None:
+    assert expected(SWAP, BEFORE.snapshot().groups["g"]).gain == SWAP.sentence
+
+
 GONE = a_cluster()
 
 

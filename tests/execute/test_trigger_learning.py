@@ -147,6 +147,7 @@ def test_transactions_of_a_group(
         pytest.param("orders", -1008770331, id="a name whose hash is negative"),
         pytest.param("polygenelubricants", -(2**31), id="the name whose hash has no absolute value"),
         pytest.param("caf\u00e9", 3045921, id="a letter beyond ASCII"),
+        pytest.param("\ud800", 0xD800, id="half a letter, which Java takes as it is"),
     ],
 )
 def test_the_partition_of_a_groups_offsets_is_javas(group: str, java_hash: int) -> None:

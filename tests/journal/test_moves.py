@@ -94,6 +94,7 @@ def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_alw
     theirs = [Batch("p-open", n, ()) for n in range(1, 300)]
     view = told(*map(write, [*theirs, unended, *ended, *closed]))
     for line in tidy(view):
+        assert (line.kind, line.value) == ("deleted", None)
         del view[line.key]
     assert len(plans(view)) == KEEP_PLANS + 1
     assert batches(view, "p-open") == tuple(theirs)

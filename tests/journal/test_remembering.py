@@ -10,8 +10,11 @@ from agent.execute.values import Batch, BatchState, Target
 from agent.journal.entry import Entry, View
 from agent.journal.moves import write
 from agent.journal.remembering import Remembered, remembered
+from agent.journal.triggers import Effect
 from agent.memory import Memory
 from assignors.problem import TopicPartition
+from tests.guarded import triggered
+from tests.journals import journal
 
 
 def a_journal(*states: BatchState) -> View:
@@ -53,6 +56,15 @@ def test_what_was_through_before_the_first_look_is_nobodys_move_any_more() -> No
     known = recalled(a_journal(BatchState.CLOSED, BatchState.SENT))
     assert known.memory.own_reassignments == {TopicPartition("orders", 1)}
     assert known.closed == {("p", 1)}
+
+
+def test_when_a_group_was_asked_is_remembered_on_the_monotonic_clock() -> None:
+    asked, unsent = triggered("g", 8_000), triggered("h", 9_000, effect=Effect.NOT_SENT)
+    ahead = triggered("i", 20_000)
+    known = remembered(
+        Memory(), journal(asked, unsent, ahead, at_ms=0), known_closed=None, taken_ms=10_000, monotonic_ms=500_000
+    )
+    assert known.memory.acts == {"group/g": 498_000, "group/i": 500_000}, "what is of the future counts as now"
 
 
 def test_of_a_journal_that_cannot_be_read_nothing_is_known() -> None:

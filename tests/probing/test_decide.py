@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from agent.detect.finding import Subject
+from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES
 from agent.detect.warmups import LEARN_AFTER_MS
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
 from agent.limits import GroupLimits, Limits
 from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory, memory_from_json, memory_to_json
-from agent.memory.values import Join, StreamsMemory
+from agent.memory.values import CopyMemory, Join, StreamsMemory
 from agent.model.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
 from agent.plan.explained import Answer, Explained
 from agent.probing import (
@@ -219,6 +220,26 @@ def test_a_deadline_is_believed_within_the_bounds_of_the_last_join(
     limits = Limits(groups={"app": GroupLimits(known=known)})
     decision = decide(shown(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
     assert (isinstance(decision, Wait) and decision.reason is WaitReason.DEADLINE) is held
+
+
+@pytest.mark.parametrize(
+    ("ago_ms", "left_ms"), [(600_000, 3_000_000), (3_599_000, 1_000), (3_600_000, None), (4_000_000, None)]
+)
+def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_ms: int | None) -> None:
+    falling = warmup(
+        0, lag=90_000, role=Role.STANDBY, rate_per_s=Range(-5.0, -4.0, -3.0), caught_up=False, samples=ENOUGH_SAMPLES
+    )
+    before = CopyMemory(NOW - 100_000, (), warmup=False, nearest=(NOW - ENOUGH_MS, 1_000))
+    memory = Memory(cycle=5, streams={"app": StreamsMemory(JOINED, {}, {("new", TASKS[0]): before}, ())})
+    limits = Limits(groups={"app": GroupLimits(known=True)}, execute=ExecuteLimits(probing_standbys=True))
+    decision = decide_by("app", Ground(shown(falling), memory, limits), [Past(NOW - ago_ms, True)])
+    if left_ms is None:
+        assert isinstance(decision, TriggerNow)
+        assert decision.reason is Reason.STANDBY
+    else:
+        assert isinstance(decision, Wait)
+        assert (decision.reason, decision.until_ms) == (WaitReason.FLOOR, NOW + left_ms)
+        assert decision.sentence.startswith("held: one trigger an hour is the limit for standbys; the last was ")
 
 
 def test_of_several_bounds_the_one_that_ends_last_is_told() -> None:

@@ -17,6 +17,7 @@ from agent.probing.sharing import worth_waiting_ms
         pytest.param(1, [6_000], 0, None, id="beyond the bound"),
         pytest.param(1, [3_000], 2_500, None, id="the bound is used up by what was waited already"),
         pytest.param(4, [5_000], 0, None, id="four wait for one: dearer than a rebalance of its own"),
+        pytest.param(3, [5_000], 0, 5_000, id="three wait for one: as dear as a rebalance of its own"),
         pytest.param(1, [1_000, 2_000, 4_900], 0, 4_900, id="one after the other, all within the bound"),
         pytest.param(2, [1_000, 50_000], 0, 1_000, id="the near one, not the far one"),
     ],

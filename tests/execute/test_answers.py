@@ -1,0 +1,125 @@
+"""The whole answer to a command in every state of a plan: its words, its plan, and what the mover hears."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.execute.messages import Accepted, Said, Word
+from agent.execute.obey import obey, words_again
+from agent.execute.values import Batch, BatchState, End, PartitionEnd, PlanState
+from agent.journal import moves
+from agent.journal.commands import Answer, Command, Verb, answered
+from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
+from tests.snapshots import tp
+
+CANCEL, ROLLBACK, PAUSE, RESUME, APPROVE = Verb.CANCEL, Verb.ROLLBACK, Verb.PAUSE, Verb.RESUME, Verb.APPROVE
+OPEN, ELECTING, CANCELLING, ROLLING_BACK = (
+    PlanState.OPEN, PlanState.ELECTING, PlanState.CANCELLING, PlanState.ROLLING_BACK,
+)  # fmt: skip
+DONE, CANCELLED, ROLLED_BACK, FAILED = PlanState.DONE, PlanState.CANCELLED, PlanState.ROLLED_BACK, PlanState.FAILED
+TAKEN_BACK = "P is rolling back: its moves, finished and in progress, are taken back"
+STOPS = (
+    "P is cancelling: its rollback stops, no new batch begins, and moves in progress are taken back; partitions that "
+    "were moved back stay so"
+)
+HELD = "P: no new batch of it begins; moves in progress continue"
+AGAIN = "attempt 2 approved by ann@desk; void if it has not begun within 60 min"
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "sentence", "about", "hears"),
+    [
+        (CANCEL, OPEN, "P is cancelling: no new batch begins, and moves in progress are taken back", "P", Word.CANCEL),
+        (CANCEL, ELECTING, "P is cancelling: all its moves have ended, and no more leaders are elected", "P",
+         Word.CANCEL),
+        (CANCEL, CANCELLING, "P is cancelling already", "P", None),
+        (CANCEL, ROLLING_BACK, STOPS, "P", Word.CANCEL),
+        (CANCEL, DONE, "refused: P is done; take it back with: rackwise reassign rollback P", None, None),
+        (CANCEL, CANCELLED, "P is cancelled already", "P", None),
+        (CANCEL, ROLLED_BACK, "refused: P is rolled back, so there is nothing to cancel", None, None),
+        (CANCEL, FAILED, "refused: P has failed; take it back with: rackwise reassign rollback P", None, None),
+        (ROLLBACK, OPEN, TAKEN_BACK, "P", Word.ROLLBACK),
+        (ROLLBACK, ELECTING, TAKEN_BACK, "P", Word.ROLLBACK),
+        (ROLLBACK, CANCELLING, TAKEN_BACK, "P", Word.ROLLBACK),
+        (ROLLBACK, ROLLING_BACK, "P is rolling back already", "P", None),
+        (ROLLBACK, CANCELLED, "refused: P is cancelled and none of its partitions has moved: nothing to take back",
+         None, None),
+        (ROLLBACK, ROLLED_BACK, "P is rolled back already", "P", None),
+        (ROLLBACK, FAILED, "refused: P has failed and none of its partitions has moved: nothing to take back", None,
+         None),
+        (PAUSE, OPEN, HELD, "P", Word.PAUSE),
+        (PAUSE, ROLLING_BACK, HELD, "P", Word.PAUSE),
+        (PAUSE, CANCELLING, "refused: P is cancelling, which is not paused", None, None),
+        (PAUSE, DONE, "refused: P is done, so there is nothing to pause", None, None),
+        (PAUSE, FAILED, "refused: P has failed, so there is nothing to pause", None, None),
+        (RESUME, OPEN, "P is not paused", "P", None),
+        (RESUME, CANCELLING, "refused: P is cancelling, which is not paused", None, None),
+        (RESUME, ROLLED_BACK, "refused: P is rolled back, so there is nothing to resume", None, None),
+        (APPROVE, OPEN, "P is in progress already, approved by ann@desk", "P", None),
+        (APPROVE, CANCELLING, "refused: P is cancelling; it can be approved again once that has ended", None, None),
+        (APPROVE, ROLLING_BACK, "refused: P is rolling back; it can be approved again once that has ended", None,
+         None),
+        (APPROVE, DONE, AGAIN, "P.2", None),
+        (APPROVE, ROLLED_BACK, AGAIN, "P.2", None),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)  # fmt: skip
+def test_the_answer_names_the_plan_and_says_what_happens(
+    verb: Verb, state: PlanState, sentence: str, about: str | None, hears: Word | None
+) -> None:
+    view = in_journal(plan(state, moved="0"))
+    result = obey([ask(verb, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    answer = done(result, view)
+    assert answer.sentence.replace(MOVE.id, "P") == sentence
+    assert answer.done is not sentence.startswith("refused: ")
+    assert answer.plan == (None if about is None else about.replace("P", MOVE.id))
+    assert result.words == (() if hears is None else (Said(hears, MOVE.id, "ann@desk", "c1"),))
+
+
+@pytest.mark.parametrize("state", [DONE, CANCELLED, FAILED])
+def test_what_has_moved_is_taken_back_by_a_plan_that_lasts_as_long_as_an_approval(state: PlanState) -> None:
+    view = in_journal(plan(state, moved="1"))
+    result = obey([ask(ROLLBACK, MOVE, throttle_bytes_per_s=5_000_000, max_moves=2)], view, STANDING, LIMITS, NOW_MS)
+    answer = done(result, view)
+    verb = "has" if state is FAILED else "is"
+    assert answer.sentence == f"{MOVE.id} {verb} {state.value}; {MOVE.id}-back moves its partitions back"
+    assert answer.plan == f"{MOVE.id}-back"
+    (word,) = result.words
+    assert isinstance(word, Accepted)
+    assert word.plan.begin_by_ms == NOW_MS + LIMITS.approval_valid_ms
+    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves, word.plan.order) == (5_000_000, 2, NOW_MS)
+
+
+def test_a_plan_of_before_that_does_not_say_what_it_moved_is_known_by_its_own_batches() -> None:
+    """The batches of another plan say nothing of it."""
+    second = TARGET._replace(id=tp("t-1"))
+    failed = plan(FAILED, targets=(TARGET, second), moved=None)
+    ended = tuple(PartitionEnd(target.id, End.DONE) for target in (TARGET, second))
+    own = Batch(MOVE.id, 1, (TARGET, second), BatchState.CLOSED, ends=(ended[0], PartitionEnd(second.id, End.BACK)))
+    other = Batch("p-other", 1, (TARGET, second), BatchState.CLOSED, ends=ended)
+    result = obey(
+        [ask(ROLLBACK, MOVE)], in_journal(failed, moves.write(own), moves.write(other)), STANDING, LIMITS, NOW_MS
+    )
+    (word,) = result.words
+    assert isinstance(word, Accepted)
+    assert [target.id for target in word.plan.targets] == [TARGET.id]
+    without = obey([ask(ROLLBACK, MOVE)], in_journal(failed, moves.write(other)), STANDING, LIMITS, NOW_MS)
+    assert without.words == ()
+
+
+def test_a_way_back_that_was_asked_for_twice_is_handed_over_once() -> None:
+    asked = [
+        answered(Command(name, ROLLBACK, who, NOW_MS, MOVE.id), Answer(True, "x", NOW_MS, f"{MOVE.id}-back"))
+        for name, who in (("c1", "ann@desk"), ("c2", "bob@desk"))
+    ]
+    (word,) = words_again(in_journal(plan(DONE), *asked), 30 * MINUTE)
+    assert isinstance(word, Accepted)
+    assert (word.plan.proposal_id, word.plan.approved_by) == (f"{MOVE.id}-back", "bob@desk")
+    assert word.plan.begin_by_ms == NOW_MS + 30 * MINUTE
+
+
+def test_what_nobody_approved_is_cancelled_against_rules_alone() -> None:
+    result = obey([ask(CANCEL, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS)
+    assert done(result).sentence == (
+        f"{MOVE.id} is cancelled: no rule approves it; approve it with: rackwise proposals approve {MOVE.id}"
+    )

@@ -1,0 +1,217 @@
+"""What an executor says and does while a batch is open: what it sends once, what it waits for, and how it ends."""
+
+from __future__ import annotations
+
+from agent.execute.machine import begins
+from agent.execute.messages import (
+    Accepted,
+    Alter,
+    Answered,
+    Cancel,
+    Configure,
+    Elect,
+    Finish,
+    Kind,
+    Result,
+    Said,
+    SeenMove,
+    Tick,
+    Word,
+)
+from agent.execute.state import Rest, State, answered
+from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, BatchState, Plan, PlanState, Records, Resource
+from assignors.problem import TopicPartition
+from tests.execute.abstract import a_part, carried_out, lost, seen_of
+from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
+
+
+def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_lag_behind():
+    """Two partitions; the second is not taken, and brokers still show the first at its former replicas."""
+    second = TopicPartition("t", 1)
+
+    def half(cluster, asked):
+        if not isinstance(asked, Alter):
+            return carried_out(cluster, asked)
+        after, answer = carried_out(cluster, Alter(tuple(it for it in asked.moves if it.id != second)))
+        return after, Answered((*answer.results, Result(second, Kind.RETRY, "NOT_CONTROLLER")))
+
+    def behind(cluster):
+        return seen_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
+
+    live = Live(Plan("p", (MOVE, MOVE._replace(id=second))), answer_as=half, look_as=behind)
+    live.answer_as = carried_out
+    live.wait(5)
+    sent = [[move.id for move in act.moves] for act in live.acts if isinstance(act, Alter)]
+    assert sent == [[P0, second], [second]]
+
+
+def test_a_batch_of_which_a_part_was_acknowledged_is_not_given_up_while_another_tool_moves():
+    """One of two was taken, and brokers still show both at their former replicas; what was taken moves."""
+    foreign = SeenMove(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
+
+    def half(cluster, asked):
+        if not isinstance(asked, Alter):
+            return carried_out(cluster, asked)
+        after, answer = carried_out(cluster, Alter(asked.moves[:1]))
+        return after, Answered((*answer.results, Result(OTHER.id, Kind.RETRY, "NOT_CONTROLLER")))
+
+    def behind(cluster):
+        seen = seen_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
+        return seen._replace(moves=(foreign,)) if live_acts else seen
+
+    live_acts: list[object] = []
+    live = Live(Plan("p", (MOVE, OTHER)), answer_as=half, look_as=behind)
+    live_acts += live.acts
+    live.wait(8)
+    assert live.kinds() == ["Configure", "Alter"]
+    assert (live.journal.batches[0].state, live.closed) == (BatchState.SENT, [])
+
+
+def test_a_cancel_without_an_answer_is_not_sent_again_while_it_may_still_take_effect():
+    def lost_on_the_way(cluster, asked):
+        return (cluster, Answered(())) if isinstance(asked, Cancel) else carried_out(cluster, asked)
+
+    live = Live(answer_as=lost_on_the_way)
+    live.tell(Said(Word.CANCEL, "p"))
+    live.wait(8)
+    assert live.kinds().count("Cancel") == 1
+    live.answer_as = carried_out
+    live.wait(15)
+    assert live.kinds().count("Cancel") == 2
+    assert live.finished[0].state is PlanState.CANCELLED
+
+
+def test_a_rate_that_is_the_highest_already_is_not_set_again_for_what_is_stuck():
+    live = Live(Plan("p", (MOVE,), throttle_bytes_per_s=POLICY.throttle_ceiling_bytes_per_s))
+    live.wait(310)
+    assert live.alarms() == ["no progress for 300 s: t-0"]
+    assert live.kinds() == ["Configure", "Alter"]
+
+
+def test_a_rate_that_another_tool_has_changed_is_not_raised_for_what_is_stuck():
+    """Only the rates that are still ours become higher."""
+    live = Live()
+    theirs = tuple(
+        (resource, key, "7" if resource.name == "1" and key == LEADER_RATE else value)
+        for resource, key, value in live.cluster.settings
+    )
+    live.cluster = live.cluster._replace(settings=theirs)
+    live.wait(310)
+    raised = {(one.resource.name, one.key) for act in live.acts[2:] for one in act.settings}
+    assert raised == {("2", LEADER_RATE), ("3", FOLLOWER_RATE)}
+    assert (Resource("broker", "1"), LEADER_RATE, "7") in live.cluster.settings
+
+
+def test_bytes_of_another_partition_on_the_same_broker_are_no_progress_of_a_stuck_one():
+    copied = [0]
+
+    def growing(cluster):
+        copied[0] += 1
+        seen = seen_of(cluster)
+        sizes = tuple((id_, broker, copied[0] if id_ == OTHER.id else size) for id_, broker, size in seen.bytes)
+        return seen._replace(bytes=sizes)
+
+    live = Live(Plan("p", (MOVE, OTHER)), look_as=growing)
+    live.wait(310)
+    assert live.alarms() == ["no progress for 300 s: t-0; the rate is now 15 B/s"]
+
+
+def test_what_another_tool_has_moved_elsewhere_by_now_is_not_waited_for():
+    live = Live()
+    live.cluster = live.cluster._replace(parts=(a_part(2, 4),))
+    live.wait(10)
+    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition changed by another tool")]
+
+
+def test_a_move_that_another_tool_cancelled_is_back_once_brokers_cannot_lag_behind_any_more():
+    live = Live()
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2),))
+    live.wait(9)
+    assert not live.finished
+    live.wait(4)
+    assert live.finished == [Finish("p", PlanState.FAILED, "1 partition back on the former replicas")]
+
+
+def test_leaders_that_do_not_change_are_elected_a_few_times_and_told_of():
+    def unmoved(cluster, asked):
+        if isinstance(asked, Elect):
+            return cluster, Answered(tuple(Result(one, Kind.RETRY) for one in asked.partitions))
+        return carried_out(cluster, asked)
+
+    live = Live(ORDER, answer_as=unmoved)
+    live.wait(60)
+    assert live.kinds().count("Elect") == POLICY.max_elections
+    assert live.finished == [
+        Finish("p", PlanState.DONE, "1 partition moved as planned; 1 partition not led by the preferred leader")
+    ]
+
+
+def test_an_announced_batch_that_is_cancelled_is_closed_unsent_and_says_why():
+    def unset(cluster, asked):
+        return cluster, Answered(tuple(Result(it.resource, Kind.NOT_SENT) for it in asked.settings))
+
+    live = Live(answer_as=unset)
+    live.answer_as = carried_out
+    live.tell(Said(Word.CANCEL, "p", "ann"))
+    live.wait(10)
+    (batch,) = live.closed
+    assert (batch.sendings, batch.ends, batch.sentence) == (0, (), "cancel requested by ann")
+    assert live.finished == [Finish("p", PlanState.CANCELLED, "cancel requested by ann; 1 partition not begun")]
+
+
+def test_a_plan_that_moves_again_is_not_left_alone_for_what_was_refused_before():
+    live = Live()
+    rested = live.state._replace(rests=(Rest("p", 0, 5, "NOT_CONTROLLER"), Rest("q", 7, 1, "NOT_CONTROLLER")))
+    alter = live.acts[1]
+    assert isinstance(alter, Alter)
+    took = answered(rested, alter, Answered((Result(P0, Kind.OK),)), POLICY)
+    assert took.rests == (Rest("q", 7, 1, "NOT_CONTROLLER"),)
+    assert answered(rested, alter, Answered((Result(P0, Kind.NOT_SENT),)), POLICY).rests == rested.rests
+
+
+def test_an_order_that_a_cancel_left_is_put_back_without_asking_whether_moves_may_begin():
+    live = Live()
+    alter = live.acts[1]
+    assert isinstance(alter, Alter)
+    assert begins(live.state, alter)
+    cancelling = live.journal.batches[0]._replace(cancelling=(P0,))
+    assert not begins(live.state._replace(records=live.journal._replace(batches=(cancelling,))), alter)
+    assert begins(State(Records()), alter)
+
+
+def test_a_throttle_that_cannot_be_reached_is_looked_for_more_rarely_than_what_moves():
+    live = Live()
+    live.cluster = lost(live.cluster, 3)
+    live.wait(120)
+    assert (live.journal.plans, len(live.journal.debts)) == ((), 1)
+    waits = set()
+    for _ in range(100):
+        live.tell(Tick(500))
+        waits.add(live.state.next_look_ms)
+    assert max(waits) == POLICY.idle_look_ms
+
+
+def test_one_attempt_at_a_plan_is_in_progress_at_a_time():
+    live = Live()
+    live.tell(Accepted(Plan("p.2", (MOVE,))))
+    assert "p.2 is not accepted: attempt p has not ended" in live.sentences()
+    live.tell(Accepted(Plan("p-back", (MOVE.back(),))))
+    assert [plan.proposal_id for plan in live.journal.plans] == ["p", "p-back"]
+
+
+def test_the_first_throttle_that_cannot_be_set_is_named():
+    forbidden = {Resource("broker", "3"), TOPIC_T}
+
+    def refused(cluster, asked):
+        if not isinstance(asked, Configure):
+            return carried_out(cluster, asked)
+        kept = Configure(tuple(it for it in asked.settings if it.resource not in forbidden))
+        after, answer = carried_out(cluster, kept)
+        denied = tuple(Result(one, Kind.REFUSED, "no right") for one in sorted(forbidden))
+        return after, Answered((*answer.results, *denied))
+
+    live = Live(answer_as=refused)
+    live.wait(60)
+    why = f"{FOLLOWER_RATE} of broker 3 cannot be set"
+    assert f"{why}: nothing is moved without a throttle" in live.alarms()
+    assert live.finished[0].sentence.startswith(f"{why}; ")

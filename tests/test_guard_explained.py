@@ -1,0 +1,234 @@
+"""What each check of the guard says of a proposal: its numbers, and what an answer to an approval is made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.execute.values import Plan, PlanState, Target
+from agent.guard import Allow, Hold, HoldReason, Refuse, RefuseReason, explained, guard
+from agent.guard.foreseeing import foreseen
+from agent.guard.judge import still
+from agent.journal import moves
+from agent.journal.approvals import by_rule
+from agent.journal.entry import View
+from agent.journal.triggers import TriggerVerdict
+from agent.limits import Limits
+from agent.memory import Memory
+from agent.plan.explained import Answer
+from agent.windows import Window, Windows
+from tests.guarded import (
+    ELSEWHEN,
+    HOUR,
+    MINUTE,
+    NOBODY,
+    batch,
+    held,
+    judged,
+    limits_of,
+    only,
+    promoted,
+    triggered,
+    with_approval,
+)
+from tests.journals import journal
+from tests.snapshots import NOW_MS, Builder, tp
+from tests.test_guard import shared, swapped
+
+ALLOWED = {
+    "leading": "this agent leads",
+    "cluster": "this is cluster test-cluster",
+    "paused": "acting is not paused",
+    "window": "allowed at this time (windows set: 0 allow, 0 black out)",
+}
+BY_DEFAULT = (
+    "allowed by rule triggers-within-budget: triggers within budget need no approval by a person (approve.triggers)"
+)
+OF_TRIGGERS = {
+    **ALLOWED,
+    "group": "no known reason forbids a trigger of group g",
+    "left out": "g is not excluded (patterns: 0 include, 0 exclude)",
+    "triggers": "0 of 100 triggers in the last hour; 0 of 500 triggers in the last day",
+    "approval": BY_DEFAULT,
+}
+LATELY = journal(
+    triggered("g", NOW_MS - 2 * HOUR, proposal=only(swapped())[1].id, verdict=TriggerVerdict.NO_EFFECT), at_ms=NOW_MS
+)
+
+
+def said(
+    built: Builder, view: View = NOBODY, limits: Limits | None = None, **predicted: float
+) -> dict[str, tuple[Answer, str]]:
+    """Check -> what it answers of the one proposal of a world."""
+    snapshot, proposal = only(built)
+    changed = proposal._replace(predicted=replace(proposal.predicted, **predicted))  # type: ignore[arg-type]
+    rows = explained(changed, snapshot, Memory(), limits or limits_of(), view)
+    assert {row.about for row in rows} == {proposal.id}
+    return {row.rule: (row.answer, row.sentence) for row in rows}
+
+
+def test_every_check_of_a_rebalance_has_its_numbers() -> None:
+    assert said(swapped()) == {
+        check: (Answer.YES, sentence)
+        for check, sentence in {
+            **OF_TRIGGERS,
+            "tried": "the same trigger was not sent within 24 h",
+            "gain": "it makes 2 of 2 partitions local; the least gain is 1.0",
+            "payback": "it copies nothing, so there is nothing to pay back",
+            "group triggers": "0 of 6 triggers of group g in the last hour (trigger.budget_per_group_per_hour)",
+        }.items()
+    }
+
+
+def test_every_check_of_a_promotion_has_its_numbers() -> None:
+    assert said(promoted()) == {
+        check: (Answer.YES, sentence)
+        for check, sentence in {
+            **OF_TRIGGERS,
+            "probing": "its warm-ups are worth a rebalance now",
+            "group triggers": "0 of 60 triggers of group g in the last hour (probing.budget_per_group_per_hour)",
+        }.items()
+    }
+
+
+def test_every_check_of_a_reassignment_has_its_numbers() -> None:
+    assert said(shared(), with_approval(shared())) == {
+        check: (Answer.YES, sentence)
+        for check, sentence in {
+            **ALLOWED,
+            "begun": "no attempt has begun",
+            "left out": "t is not excluded (patterns: 0 include, 0 exclude)",
+            "cooled down": "the journal has no ended plan of topic t",
+            "batches": "0 of 100 batches in the last hour (execute.batches_per_hour); "
+            "0 of 200 batches in the last day (execute.batches_per_day)",
+            "approval": "allowed: approved by ann@desk",
+        }.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("view", "limits", "predicted", "check", "answer", "sentence"),
+    [
+        pytest.param(
+            NOBODY, replace(limits_of(), min_gain_bytes_per_s=10.0),
+            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.YES,
+            "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 bytes/s; the least gain is 10 "
+            "bytes/s", id="enough bytes",
+        ),
+        pytest.param(
+            NOBODY, replace(limits_of(), min_gain_bytes_per_s=16.0),
+            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.NO,
+            "it saves 15 bytes/s; the least gain is 16 bytes/s", id="too few bytes",
+        ),
+        pytest.param(
+            NOBODY, replace(limits_of(), min_gain_bytes_per_s=10.0), {}, "gain", Answer.NO,
+            "the bytes/s that it saves are unknown; the least gain is 10 bytes/s", id="unknown bytes",
+        ),
+        pytest.param(
+            NOBODY, None, {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback",
+            Answer.YES, "copying costs up to 2.00 USD and saves 0.50 USD a day: paid back in 4.0 days, at most 30 are "
+            "allowed", id="it pays",
+        ),
+        pytest.param(
+            NOBODY, None, {"bytes_to_move": 10**9}, "payback", Answer.NO,
+            "its saving per day is unknown, so its pay-back time is unknown (execute.payback_days)",
+            id="an unknown saving",
+        ),
+        pytest.param(
+            LATELY, None, {}, "tried", Answer.WAIT, "the same trigger was sent 120 min ago: nothing moved (seen)",
+            id="tried lately",
+        ),
+    ],
+)  # fmt: skip
+def test_what_it_is_worth_is_said_in_numbers(  # noqa: PLR0917 (a table)
+    view: View, limits: Limits | None, predicted: dict[str, float], check: str, answer: Answer, sentence: str
+) -> None:
+    assert said(swapped(), view, limits, **predicted)[check] == (answer, sentence)
+
+
+@pytest.mark.parametrize(
+    ("ago_min", "answer", "sentence"),
+    [
+        (4, Answer.WAIT, "the last plan of topic t ended 4 min ago, and the cooldown is 10 min"),
+        (10, Answer.YES, "the last plan of topic t ended 10 min ago"),
+    ],
+)
+def test_a_topic_cools_down_for_its_time(ago_min: int, answer: Answer, sentence: str) -> None:
+    other = Plan("p-other", (Target(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
+    view = journal(moves.write(other), at_ms=NOW_MS - ago_min * MINUTE, view=with_approval(shared()))
+    assert said(shared(), view)["cooled down"] == (answer, sentence)
+
+
+def test_a_trigger_that_was_not_done_hides_no_earlier_one_that_was() -> None:
+    """The newest of the same proposal was not sent; the one before was, and moved nothing."""
+    _, proposal = only(swapped())
+    view = journal(
+        triggered("g", NOW_MS - 3 * HOUR, proposal=proposal.id, verdict=TriggerVerdict.NO_EFFECT),
+        triggered("g", NOW_MS - 2 * HOUR, verdict=TriggerVerdict.NOT_DONE),
+        at_ms=NOW_MS,
+    )
+    answer = held(swapped(), view)
+    assert (answer.reason, answer.until_ms) == (HoldReason.TRIED, NOW_MS + 21 * HOUR)
+
+
+def test_partitions_without_bytes_take_nothing_of_the_days_budget() -> None:
+    view = with_approval(shared(), batch(1, size=0))
+    batches = said(shared(), view, limits_of(move_budget_bytes_per_day=1))["batches"]
+    assert batches[0] is Answer.YES
+    assert batches[1].endswith("; 0 of 1 bytes in the last day (execute.bytes_per_day)")
+
+
+@pytest.mark.parametrize(
+    ("windows", "passes"),
+    [
+        pytest.param(Windows(allow=(ELSEWHEN,)), True, id="a window that opens again"),
+        pytest.param(Windows(blackout=(Window("dark", "UTC"),)), False, id="a blackout without an end"),
+    ],
+)
+def test_a_time_that_never_comes_is_not_waited_for(windows: Windows, *, passes: bool) -> None:
+    answer = held(shared(), with_approval(shared()), windows=windows)
+    assert (answer.reason, answer.passes) == (HoldReason.OUTSIDE_WINDOW, passes)
+
+
+def test_what_was_allowed_lasts_as_long_as_its_approval() -> None:
+    answer = judged(shared(), with_approval(shared()))
+    assert isinstance(answer, Allow)
+    assert answer.until_ms == NOW_MS + 59 * MINUTE
+
+
+def test_an_approval_that_a_rule_gave_is_only_a_record() -> None:
+    """The rule is not set any more, so nothing approves it."""
+    _, proposal = only(shared())
+    given = by_rule(proposal, "gone", "1 move", now_ms=NOW_MS, valid_ms=HOUR)
+    assert (given.rule, given.by, given.reason) == ("gone", "rule gone", "1 move")
+    assert (given.at_ms, given.expires_ms) == (NOW_MS, NOW_MS + HOUR)
+    assert given.sentence == "approved by rule gone: 1 move"
+
+
+def test_right_before_it_is_done_the_time_of_day_counts_and_not_that_of_the_look() -> None:
+    """The snapshot was taken in the morning; by now the blackout has begun."""
+    snapshot, proposal = only(swapped())
+    limits = limits_of(windows=Windows(allow=(Window("morning", "UTC", 0, 12 * 60),)))
+    assert isinstance(still(proposal, snapshot, limits, NOBODY, NOW_MS), Allow)
+    (verdict,) = guard([proposal], snapshot, Memory(), limits, NOBODY)
+    assert isinstance(verdict, Allow)
+    (late,) = guard([proposal], snapshot, Memory(), limits, NOBODY, NOW_MS + 12 * HOUR)
+    for answer in (late, still(proposal, snapshot, limits, NOBODY, NOW_MS + 12 * HOUR)):
+        assert isinstance(answer, Hold)
+        assert answer.reason is HoldReason.OUTSIDE_WINDOW
+
+
+def test_an_approval_is_answered_by_what_the_guard_would_say() -> None:
+    allowed = foreseen(Allow("p", "allowed: approved by ann", by="ann", rule=None))
+    assert (allowed.allowed, allowed.sentence, allowed.comes) == (True, "", True)
+    waits = foreseen(Hold("p", HoldReason.PAUSED, "held: ann paused acting", 7))
+    assert (waits.allowed, waits.sentence, waits.comes, waits.until_ms) == (False, "ann paused acting", True, 7)
+    for lasting in (
+        Hold("p", HoldReason.EXCLUDED, "held: t is excluded"),
+        Hold("p", HoldReason.UNKNOWN, "held: t is excluded", lasting=True),
+    ):
+        never = foreseen(lasting)
+        assert (never.allowed, never.sentence, never.comes) == (False, "t is excluded", False)
+    refused = foreseen(Refuse("p", RefuseReason.EXPIRED, "refused: it expired 5 s ago"))
+    assert (refused.allowed, refused.sentence, refused.comes) == (False, "it expired 5 s ago", False)
