@@ -127,7 +127,7 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
         ),
         pytest.param(
             NOBODY, None, {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback",
-            Answer.YES, "copying costs up to 2.00 USD and saves 0.50 USD a day: paid back in 4.0 days, at most 30 are "
+            Answer.YES, "copying costs up to $2.00 and saves $0.50 a day: paid back in 4.0 days, at most 30 are "
             "allowed", id="it pays",
         ),
         pytest.param(

@@ -318,13 +318,13 @@ RESTARTS = {"came_ms": NOW_MS - 20 * SECOND, "went_ms": NOW_MS - 40 * SECOND}
     [
         pytest.param(
             a_group(BROKEN, OTHER), {}, SEEN, None,
-            "of 1 members the bytes cannot be read: client-m1: it ends too early", id="unreadable",
+            "the bytes of 1 member cannot be read: client-m1: it ends too early", id="unreadable",
         ),
         pytest.param(
             a_group(assignor=None), {}, SEEN, None, "its protocol is hidden, which is not one of Kafka's",
             id="no assignor",
         ),
-        pytest.param(a_group(STATIC, OTHER), {}, SEEN, None, "1 members are static, such as one", id="static"),
+        pytest.param(a_group(STATIC, OTHER), {}, SEEN, None, "1 static member, such as one", id="static"),
         pytest.param(
             a_group(OLDER, OTHER), {}, SEEN, None, "its members joined the last rebalance from generations 3, 4",
             id="generations",
