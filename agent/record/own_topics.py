@@ -52,6 +52,8 @@ class OwnTopics:
         self._new: set[str] = set()
         self._next_try_ms = 0
         self._problems: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        """How the latest attempt to create a topic failed."""
 
     def ensure(self, observation: Observation) -> None:
         """Make sure that each topic is there: shown by the observation, or created now."""
@@ -63,7 +65,8 @@ class OwnTopics:
             self._shown = shown
         self._ready |= shown
         missing = [topic for name, topic in self._topics.items() if name not in self._ready]
-        self._problems = {topic.name: self._problems.get(topic.name, _NOT_YET) for topic in missing}
+        refused, why_not = self._refused, _why_not(observation)
+        self._problems = {topic.name: refused.get(topic.name, why_not) for topic in missing}
         if missing and not unseen and usable_brokers(observation) and observation.monotonic_ms >= self._next_try_ms:
             self._next_try_ms = observation.monotonic_ms + RETRY_MS
             self._create(missing, observation)
@@ -105,16 +108,31 @@ class OwnTopics:
             self._shown.add(name)
             self._new.add(name)
         except FutureTimeout:
-            self._problems[name] = "it could not be created: no answer in time"
+            self._refuse(name, "it could not be created: no answer in time")
             return
         except KafkaException as failed:
             error: KafkaError = failed.args[0]
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 lacks = "; grant CREATE on the topic or on the cluster" if error.code() in _NO_RIGHT else ""
-                self._problems[name] = f"it could not be created: {error.str()}{lacks}"
+                self._refuse(name, f"it could not be created: {error.str()}{lacks}")
                 return
         self._ready.add(name)
+        self._refused.pop(name, None)
         del self._problems[name]
+
+    def _refuse(self, name: str, why: str) -> None:
+        self._refused[name] = self._problems[name] = why
+
+
+def _why_not(observation: Observation) -> str:
+    """Why a topic that is not shown was not created yet: what hides it or keeps it from being created, if anything."""
+    hidden = next((gap for gap in observation.gaps if gap.part is Part.TOPICS and not gap.subject), None)
+    if hidden is not None:
+        return f"whether it exists is unknown, because topics could not be listed: {hidden.detail}"
+    if usable_brokers(observation):
+        return _NOT_YET
+    blind = next((gap for gap in observation.gaps if gap.part is Part.BROKERS), None)
+    return f"it is not listed, and no broker that could hold it is known{f': {blind.detail}' if blind else ''}"
 
 
 def usable_brokers(observation: Observation) -> tuple[RawBroker, ...]:

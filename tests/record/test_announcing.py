@@ -77,5 +77,12 @@ def test_where_every_broker_is_fenced_no_topic_is_asked_for_until_one_serves() -
     answers = Answers().broker(1, "a", fenced=True)
     topics = OwnTopics({"bootstrap.servers": "127.0.0.1:1"}, (TELEMETRY,), 100)
     topics.ensure(answers.at())
-    assert topics.problems() == ("rackwise.telemetry: it does not exist yet",)
+    assert topics.problems() == ("rackwise.telemetry: it is not listed, and no broker that could hold it is known",)
     assert not topics.is_ready("rackwise.telemetry")
+
+
+def test_a_topic_that_may_be_hidden_is_not_said_to_be_missing() -> None:
+    topics = OwnTopics({"bootstrap.servers": "127.0.0.1:1"}, (TELEMETRY,), 100)
+    topics.ensure(brokers(a=(1,)).gap(Part.TOPICS).at())
+    (problem,) = topics.problems()
+    assert problem.startswith("rackwise.telemetry: whether it exists is unknown, because topics could not be listed: ")
