@@ -214,7 +214,9 @@ def doctor(
     from agent.plan import Plan
 
     checks = (
-        *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+        *diagnose(
+            look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before, proposals=look.proposals
+        ),
         *risks(look.snapshot),
     )
     rows = tables.checks(checks, look)
