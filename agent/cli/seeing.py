@@ -45,6 +45,9 @@ def status(
         emit_one(document, output)
         leave(look)
     summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
+    if summary["brokers"] is not None:
+        absent = summary["absent_brokers"]
+        summary["brokers"] = {rack: tables.marked(of, absent) for rack, of in summary["brokers"].items()}
     if not summary["absent_brokers"]:
         del summary["absent_brokers"]
     if look.agent is not None:
