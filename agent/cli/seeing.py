@@ -64,8 +64,12 @@ def status(
         emit_text(unknown)
     emit_line()
     columns = ("severity", "finding", "subject", "sentence")
-    emit(document["findings"], columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
-    leave(look)
+    from agent.cli.gaps import once_each, untold
+
+    rows = once_each(document["findings"])
+    emit(rows, columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
+    shown = document["findings"] if every or len(rows) <= FINDINGS_SHOWN else []
+    leave(look, gaps=untold(look.snapshot.gaps, shown))
 
 
 def racks(
