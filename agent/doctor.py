@@ -133,7 +133,7 @@ _QUESTIONS = (
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
-        name="subscriptions can carry a rack",
+        name="clients are new enough to send a rack",
         sight=groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(Part.BROKERS, Part.GROUPS),
@@ -184,7 +184,7 @@ _QUESTIONS = (
         risks=frozenset({FindingReason.THROTTLE_LEFT_BEHIND}),
     ),
     _Question(
-        name="bytes of groups can be decoded",
+        name="metadata of group members can be read",
         sight=groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(Part.GROUPS,),
@@ -238,7 +238,7 @@ def diagnose(
     """
     world = World(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
     first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
-    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _answer(_SPELLING, world, ()), *others)
+    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _spelling(world), *others)
 
 
 def _there(world: World) -> Check:
@@ -259,7 +259,16 @@ def _racks(world: World) -> Check:
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {one.age_ms / 1000:.0f} s ago" for one in snapshot.rack_locators if one.age_ms),
     ]
-    return replace(check, sentences=tuple([part for part in (*check.sentences, *told) if part]), tells=True)
+    told = [part for part in (*check.sentences, *told) if part]
+    # The brokers' racks may well be known: it is those of members that there are none of.
+    name = "racks of members are known" if check.state is CheckState.NOTHING else check.name
+    return replace(check, name=name, sentences=tuple(told), tells=True)
+
+
+def _spelling(world: World) -> Check:
+    """Whether each rack is written one way; without members only brokers write it."""
+    check = _answer(_SPELLING, world, ())
+    return replace(check, name="members spell racks as brokers do") if check.state is CheckState.NOTHING else check
 
 
 def _sources(who: str, sources: list[str | None]) -> str:

@@ -90,7 +90,7 @@ def test_a_world_in_which_all_is_well_is_ok_throughout() -> None:
                 "racks have one spelling": CheckState.OK,
                 "assignments are consistent": CheckState.OK,
                 "no throttles are left over": CheckState.OK,
-                "bytes of groups can be decoded": CheckState.OK,
+                "metadata of group members can be read": CheckState.OK,
                 "rights suffice": CheckState.OK,
                 "losing rack a": CheckState.RISK,
             },
@@ -334,6 +334,15 @@ def test_replicas_and_preferred_leaders_are_mended_by_a_proposal_that_is_named()
     leaders = skewed["preferred leaders are spread over racks"]
     assert leaders.state is CheckState.RISK, "status has it as info"
     assert [fix.lines for fix in leaders.fixes] == [("rackwise plan",)]
+
+
+def test_without_members_the_checks_on_racks_name_members_alone() -> None:
+    checks = checks_of(an_observation(a=(1,), b=(2,)).topic("t", (1, 2)))
+    known = checks["racks are known"]
+    assert (known.state, known.name) == (CheckState.NOTHING, "racks of members are known")
+    assert known.sentences == ("no member was seen", "brokers: 2 by broker.rack")
+    spelled = checks["racks have one spelling"]
+    assert (spelled.state, spelled.name) == (CheckState.NOTHING, "members spell racks as brokers do")
 
 
 def test_every_state_has_its_place() -> None:

@@ -61,5 +61,5 @@ def test_a_fact_is_one_line_and_a_fix_names_its_groups(
     at = next(number for number, line in enumerate(shown) if "fix for groups new and newer:" in line)
     assert shown[at + 1].strip() == "> group.protocol=classic"
     rack_a = next(number for number, line in enumerate(shown) if "losing rack a leaves 6 partitions" in line)
-    assert sum("without leader" in line for line in shown) == 1, "the risk is said once"
+    assert sum("without a leader" in line for line in shown) == 1, "the risk is said once"
     assert shown[rack_a].split()[0] == "risk"
