@@ -2,7 +2,8 @@
 
 A fixed list of checks in the order in which they pay: without broker racks nothing else helps, without a selector no
 follower is read, and so on. What a check may say is decided by what was seen (`agent.doctor_sight`,
-`agent.doctor_groups`): ``ok`` is said only where all that it is about was seen and is well. What losing a rack would
+`agent.doctor_groups`): ``ok`` is said only where all that it is about was seen and is well, and ``fault`` only of a
+finding that is at least a warning. What losing a rack would
 cost is a ``risk``: nothing is wrong now, and it may be meant so. Pure: it reads what was found and planned.
 
 Invariant: the less is seen, the worse the answer. See `BEST_FIRST`.
@@ -18,7 +19,7 @@ from enum import StrEnum
 from agent import doctor_groups as groups
 from agent import doctor_sight as sight_of
 from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason
+from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.located import whence
 from agent.detect.words import listed, numbered
 from agent.doctor_fixes import Fix, fixes_of
@@ -31,7 +32,7 @@ from agent.observation import Part
 from agent.plan.loss import RackLoss, rack_losses, unseen_parts
 from agent.plan.loss_words import loss_details, loss_label
 from agent.plan.plan import AdvicePlan, Plan
-from agent.propose.proposal import ProposalReason
+from agent.propose.proposal import Proposal, ProposalReason
 
 SENTENCES = 10
 """Findings of one check that are told one by one; the rest is counted, and ``rackwise status`` shows all."""
@@ -105,6 +106,8 @@ class _Question:
     reasons: tuple[FindingReason, ...]
     parts: tuple[Part, ...]
     advice: tuple[ProposalReason, ...] = ()
+    risks: frozenset[FindingReason] = frozenset()
+    """Reasons that are a risk where they are no fault: nothing is wrong as long as nothing happens."""
 
 
 _QUESTIONS = (
@@ -130,7 +133,7 @@ _QUESTIONS = (
         advice=(ProposalReason.SET_CLIENT_RACK,),
     ),
     _Question(
-        name="subscriptions can carry a rack",
+        name="clients are new enough to send a rack",
         sight=groups.subscriptions,
         reasons=(FindingReason.SUBSCRIPTION_TOO_OLD,),
         parts=(Part.BROKERS, Part.GROUPS),
@@ -163,6 +166,7 @@ _QUESTIONS = (
         sight=sight_of.leader_spread,
         reasons=(FindingReason.LEADER_SKEW,),
         parts=(Part.TOPICS, Part.BROKERS, Part.REASSIGNMENTS),
+        risks=frozenset({FindingReason.LEADER_SKEW}),
     ),
     _Question(
         name="copies of tasks are spread over racks",
@@ -177,9 +181,10 @@ _QUESTIONS = (
         reasons=(FindingReason.THROTTLE_LEFT_BEHIND,),
         parts=(Part.BROKERS, Part.TOPICS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS),
         advice=(ProposalReason.REMOVE_THROTTLE,),
+        risks=frozenset({FindingReason.THROTTLE_LEFT_BEHIND}),
     ),
     _Question(
-        name="bytes of groups can be decoded",
+        name="metadata of group members can be read",
         sight=groups.readable,
         reasons=(FindingReason.GROUP_UNDECODABLE,),
         parts=(Part.GROUPS,),
@@ -197,6 +202,13 @@ _THERE = _Question(
     reasons=(),
     parts=(Part.BROKERS, Part.TOPICS),
 )
+_IN_SYNC = _Question(
+    name="partitions have enough in-sync replicas",
+    sight=sight_of.in_sync,
+    reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
+    parts=(Part.TOPICS, Part.TOPIC_CONFIGS),
+    risks=frozenset({FindingReason.AT_MIN_ISR}),
+)
 _SPELLING = _Question(
     name="racks have one spelling",
     sight=groups.spellings,
@@ -212,12 +224,21 @@ _RACKS = _Question(
 
 
 def diagnose(
-    snapshot: Snapshot, detection: Detection, plan: Plan, limits: Limits | None = None, memory: Memory | None = None
+    snapshot: Snapshot,
+    detection: Detection,
+    plan: Plan,
+    limits: Limits | None = None,
+    memory: Memory | None = None,
+    *,
+    proposals: Sequence[Proposal] = (),
 ) -> tuple[Check, ...]:
-    """Answer every question, faults with the names and the line to change. ``memory`` is that of earlier looks."""
-    world = World(snapshot, detection, limits or Limits(), memory or Memory())
+    """Answer every question, faults with the names and the line to change.
+
+    ``memory`` is that of earlier looks; the proposals that answer a fault are named with it.
+    """
+    world = World(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
     first, *others = (_answer(question, world, plan.advice) for question in _QUESTIONS)
-    return (_there(world), first, _racks(world), _answer(_SPELLING, world, ()), *others)
+    return (_there(world), _answer(_IN_SYNC, world, ()), first, _racks(world), _spelling(world), *others)
 
 
 def _there(world: World) -> Check:
@@ -238,7 +259,16 @@ def _racks(world: World) -> Check:
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {one.age_ms / 1000:.0f} s ago" for one in snapshot.rack_locators if one.age_ms),
     ]
-    return replace(check, sentences=tuple([part for part in (*check.sentences, *told) if part]), tells=True)
+    told = [part for part in (*check.sentences, *told) if part]
+    # The brokers' racks may well be known: it is those of members that there are none of.
+    name = "racks of members are known" if check.state is CheckState.NOTHING else check.name
+    return replace(check, name=name, sentences=tuple(told), tells=True)
+
+
+def _spelling(world: World) -> Check:
+    """Whether each rack is written one way; without members only brokers write it."""
+    check = _answer(_SPELLING, world, ())
+    return replace(check, name="members spell racks as brokers do") if check.state is CheckState.NOTHING else check
 
 
 def _sources(who: str, sources: list[str | None]) -> str:
@@ -281,7 +311,7 @@ def _risk(loss: RackLoss) -> Check:
 def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -> Check:
     findings = world.detection.findings
     found = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
-    if found:
+    if any(_is_grave(finding) or finding.reason in question.risks for finding in found):
         return _fault(question, found, advice, world)
     gaps = gaps_of(world.snapshot, question.parts)
     sight = question.sight(world)
@@ -289,7 +319,40 @@ def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -
     unseen = [*_few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
     state, sentences = _judged(sight, unseen)
-    return Check(name=question.name, key=question.name, state=state, sentences=sentences, who=who)
+    if found:  # nothing to mend, but worth knowing: what holds elsewhere would contradict it
+        sentences = (*(() if state is CheckState.OK else sentences), *_infos(found))
+    return Check(
+        name=question.name,
+        key=question.name,
+        state=state,
+        sentences=sentences,
+        who=who,
+        fixes=_fixes(question, (), found, advice, world),
+        tells=bool(found),
+    )
+
+
+def _is_grave(finding: Finding) -> bool:
+    """Whether it is a fault: at min ISR all writes are still taken."""
+    return finding.severity is not Severity.INFO and finding.reason is not FindingReason.AT_MIN_ISR
+
+
+def _fixes(
+    question: _Question,
+    faults: Iterable[Finding],
+    infos: Iterable[Finding],
+    advice: tuple[AdvicePlan, ...],
+    world: World,
+) -> tuple[Fix, ...]:
+    """Those of faults and risks, and of the infos on groups of which it is unknown what they could gain."""
+    unsure = groups.of_unknown_gain(world)
+    open_infos = [finding for finding in infos if finding.subject.kind == "group" and finding.subject.name in unsure]
+    return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
+
+
+def _infos(found: Iterable[Finding]) -> list[str]:
+    """Findings of which nothing is wrong, as ``status`` calls them."""
+    return [f"info: {sentence}" for sentence in _few(_told_once(_each_subject(found)), "infos")]
 
 
 def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
@@ -303,19 +366,32 @@ def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str,
 
 
 def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: World) -> Check:
-    faults = list({finding.subject: finding for finding in reversed(found)}.values())[::-1]
-    fixes = fixes_of(faults, question.advice, advice, world)
+    """What is wrong or at risk, then what is only worth knowing."""
+    grave = _each_subject([finding for finding in found if _is_grave(finding)])
+    risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
+    faults = [*grave, *_each_subject(risks)]
+    known = {finding.subject for finding in faults}
+    infos = [finding for finding in found if finding.subject not in known]
+    fixes = _fixes(question, faults, infos, advice, world)
     who: list[str] = []
     if all(finding.subject.kind == "cluster" for finding in faults):
         who = [name for fix in fixes for name in fix.who]
     return Check(
         name=question.name,
         key=question.name,
-        state=CheckState.FAULT,
-        sentences=tuple(_few(_told_once(faults), "findings")),
+        state=CheckState.FAULT if grave else CheckState.RISK,
+        sentences=(*_few(_told_once(faults), "findings"), *_infos(infos)),
         who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
         fixes=fixes,
     )
+
+
+def _each_subject(found: Iterable[Finding]) -> list[Finding]:
+    """The first finding of each subject."""
+    first: dict[Subject, Finding] = {}
+    for finding in found:
+        first.setdefault(finding.subject, finding)
+    return list(first.values())
 
 
 def _told_once(findings: Iterable[Finding]) -> list[str]:

@@ -1,7 +1,8 @@
 """The lines to change for the findings of one check: each cause has its own, and names all that share it. Pure.
 
 Advice that is planned brings its lines. An assignor that does not look at racks is advised only where a change pays;
-its finding says nevertheless by which causes racks play no part, and each of these has its line.
+its finding says nevertheless by which causes racks play no part, and each of these has its line. Replicas and preferred
+leaders are mended by proposals, which ``rackwise plan`` shows.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.plan.advice_assignors import assignor_lines
 from agent.plan.owners import racks_to_choose
 from agent.plan.plan import AdvicePlan
-from agent.propose.proposal import ProposalReason
+from agent.propose.proposal import Proposal, ProposalReason
 
 ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
 )
+PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW})
+"""What a proposal mends, and no setting."""
 _FOR_MEMBERS = (ProposalReason.SET_CLIENT_RACK, ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)
 _FOR_BROKERS = {
     OffCause.BROKER_RACK: ProposalReason.SET_BROKER_RACK,
@@ -54,8 +57,21 @@ def fixes_of(
         if finding.reason in ASSIGNORS:
             lines = _awareness_lines(finding, advice, world.snapshot, world.limits)
             by_lines.setdefault(lines, []).append(f"group {finding.subject.name}")
+    for finding in found:
+        if finding.reason in PLACED:
+            by_lines.setdefault((_plan_line(finding, world.proposals),), []).append(_subject(finding))
     fixes = (Fix(tuple(dict.fromkeys(who)), lines) for lines, who in by_lines.items() if lines)
     return tuple(fixes)
+
+
+def _plan_line(finding: Finding, proposals: Iterable[Proposal]) -> str:
+    """The command that shows the change, with the proposals that answer the finding."""
+    ids = [one.id for one in proposals if finding.id in one.findings]
+    return f"rackwise plan  # {', '.join(ids)}" if ids else "rackwise plan"
+
+
+def _subject(finding: Finding) -> str:
+    return "the cluster" if finding.subject.kind == "cluster" else f"{finding.subject.kind} {finding.subject.name}"
 
 
 def lines_of(plan: AdvicePlan) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from agent.detect.awareness import RACK_AWARE, RACK_BLIND
+from agent.detect.finding import FindingReason, Severity
 from agent.detect.members import BY_THE_BROKER, is_away, is_too_old
 from agent.detect.words import count, listed
 from agent.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
@@ -18,6 +19,7 @@ from agent.model.snapshot import ConsumerGroup, GroupKind, Member, RackState, St
 from assignors.problem import TaskId
 
 _Group = ConsumerGroup | StreamsGroup
+_BLIND = frozenset({FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF})
 
 
 def known_racks(world: World) -> Sight:
@@ -99,13 +101,28 @@ def group_protocols(world: World) -> Sight:
         and not group.hidden
         and group.assignor not in RACK_AWARE | RACK_BLIND
     ]
+    unsure = of_unknown_gain(world)
     told = [f"topics of {_groups(dark)} are not shown"] if dark else []
+    told += (
+        [f"it is unknown whether {_groups(unsure)} would gain from an assignor that looks at racks"] if unsure else []
+    )
     told += [f"it is unknown whether the assignor of {_groups(custom)} looks at racks"] if custom else []
     if world.snapshot.selector_is_rack_aware is None:  # by leaders alone, an assignor's choices may all cost the same
         told.append("it is not known whether reads go to the nearest replica")
     return sight._replace(
-        unseen=(*sight.unseen, *blind.unseen, *away, *told), who=(*sight.who, *blind.who, *dark, *custom)
+        unseen=(*sight.unseen, *blind.unseen, *away, *told), who=(*sight.who, *blind.who, *dark, *unsure, *custom)
     )
+
+
+def of_unknown_gain(world: World) -> tuple[str, ...]:
+    """Groups whose assignments do not look at racks, of which it is not certain that they lose nothing by it."""
+    assessments = world.detection.assessments
+    names = [
+        finding.subject.name
+        for finding in world.detection.findings
+        if finding.reason in _BLIND and finding.severity is Severity.INFO
+    ]
+    return tuple([name for name in dict.fromkeys(names) if not assessments[name].at_optimum])
 
 
 def readable(world: World) -> Sight:

@@ -25,6 +25,7 @@ from agent.model.snapshot import (
     StreamsGroup,
     TopicState,
 )
+from agent.propose.proposal import Proposal
 
 _Group = ConsumerGroup | StreamsGroup
 
@@ -51,6 +52,7 @@ class World(NamedTuple):
     detection: Detection
     limits: Limits
     memory: Memory
+    proposals: tuple[Proposal, ...] = ()
 
     @property
     def groups(self) -> list[_Group]:
@@ -157,6 +159,22 @@ def replica_spread(world: World) -> Sight:
     several = sum(len(state.replicas) > 1 for topic in world.topics for state in topic.partitions)
     fine = f"no replicas share a rack while another is free, in {all_of(several, 'partition')} with more than one"
     return _of_replicas(world, fine, "" if several else "no partition with more than one replica was seen")
+
+
+def in_sync(world: World) -> Sight:
+    """Whether partitions are led, and not under their min ISR."""
+    topics = world.topics
+    partitions = sum(len(topic.partitions) for topic in topics)
+    unread = [topic.name for topic in topics if topic.min_isr is None]
+    told = [f"min.insync.replicas of {count(len(unread), 'topic')} ({listed(unread)}) was not read"] if unread else []
+    unseen = (*told, *_hidden_topics(world.snapshot))
+    return Sight(
+        f"{all_of(partitions, 'partition')} {'has a leader and is' if partitions == 1 else 'have a leader and are'} "
+        "not under min ISR",
+        unseen,
+        "" if partitions or unseen else "no partition was seen",
+        who=tuple(unread),
+    )
 
 
 def leader_spread(world: World) -> Sight:

@@ -1,4 +1,4 @@
-"""How a count and a sum of money are written, in every sentence and every table of the product. Pure.
+"""How a count, a size and a sum of money are written, in every sentence and every table of the product. Pure.
 
 Invariants: one of a thing has no plural; what costs something is never written as nothing; nothing has no sign.
 """
@@ -9,12 +9,23 @@ from math import floor, log10
 
 _CENT = 0.01
 _LEAST_USD = 0.000_001
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _MINUS = "\N{MINUS SIGN}"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """``1 replica``, ``3 replicas``, ``1,200 replicas``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def sized(size_bytes: float) -> str:
+    """``512 B``, ``1.5 MB`` (decimal, as prices are)."""
+    size = float(size_bytes)
+    for unit in _UNITS:
+        if abs(size) < 1000 or unit == _UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError("the last unit takes every size")
 
 
 def usd(dollars: float, *, sign: bool = False) -> str:
@@ -24,8 +35,8 @@ def usd(dollars: float, *, sign: bool = False) -> str:
         return "$0.00"
     if size < _LEAST_USD:
         text = f"< ${_LEAST_USD:f}"
-    elif size < _CENT:
-        text = f"${size:.{1 - floor(log10(size))}f}"
+    elif (two_digits := float(f"{size:.1e}")) < _CENT:
+        text = f"${two_digits:.{1 - floor(log10(two_digits))}f}"
     else:
         text = f"${size:,.2f}"
     return _MINUS + text if dollars < 0 else "+" + text if sign else text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.detect.finding import FindingReason
+from agent.detect.finding import FindingReason, Severity
 from agent.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
 from agent.limits import Limits
 from agent.memory import Memory
@@ -84,12 +84,13 @@ def test_a_world_in_which_all_is_well_is_ok_throughout() -> None:
             an_observation(a=(1, 2, 3)).topic("t", (1, 2, 3)).group("g", reader("m", "a", "t-0")),
             {
                 "brokers with replicas are live": CheckState.OK,
+                "partitions have enough in-sync replicas": CheckState.OK,
                 "brokers have a rack": CheckState.OK,
                 "racks are known": CheckState.OK,
                 "racks have one spelling": CheckState.OK,
                 "assignments are consistent": CheckState.OK,
                 "no throttles are left over": CheckState.OK,
-                "bytes of groups can be decoded": CheckState.OK,
+                "metadata of group members can be read": CheckState.OK,
                 "rights suffice": CheckState.OK,
                 "losing rack a": CheckState.RISK,
             },
@@ -133,7 +134,7 @@ def test_throttles_that_are_set_while_nothing_moves_are_seen_once_by_one_look() 
     assert checks_of(hidden)["no throttles are left over"].state is CheckState.UNKNOWN, "something may be moving"
 
 
-def test_a_throttle_that_outlasts_the_grace_is_a_fault() -> None:
+def test_a_throttle_that_outlasts_the_grace_is_a_fault_and_one_that_may_be_meant_a_risk() -> None:
     answers = fine().broker(1, "a")
     answers.broker_configs[1]["leader.replication.throttled.rate"] = "1000"
     run = Run().look(answers.at(0)).look(answers.at(60))
@@ -142,6 +143,10 @@ def test_a_throttle_that_outlasts_the_grace_is_a_fault() -> None:
     assert (check.state, check.who) == (CheckState.SEEN_ONCE, ("broker/1",))
     assert "seen for 60 s" in check.sentence
     run.look(answers.at(130))
+    (late,) = [one for one in diagnose(run.snapshot, run.detection, Plan()) if one.key == "no throttles are left over"]
+    assert late.state is CheckState.RISK, "the rate of a broker alone throttles nothing"
+    answers.topic("slow", (1, 2, 3), **{LEADER_THROTTLE.replace(".", "_"): "0:1"})
+    run.look(answers.at(140)).look(answers.at(280))
     (late,) = [one for one in diagnose(run.snapshot, run.detection, Plan()) if one.key == "no throttles are left over"]
     assert late.state is CheckState.FAULT
 
@@ -167,9 +172,9 @@ def test_each_cause_has_its_own_fix_and_names_all_groups_that_share_it() -> None
     topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1))
     for name in ("new", "newer"):
         topics.kip848(name, consumer("m1", "a", "orders-1"), consumer("m2", "b", "orders-0 orders-2"))
-    topics.group("old", reader("m", "b", "orders-0 orders-1 orders-2"), assignor="roundrobin")
+    topics.group("old", reader("m", "b", "orders-2 orders-0"), reader("n", "a", "orders-1"), assignor="roundrobin")
     topics.group("silent", reader("m", None, "orders-0 orders-1 orders-2"))
-    topics.streams("app", instance(1, "a", {"0_0": "orders-0"}), instance(2, "b", {"0_1": "orders-1"}))
+    topics.streams("app", instance(1, "a", {"0_1": "orders-1"}), instance(2, "b", {"0_2": "orders-2"}))
     check = checks_of(topics)["group protocols look at racks"]
     assert check.state is CheckState.FAULT
     cooperative = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
@@ -186,8 +191,8 @@ def test_a_streams_group_of_the_broker_needs_both_lines() -> None:
     topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1))
     topics.kip1071(
         "next",
-        streams_member(1, "a", active="0_0"),
-        streams_member(2, "b", active="0_1"),
+        streams_member(1, "a", active="0_1"),
+        streams_member(2, "b", active="0_2"),
         subtopologies=(subtopology("0", "orders"),),
     )
     (fix,) = checks_of(topics)["group protocols look at racks"].fixes
@@ -234,6 +239,110 @@ def test_what_the_settings_leave_out_counts_neither_as_seen_nor_as_hidden() -> N
     states = {check.key: check.state for check in checks_of(fine(), limits).values()}
     nothing = {key for key, state in states.items() if state is CheckState.NOTHING}
     assert nothing >= {"clients send client.rack", "replicas are spread over racks", "assignments are consistent"}
+
+
+# --- in-sync replicas -------------------------------------------------------------------------------------------
+
+
+IN_SYNC = "partitions have enough in-sync replicas"
+
+
+def test_partitions_that_refuse_writes_are_a_fault_and_those_one_replica_before_it_a_risk() -> None:
+    strict = fine().topic("strict", (1, 2), (2, 3), isr={0: (1,), 1: (2,)}, min_insync_replicas="2")
+    check = checks_of(strict)[IN_SYNC]
+    assert (check.state, check.who) == (CheckState.FAULT, ("strict",))
+    assert check.sentence == (
+        "strict has 2 of 2 partitions under min ISR; min.insync.replicas is 2: strict-0 and strict-1"
+    )
+    near = fine().topic("near", (1, 2, 3), isr={0: (1, 2)}, min_insync_replicas="2")
+    check = checks_of(near)[IN_SYNC]
+    assert (check.state, check.who) == (CheckState.RISK, ("near",))
+    assert "at min ISR: one replica less and writes stop" in check.sentence
+    both = strict.topic("strict", (1, 2), (1, 2, 3), isr={0: (1,), 1: (1, 2)}, min_insync_replicas="2")
+    check = checks_of(both)[IN_SYNC]
+    assert check.state is CheckState.FAULT
+    assert [sentence.split(";")[0] for sentence in check.sentences] == [
+        "strict has 1 of 2 partitions under min ISR",
+        "strict has 1 of 2 partitions at min ISR: one replica less and writes stop",
+    ]
+
+
+def test_a_partition_without_a_leader_is_a_fault_whether_or_not_its_min_isr_was_read() -> None:
+    answers = fine().topic("lost", (1,), (2,), offline=(1,))
+    assert "1 of 2 partitions under min ISR (1 without a leader)" in checks_of(answers)[IN_SYNC].sentence
+    answers.topic_configs = {}
+    check = checks_of(answers)[IN_SYNC]
+    assert check.state is CheckState.FAULT
+    assert check.sentence == "lost has 1 of 2 partitions without a leader; min.insync.replicas is unknown: lost-0"
+
+
+def test_min_isr_that_was_not_read_is_unknown_and_no_topic_is_nothing_to_check() -> None:
+    unread = fine()
+    del unread.topic_configs["orders"]
+    check = checks_of(unread)[IN_SYNC]
+    assert (check.state, check.who) == (CheckState.UNKNOWN, ("orders",))
+    assert check.sentence == "min.insync.replicas of 1 topic (orders) was not read"
+    hidden = an_observation().gap(Part.TOPICS, GapCause.NOT_ALLOWED)
+    assert checks_of(hidden)[IN_SYNC].state is CheckState.UNKNOWN
+    assert checks_of(an_observation())[IN_SYNC].state is CheckState.NOTHING
+
+
+# --- a fault is a finding that is at least a warning ------------------------------------------------------------
+
+
+def test_a_group_with_nothing_to_gain_is_no_fault_of_its_protocol() -> None:
+    answers = fine().kip848("best", *(consumer(f"b{n}", rack, f"orders-{n}") for n, rack in enumerate("abc")))
+    check = checks_of(answers)["group protocols look at racks"]
+    assert (check.state, check.who, check.fixes) == (CheckState.OK, (), ())
+    assert check.sentence.startswith("info: group best is assigned by the broker")
+    assert check.tells, "it is worth reading"
+    answers.topic("few", (1,), (2,))
+    answers.group("old", reader("m", "b", "few-0"), reader("n", "a", "few-1"), assignor="roundrobin")
+    check = checks_of(answers)["group protocols look at racks"]
+    assert (check.state, check.who) == (CheckState.FAULT, ("old",))
+    assert {name for fix in check.fixes for name in fix.who} == {"group old"}
+    assert check.sentences[-1].startswith("info: group best is assigned by the broker")
+
+
+def test_a_group_of_unknown_gain_is_neither_a_fault_nor_fine() -> None:
+    answers = fine().topic("few", (1,), (2,))
+    answers.group("silent", reader("m", None, "few-0"), reader("n", None, "few-1"))
+    check = checks_of(answers)["group protocols look at racks"]
+    assert (check.state, check.who) == (CheckState.UNKNOWN, ("silent",))
+    assert check.sentences[0] == "it is unknown whether group silent would gain from an assignor that looks at racks"
+    assert [fix.lines for fix in check.fixes] == [("client.rack=<a|b|c>",)]
+
+
+@pytest.mark.parametrize("severity", [Severity.WARNING, Severity.INFO])
+def test_a_check_is_a_fault_only_with_a_finding_that_is_at_least_a_warning(severity: Severity) -> None:
+    answers = fine().topic("orders", *[(1, 2)] * 6).kip848("new", consumer("m", "c", "orders-0 orders-1"))
+    seen = looked(answers)
+    graded = tuple(replace(finding, severity=severity) for finding in seen.detection.findings)
+    checks = diagnose(seen.snapshot, replace(seen.detection, findings=graded), Plan(), seen.limits)
+    faults = {check.key for check in checks if check.state is CheckState.FAULT}
+    assert bool(faults) is (severity is Severity.WARNING)
+
+
+def test_replicas_and_preferred_leaders_are_mended_by_a_proposal_that_is_named() -> None:
+    answers = an_observation(a=(1, 4), b=(2, 5), c=(3, 6)).topic("crowded", *[(1, 4)] * 6)
+    seen = looked(answers)
+    checks = diagnose(seen.snapshot, seen.detection, seen.plan or Plan(), seen.limits, proposals=seen.proposals)
+    spread = next(check for check in checks if check.key == "replicas are spread over racks")
+    (moving,) = [one.id for one in seen.proposals if "replicas_share_rack:topic/crowded" in one.findings]
+    assert [(fix.who, fix.lines) for fix in spread.fixes] == [(("topic crowded",), (f"rackwise plan  # {moving}",))]
+    skewed = checks_of(an_observation(a=(1,), b=(2,), c=(3,)).topic("views", *[(1, 2, 3)] * 6))
+    leaders = skewed["preferred leaders are spread over racks"]
+    assert leaders.state is CheckState.RISK, "status has it as info"
+    assert [fix.lines for fix in leaders.fixes] == [("rackwise plan",)]
+
+
+def test_without_members_the_checks_on_racks_name_members_alone() -> None:
+    checks = checks_of(an_observation(a=(1,), b=(2,)).topic("t", (1, 2)))
+    known = checks["racks are known"]
+    assert (known.state, known.name) == (CheckState.NOTHING, "racks of members are known")
+    assert known.sentences == ("no member was seen", "brokers: 2 by broker.rack")
+    spelled = checks["racks have one spelling"]
+    assert (spelled.state, spelled.name) == (CheckState.NOTHING, "members spell racks as brokers do")
 
 
 def test_every_state_has_its_place() -> None:

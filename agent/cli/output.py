@@ -126,7 +126,7 @@ _COPIED = 10
 
 def emit_command(command: str) -> None:
     """Print a command or a setting as one whole line, to be copied: cut it would be another one."""
-    _write(f"{' ' * _COPIED}> {harmless(command)}")
+    _write(f"{' ' * _COPIED}> {harmless(runnable(command))}")
 
 
 def emit_text(text: str = "", *, indent: int = 0, mark: str = "") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from agent.cli import acting, asking, options, session
+from agent.cli import acting, asking, options
 from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, say
 
 if TYPE_CHECKING:
@@ -228,12 +228,12 @@ def _none_moves(observation: Observation) -> str:
 
 def _exit_code(observation: Observation, told: _Told) -> int:
     """0, or that of a partial answer, whose missing parts are named."""
+    from agent.cli.gaps import gap_lines
     from agent.seen import PARTIAL_EXIT
 
     unseen = _unseen(observation)
-    for gap in observation.gaps[:GAPS_SHOWN] if unseen else ():
-        if gap.part.value in unseen:
-            say(session.gap_line(gap))
+    for line in gap_lines(gap for gap in observation.gaps if gap.part.value in unseen)[:GAPS_SHOWN]:
+        say(line)
     return PARTIAL_EXIT if unseen or not told.known else 0
 
 

@@ -45,6 +45,9 @@ def status(
         emit_one(document, output)
         leave(look)
     summary = {**views.summary(look), "across_racks": tables.across_racks(look)}
+    if summary["brokers"] is not None:
+        absent = summary["absent_brokers"]
+        summary["brokers"] = {rack: tables.marked(of, absent) for rack, of in summary["brokers"].items()}
     if not summary["absent_brokers"]:
         del summary["absent_brokers"]
     if look.agent is not None:
@@ -61,8 +64,12 @@ def status(
         emit_text(unknown)
     emit_line()
     columns = ("severity", "finding", "subject", "sentence")
-    emit(document["findings"], columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
-    leave(look)
+    from agent.cli.gaps import once_each, untold
+
+    rows = once_each(document["findings"])
+    emit(rows, columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
+    shown = document["findings"] if every or len(rows) <= FINDINGS_SHOWN else []
+    leave(look, gaps=untold(look.snapshot.gaps, shown))
 
 
 def racks(
@@ -214,7 +221,9 @@ def doctor(
     from agent.plan import Plan
 
     checks = (
-        *diagnose(look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before),
+        *diagnose(
+            look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before, proposals=look.proposals
+        ),
         *risks(look.snapshot),
     )
     rows = tables.checks(checks, look)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
@@ -133,11 +133,6 @@ def _lived_through(look: Recorded) -> Seen:
     return seen._replace(rates=judged(Rates(RatesFrom.FILE), seen.snapshot))
 
 
-def gap_line(gap: Gap) -> str:
-    """A part of the cluster that was not seen, and why, as one line for stderr."""
-    return f"not seen: {gap.part}{' of ' + gap.subject if gap.subject else ''}: {gap.cause} ({gap.detail})"
-
-
 def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
     """What stands in place of a table without rows: that there is nothing, or that nothing was seen."""
     from agent.model.unseen import gaps_of
@@ -146,12 +141,17 @@ def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
     return f"{sentence}, as far as was seen ({', '.join(causes)})" if causes else sentence
 
 
-def leave(seen: Seen, exit_code: int = 0) -> NoReturn:
-    """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code."""
+def leave(seen: Seen, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:
+    """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code.
+
+    ``gaps``: those that the answer itself has not named; all by default.
+    """
+    from agent.cli.gaps import gap_lines
     from agent.seen import PARTIAL_EXIT, is_partial
 
-    for gap in seen.snapshot.gaps[:GAPS_SHOWN]:
-        say(gap_line(gap))
-    if len(seen.snapshot.gaps) > GAPS_SHOWN:
-        say(f"not seen: {len(seen.snapshot.gaps) - GAPS_SHOWN:,} more: rackwise status -o json")
+    lines = gap_lines(seen.snapshot.gaps if gaps is None else gaps)
+    for line in lines[:GAPS_SHOWN]:
+        say(line)
+    if len(lines) > GAPS_SHOWN:
+        say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

@@ -16,7 +16,7 @@ from agent.words import counted
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from agent.doctor import Check
     from agent.documents.doctor import CheckDocument
@@ -199,10 +199,16 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     return [
         {
             **row,
+            "brokers": None if row["brokers"] is None else marked(row["brokers"], row["absent_brokers"]),
             "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
         }
         for row in rows
     ]
+
+
+def marked(brokers: Iterable[int], absent: Collection[int] | None) -> list[str]:
+    """Brokers as a person reads them: ``1``, ``2 (absent)``."""
+    return [f"{broker} (absent)" if broker in (absent or ()) else str(broker) for broker in brokers]
 
 
 def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
@@ -221,13 +227,21 @@ def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
 
 def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     """From where each rack is known, and what losing it costs, a paragraph each."""
+    live = {_plain(row) for row in rows if set(row["brokers"] or ()) - set(row["absent_brokers"] or ())} | {UNKNOWN}
     for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
             emit_text(f"{row['rack']} is known from: {shown(row['known_from'])}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
+        if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:
+            emit_text(f"rack {_plain(row)} has no live broker")
     if len(rows) > MOST_LOSSES and not every:
         emit_text(f"and {len(rows) - MOST_LOSSES:,} more racks: --all or -o json")
+
+
+def _plain(row: RackDocument) -> str:
+    """The rack's name, also where brokers or members were in it last."""
+    return row["rack"].removesuffix(" (last known)")
 
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:

@@ -104,6 +104,7 @@ def racks(look: Seen) -> list[RackDocument]:
 
     snapshot, costs = look.snapshot, costs_of(look.snapshot)
 
+    absent = absences(look.before, snapshot)
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     names: dict[int, str] = {broker.id: rack_name(broker.rack) for broker in snapshot.brokers}
     brokers: dict[str, list[int]] = {}
@@ -123,6 +124,7 @@ def racks(look: Seen) -> list[RackDocument]:
             "rack": name,
             "known_from": dict(sorted(sources.get(name, Counter()).items())),
             "brokers": seen_of(brokers.get(name, []), snapshot, Part.BROKERS),
+            "absent_brokers": seen_of([one for one in brokers.get(name, []) if one in absent], snapshot, Part.BROKERS),
             "replicas": seen_of(replicas[name], snapshot, Part.TOPICS, Part.BROKERS),
             "leaders": seen_of(leaders[name], snapshot, Part.TOPICS, Part.BROKERS),
             "members": seen_of(members[name], snapshot, Part.GROUPS),

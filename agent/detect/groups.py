@@ -24,6 +24,7 @@ from agent.memo import Memo
 from agent.memory.values import SETTLED_STATES
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
 from agent.reuse import each
+from agent.words import sized
 
 _Row = tuple[Group, Reading, Assessment, frozenset[str]]
 """A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
@@ -87,7 +88,7 @@ def _worse(group: ConsumerGroup | StreamsGroup, assessment: Assessment, reading:
     total = max((of.total for of in assessment.current if of.measure is Measure.KAFKA), default=0.0)
     worth = assessment.gap >= limits.min_gain_partitions and assessment.gap >= limits.min_gain_share * total
     gained = _bytes_gained(assessment)
-    in_bytes = f" ({gained:.0f} bytes/s by the replicas that serve the reads)" if gained else ""
+    in_bytes = f" ({sized(gained)}/s by the replicas that serve the reads)" if gained else ""
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=Subject("group", group.id),

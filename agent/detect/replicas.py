@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
-from agent.detect.words import first, listed, named, of_all, placed
+from agent.detect.words import count, either, first, listed, named, of_all, placed
 from agent.memo import Memo
 from agent.model.snapshot import PartitionState, Reassignment, TopicState
 from agent.model.spread import Crowding, Replicas, crowding
@@ -27,6 +27,8 @@ from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2
 """Preferred leaders are compared only where there are at least this many partitions per rack."""
+
+_NUMBERS = {1: "one", 2: "two", 3: "three"}
 
 _Moves = tuple[Reassignment, ...]
 
@@ -159,7 +161,7 @@ def _shared(
         subject=Subject("topic", topic.name),
         sentence=f"{topic.name} has {of_all(len(names), len(topic.partitions), 'partition')} with replicas that share "
         f"a rack while another rack is free: {partition} has {len(example.replicas)} in rack {example.rack}, "
-        f"and could have one in {listed(example.free)}{wait}",
+        f"and could have {_room(example)}{wait}",
         evidence=(
             ("partitions", len(crowded)),
             ("of", len(topic.partitions)),
@@ -172,6 +174,14 @@ def _shared(
         held=held,
         detail="held" if held else "",
     )
+
+
+def _room(example: Crowding) -> str:
+    """``one in b or c``: how many of the rack's replicas the free racks could take, one each."""
+    spare = len(example.replicas) - 1
+    if spare < len(example.free):
+        return f"{_NUMBERS.get(spare, str(spare))} in {either(example.free)}"
+    return f"one in {'each of ' if len(example.free) > 1 else ''}{listed(example.free)}"
 
 
 def _why_held(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicState, view: View) -> str:
@@ -191,8 +201,6 @@ def _why_held(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicSt
 
 def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view: View) -> Iterable[Finding]:
     """Min ISR as the leader counts it: of all replicas, those of a running reassignment included (KIP-455)."""
-    if topic.min_isr is None:
-        return
     under: list[str] = []
     at: list[str] = []
     leaderless = 0
@@ -200,15 +208,16 @@ def _isr(topic: TopicState, running: Mapping[TopicPartition, Reassignment], view
         if len(state.isr) == len(state.replicas) and not state.offline and state.leader is not None:
             continue
         in_sync = len(state.isr) if not state.offline else len([b for b in state.isr if b not in state.offline])
-        least = min(topic.min_isr, len(state.replicas))
-        if in_sync < least or state.leader is None:
+        least = None if topic.min_isr is None else min(topic.min_isr, len(state.replicas))
+        if state.leader is None or (least is not None and in_sync < least):
             under.append(str(state.id))
             leaderless += state.leader is None
         elif in_sync == least and _lost(state, running.get(state.id)):
             at.append(str(state.id))
     if under:
         without = f" ({leaderless} without a leader)" if leaderless else ""
-        yield _isr_finding(FindingReason.UNDER_MIN_ISR, topic, under, f"under min ISR{without}", view)
+        what = "without a leader" if topic.min_isr is None else f"under min ISR{without}"
+        yield _isr_finding(FindingReason.UNDER_MIN_ISR, topic, under, what, view)
     if at:
         yield _isr_finding(FindingReason.AT_MIN_ISR, topic, at, "at min ISR: one replica less and writes stop", view)
 
@@ -224,7 +233,7 @@ def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str],
         reason=reason,
         subject=Subject("topic", topic.name),
         sentence=f"{topic.name} has {of_all(len(names), len(topic.partitions), 'partition')} {what}; "
-        f"min.insync.replicas is {topic.min_isr}: {listed(names)}",
+        f"min.insync.replicas is {_least(topic, names)}: {listed(names)}",
         evidence=(
             ("partitions", len(names)),
             ("of", len(topic.partitions)),
@@ -234,6 +243,15 @@ def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str],
         severity=Severity.CRITICAL if gravest else Severity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
+
+
+def _least(topic: TopicState, names: Sequence[str]) -> str:
+    """Min ISR, and the number of replicas where that is less: brokers then ask for as many as there are."""
+    if topic.min_isr is None:
+        return "unknown"
+    wanted = set(names)
+    fewest = min(len(state.replicas) for state in topic.partitions if str(state.id) in wanted)
+    return f"{topic.min_isr}, of {count(fewest, 'replica')}" if fewest < topic.min_isr else str(topic.min_isr)
 
 
 def _topic_skew(topic: TopicState, spread: Leaders, view: View) -> Iterable[Finding]:

@@ -52,6 +52,11 @@ _NEEDS = {
 }
 
 
+def effect_of(part: Part) -> str:
+    """What is unknown without the part."""
+    return _SILENT[part]
+
+
 def rights_findings(view: View) -> list[Finding]:
     """One finding per part and cause, and one per right that is known to be missing."""
     by_kind: dict[tuple[Part, GapCause], list[Gap]] = {}

@@ -29,6 +29,14 @@ def listed(names: Iterable[object]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
+def either(names: Iterable[object]) -> str:
+    """``a``, ``a or b``, ``a, b, c or one of 4 more``."""
+    words = [str(name) for name in names]
+    if len(words) > NAMED:
+        return f"{', '.join(words[:NAMED])} or one of {len(words) - NAMED} more"
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
 def in_full(names: Iterable[object]) -> str:
     """``a``, ``a and b``, ``a, b and c``: all of them."""
     words = [str(name) for name in names]

@@ -60,6 +60,8 @@ class RackDocument(TypedDict):
     known_from: dict[str, int]
     """Where the rack is known from -> how many brokers and members."""
     brokers: list[int] | None
+    absent_brokers: list[int] | None
+    """Those of ``brokers`` that are not live."""
     """Null where none was seen and some may be hidden, as in the numbers that follow."""
     replicas: int | None
     leaders: int | None

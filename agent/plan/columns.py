@@ -211,7 +211,7 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
         return f"{best}; the result of its own assignor is unknown: {why}."
     best = f"the optimum would make {assessment.gap}"
     if gained <= 0:
-        return f"Not worth a rebalance: its own assignor would make no read local, {best} of {total:g}."
+        return f"Not worth a rebalance: its own assignor would make no further read local, {best} of {total:g}."
     if not worth(gained, total, limits):
         return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
     return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."

@@ -42,6 +42,8 @@ class LostTask(NamedTuple):
     group: str
     task: TaskId
     process: str
+    why: str = ""
+    """What is not known, where the effect is not; empty for a task that must restore for certain."""
 
 
 class Survivor(NamedTuple):
@@ -235,9 +237,20 @@ def _tasks(rack: str, world: _World) -> tuple[list[LostTask], list[LostTask], li
                 stateful = _stateful(tasks.get(active))
                 if stateful is False or covered - {process.id}:
                     continue
-                sure = here and stateful and not perhaps - {process.id}
-                (lost if sure else untold).append(LostTask(group.id, active, process.id))
+                if here and stateful and not perhaps - {process.id}:
+                    lost.append(LostTask(group.id, active, process.id))
+                else:
+                    untold.append(LostTask(group.id, active, process.id, _not_known(here=here, stateful=stateful)))
     return lost, untold, blank
+
+
+def _not_known(*, here: bool | None, stateful: bool | None) -> str:
+    """Why the effect on a task is unknown: its own rack, its state, or else a copy of it."""
+    if here is None:
+        return "the rack of its process is unknown"
+    if stateful is None:
+        return "it is unknown whether it has state"
+    return "it is unknown whether a standby in another rack has caught up"
 
 
 def _cover(group: StreamsGroup, rack: str, snapshot: Snapshot) -> dict[TaskId, tuple[frozenset[str], frozenset[str]]]:

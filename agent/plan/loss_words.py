@@ -14,12 +14,12 @@ SHOWN = 3
 
 
 def loss_label(loss: RackLoss) -> str:
-    """The risk by its name, with the partitions: ``losing rack a leaves 2 partitions without leader: t-0, t-1``."""
+    """The risk by its name, with the partitions: ``losing rack a leaves 2 partitions without a leader: t-0, t-1``."""
     tasks = [f"{one.group} {one.task}" for one in loss.tasks]
     parts = [
         f"{verb} {_named(names, noun, what)}"
         for verb, names, noun, what in (
-            ("leaves", loss.leaderless, "partition", "without leader"),
+            ("leaves", loss.leaderless, "partition", "without a leader"),
             ("leaves", loss.under_min_isr, "partition", "under min ISR"),
             ("makes", tasks, "task", "restore state"),
         )
@@ -68,11 +68,21 @@ def _unknown(loss: RackLoss) -> list[str]:
         if number
     ]
     if named:
-        parts.append(f"the effect on {' and '.join(named)} is unknown")
+        parts.append(f"the effect on {' and '.join(named)} is unknown{_why_untold(loss)}")
     if loss.unseen:
         more = f" and {len(loss.unseen) - SHOWN} more" if len(loss.unseen) > SHOWN else ""
         parts.append(f"not all was seen ({', '.join(loss.unseen[:SHOWN])}{more})")
     return parts
+
+
+def _why_untold(loss: RackLoss) -> str:
+    """The first tasks, and what is not known of them."""
+    tasks = loss.untold_tasks
+    if not tasks:
+        return ""
+    more = f" and {len(tasks) - SHOWN} more" if len(tasks) > SHOWN else ""
+    names = f"{', '.join(f'{one.group} {one.task}' for one in tasks[:SHOWN])}{more}"
+    return f" ({names}: {', '.join(dict.fromkeys(one.why for one in tasks))})"
 
 
 def _load(loss: RackLoss) -> str:
@@ -90,12 +100,12 @@ def _load(loss: RackLoss) -> str:
     then = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in then and any(then):
         most, least = max(value or 0 for value in then), max(value or 0 for value in now)
-        told.append(f"the busiest broker takes {sized(least)}/s -> {sized(most)}/s")
+        told.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
     return ", ".join(told)
 
 
 def _named(names: Sequence[object], noun: str, what: str) -> str:
-    """``6 partitions without leader: t-0, t-1, t-2 and 3 more``."""
+    """``6 partitions without a leader: t-0, t-1, t-2 and 3 more``."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{counted(len(names), noun)} {what}: {', '.join(map(str, names[:SHOWN]))}{more}"
 

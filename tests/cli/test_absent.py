@@ -44,6 +44,23 @@ def test_one_look_shows_the_proposal_with_the_words_that_an_agent_holds_it(here:
     assert "absent brokers" in here("status", "--replay", path, "-o", "table").stdout
 
 
+def test_an_absent_broker_is_marked_where_brokers_are_listed(here: Command, record: Record) -> None:
+    answers = an_observation(a=(1,), b=(2,), c=(3,)).broker(2, "b", fenced=True)
+    path = str(record(answers.topic("orders", (1, 2), (3, 2), isr={0: (1,), 1: (3,)})))
+    shown = here("racks", "--replay", path, "-o", "table").stdout
+    assert next(line.split() for line in shown.splitlines() if line.startswith("b "))[:3] == ["b", "2", "(absent)"]
+    assert "rack b has no live broker" in shown
+    assert "rack a has no live broker" not in shown
+    assert "2 (absent)" in here("status", "--replay", path, "-o", "table").stdout
+    rows = here("racks", "--replay", path, "-o", "json").json
+    assert [(row["rack"], row["brokers"], row["absent_brokers"]) for row in rows] == [
+        ("a", [1], []), ("b", [2], [2]), ("c", [3], []),
+    ]  # fmt: skip
+    crowded_rack = here("racks", "--replay", str(record(down())), "-o", "table").stdout
+    assert "3 (absent)" in crowded_rack
+    assert "no live broker" not in crowded_rack, "broker 6 is there"
+
+
 def test_a_cluster_with_all_its_brokers_has_no_line_for_absent_ones(here: Command, record: Record) -> None:
     path = str(record(crowded()))
     assert here("status", "--replay", path, "-o", "json").json["absent_brokers"] == []

@@ -48,10 +48,12 @@ def test_a_fact_is_one_line_and_a_fix_names_its_groups(
     monkeypatch.setenv("COLUMNS", "80")
     answers = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", *[(1, 2)] * 6).topic("payments", *[(1,)] * 6)
     for name in ("new", "newer"):
-        answers.kip848(name, consumer("m1", "c", "orders-0 orders-1"), consumer("m2", "b", "orders-2 orders-3"))
+        answers.kip848(
+            name, *(consumer("m1", "b", "payments-0 payments-1 orders-0"), consumer("m2", "a", "orders-1 payments-2"))
+        )
     answers.group("a;b (c; d)", reader("m", None, "orders-4 orders-5"))
     shown = here("doctor", "--replay", str(record(answers)), "-o", "table").stdout.splitlines()
-    assert all(len(line) <= 80 for line in shown)
+    assert all(len(line) <= 80 for line in shown if not line.lstrip().startswith("> rackwise"))
     heads = [line for line in shown if not line.startswith(" " * 10)]
     states = {"ok", "nothing", "once", "unknown", "risk", "FAULT"}
     assert {line.split()[0] for line in heads if line and not line.startswith(("rates", "money"))} <= states
@@ -59,5 +61,5 @@ def test_a_fact_is_one_line_and_a_fix_names_its_groups(
     at = next(number for number, line in enumerate(shown) if "fix for groups new and newer:" in line)
     assert shown[at + 1].strip() == "> group.protocol=classic"
     rack_a = next(number for number, line in enumerate(shown) if "losing rack a leaves 6 partitions" in line)
-    assert sum("without leader" in line for line in shown) == 1, "the risk is said once"
+    assert sum("without a leader" in line for line in shown) == 1, "the risk is said once"
     assert shown[rack_a].split()[0] == "risk"

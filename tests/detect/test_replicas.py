@@ -98,6 +98,29 @@ def test_replicas_share_a_rack(prepare: Prepare, found: bool) -> None:
     assert bool(Run().look(answers.at(0)).of(Reason.REPLICAS_SHARE_RACK)) is found
 
 
+@pytest.mark.parametrize(
+    ("replicas", "told"),
+    [
+        pytest.param((1, 4), "orders-0 has 2 in rack a, and could have one in b or c", id="one of two"),
+        pytest.param((1, 4, 7), "orders-0 has 3 in rack a, and could have one in each of b and c", id="two of three"),
+        pytest.param((1, 4, 2), "orders-0 has 2 in rack a, and could have one in c", id="one rack is free"),
+    ],
+)
+def test_no_more_replicas_could_move_than_share_the_rack(replicas: tuple[int, ...], told: str) -> None:
+    answers = an_observation(a=(1, 4, 7), b=(2, 5), c=(3, 6)).topic("orders", replicas)
+    (found,) = Run().look(answers.at(0)).of(Reason.REPLICAS_SHARE_RACK)
+    assert found.sentence.endswith(told)
+
+
+def test_a_min_isr_above_the_number_of_replicas_is_told_with_that_number() -> None:
+    answers = an_observation(a=(1,), b=(2,)).topic("single", (1,), (2,), offline=(1,), min_insync_replicas="2")
+    (found,) = Run().look(answers.at(0)).of(Reason.UNDER_MIN_ISR)
+    assert found.sentence == (
+        "single has 1 of 2 partitions under min ISR (1 without a leader); "
+        "min.insync.replicas is 2, of 1 replica: single-0"
+    )
+
+
 def test_what_rests_on_a_rack_that_just_changed_is_held_apart_from_what_does_not() -> None:
     answers = an_observation(**SIX_IN_THREE).topic("orders", (1, 4, 2), (5, 3, 1)).topic("steady", (1, 4, 3))
     run = Run().look(answers.at(0)).look(answers.broker(5, "c").at(10))

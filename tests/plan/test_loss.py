@@ -114,6 +114,23 @@ def test_tasks(built: Builder, answer: str) -> None:
     assert [name for name, found in said.items() if found] == ([answer] if answer else [])
 
 
+@pytest.mark.parametrize(
+    ("built", "why"),
+    [
+        pytest.param(
+            application(copy("p2", caught_up=None)),
+            "it is unknown whether a standby in another rack has caught up",
+            id="the lag of the standby",
+        ),
+        pytest.param(application(runs_in="_"), "the rack of its process is unknown", id="the rack of the task"),
+        pytest.param(application(state=Statefulness.UNKNOWN), "it is unknown whether it has state", id="the state"),
+    ],
+)
+def test_a_task_of_unknown_fate_is_named_with_what_is_not_known_of_it(built: Builder, why: str) -> None:
+    told = f"the effect on 1 task is unknown (app 0_0: {why})"
+    assert told in loss_sentence(loss(built))
+
+
 def test_leaders_go_to_the_first_in_sync_replica_that_is_left_with_their_bytes() -> None:
     built = a_cluster().topic("t", (1, 2, 3), (1, 3, 2), (2, 1, 3), rate=10.0, size=100)
     lost = loss(built)
@@ -122,7 +139,7 @@ def test_leaders_go_to_the_first_in_sync_replica_that_is_left_with_their_bytes()
     assert [(s.led_bytes, s.led_bytes_after) for s in lost.survivors] == [(100, 200), (0, 100)]
     assert loss_sentence(lost) == (
         "no partition stops and no task restores; rack b leads 1 -> 2 partitions, rack c leads 0 -> 1 partition, "
-        "the busiest broker takes 10 B/s -> 20 B/s"
+        "the busiest remaining broker takes in 10 B/s -> 20 B/s"
     )
 
 
@@ -139,7 +156,7 @@ def test_the_doctor_calls_it_a_risk_and_names_what_it_hurts() -> None:
     a = checks["losing rack a"]
     assert (a.state, a.who) == (CheckState.RISK, ("app", "u"))
     assert a.sentences == ("rack b leads 2 -> 2 partitions, rack c leads 0 -> 0 partitions",), "its name has the rest"
-    assert a.name == "losing rack a leaves 1 partition without leader: u-0; makes 1 task restore state: app 0_0"
+    assert a.name == "losing rack a leaves 1 partition without a leader: u-0; makes 1 task restore state: app 0_0"
     b = checks["losing rack b"]
     assert (b.who, b.name) == (("v",), "losing rack b leaves 1 partition under min ISR: v-0")
     unknown = risks(a_cluster(a=(1,), b=(3,), _=(2,)).topic("t", (1, 2)).snapshot())
@@ -153,7 +170,7 @@ def test_the_doctor_calls_it_a_risk_and_names_what_it_hurts() -> None:
 def test_the_label_of_a_risk_names_the_first_partitions_and_counts_the_rest() -> None:
     lost = loss(a_cluster().topic("payments", *[(1,)] * 6))
     assert loss_label(lost) == (
-        "losing rack a leaves 6 partitions without leader: payments-0, payments-1, payments-2 and 3 more"
+        "losing rack a leaves 6 partitions without a leader: payments-0, payments-1, payments-2 and 3 more"
     )
 
 
