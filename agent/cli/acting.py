@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -212,11 +213,13 @@ def _rate(text: str | None) -> int | None:
 
 def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> str | None:
     """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
+    from agent.cli.figures import as_of
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import Verb
 
     proposal = _standing(loaded, proposal_id)
     say(f"{proposal.id}: {proposal.sentence}")
+    say(as_of(proposal.created_ms, time.time_ns() // 1_000_000))
     where = asking.plan_of(loaded)
     attempt = _attempt(asking.journal(where), proposal_id)
     asking.confirm(f"{given.verb.capitalize()} {proposal_id}?", yes=given.yes)
@@ -266,4 +269,5 @@ def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.start import read_proposals
 
     found = read_proposals(loaded, say)
-    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every)
+    now_ms = time.time_ns() // 1_000_000
+    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every, now_ms=now_ms)

@@ -108,12 +108,14 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
 
 def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
+    from agent.cli.figures import of_this_look
     from agent.cut import to_limits
     from agent.memory import Memory
 
     asked = None if as_configured_here else _Asked(loaded)
     with session.looking(loaded) as take:
         observation = take()
+    say(of_this_look(observation.taken_ms))
     found = "" if asked is None else asked.answer()
     agent = _of_this_cluster(found, observation, loaded)
     if isinstance(agent, str):

@@ -6,6 +6,7 @@ The agent is the real inbox, journal and `obey`, in a thread; only the proposals
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from agent.act.file_journal import FileJournal, read_file
 from agent.act.key_files import people
 from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
+from agent.cli.figures import as_of
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.clock import system_clock
 from agent.errors import JournalUnavailable
@@ -122,6 +124,28 @@ def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, v
     assert [row["id"] for row in done.json] == [MOVE.id]
 
 
+def test_a_published_proposal_says_how_old_its_figures_are(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seven_min_ago = MOVE._replace(created_ms=system_clock().wall_ms - 7 * 60_000 - 5_000)
+    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
+    shown = " ".join(here("proposals", "-o", "table", "-b", NOBODY).stdout.split())
+    assert "7 min ago" in shown
+    assert "figures" in shown
+
+
+@pytest.mark.parametrize(
+    ("made_ms", "now_ms", "says"),
+    [
+        (33_243_000, 33_663_000, "figures of 09:14:03Z, 7 min ago"),
+        (33_243_000, 33_243_000 + 86_400_000, "figures of 1970-01-01 09:14:03Z, 24 h ago"),
+        (33_243_000, 33_242_000, "figures of 09:14:03Z, 0 s ago"),
+    ],
+)
+def test_of_when_figures_are(made_ms: int, now_ms: int, says: str) -> None:
+    assert as_of(made_ms, now_ms) == says
+
+
 def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path) -> None:
     done = here("proposals", "-b", NOBODY, "history")
     assert done.exit_code == 2
@@ -168,7 +192,9 @@ def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, sta
     assert done.exit_code == 0, done.stderr
     assert done.json["done"] is True
     assert done.json["sentence"].startswith(f"approved by {asking.who()} at 5.0 MB/s per broker")
-    assert done.stderr.splitlines() == [f"{MOVE.id}: {MOVE.sentence}"]
+    sentence, figures = done.stderr.splitlines()
+    assert sentence == f"{MOVE.id}: {MOVE.sentence}"
+    assert re.fullmatch(r"figures of .*Z, .* ago", figures)
     given = approval_of(agent.journal.view(), MOVE.id)
     assert given is not None
     assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), asking.who(), "quiet now")

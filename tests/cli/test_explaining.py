@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,7 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
     agent = telemetry(path)
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     assert f"{JUDGED}, 8 s ago, mode execute" in done.stderr.splitlines()
+    assert re.search(r"^figures of \d\d:\d\d:\d\dZ, this look$", done.stderr, re.MULTILINE)
     rules = {row["rule"]: row["answer"] for row in done.json}
     assert rules["approval"] == "wait"
     assert "mode" not in rules
