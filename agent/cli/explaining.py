@@ -237,7 +237,7 @@ def _ended(subject: str, judged: _Judged) -> str | None:
     from agent.journal.attempts import said_of
     from agent.plan.subjects import PROPOSAL
 
-    view = _journal(judged.loaded) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
+    view = _journal(judged.loaded, ended=True) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
     newest = latest(plans_in(view), attempt(subject).of) if view else None
     return None if newest is None else f"{subject} is not proposed now; {said_of(newest)}"
 
@@ -278,7 +278,9 @@ def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Expla
     return (unread if row.rule == "leading" and view is None else row for row in rows)
 
 
-def _journal(loaded: Loaded | None) -> View | None:
+def _journal(loaded: Loaded | None, *, ended: bool = False) -> View | None:
+    """``ended``: only plans of the past are asked for, and where there is no journal there are none."""
+    from agent.act.journal_topic import NoJournalError
     from agent.cli import asking
     from agent.errors import RackwiseError
 
@@ -287,6 +289,8 @@ def _journal(loaded: Loaded | None) -> View | None:
     try:
         return asking.journal(asking.plan_of(loaded))
     except RackwiseError as error:
+        if ended and isinstance(error, NoJournalError):
+            return None
         say(f"note: the journal cannot be read: {error}")
         return None
 

@@ -281,6 +281,35 @@ def test_where_nobody_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
     assert not path.with_name("journal.commands").exists()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("proposals", "approve", MOVE.id, "--yes"),
+        ("proposals", "history"),
+        ("pause",),
+        ("reassign", "verify", MOVE.id),
+    ],
+)
+def test_where_there_is_no_journal_an_agent_that_acts_is_missing_and_not_any_agent(
+    here: Run, path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = here(*arguments, *options(path))
+    assert done.exit_code == 2
+    assert "why: no agent in mode execute has run here; a dry run carries nothing out" in done.stderr
+    assert re.search(r"do: Start an agent that acts: rackwise run .*--mode execute; or check that ", done.stderr)
+    assert "or check that execute.journal_file is that of the agents" in done.stderr
+
+
+def test_an_id_that_is_unknown_is_no_matter_of_a_journal_that_does_not_exist(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
+    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    done = here("explain", "p-0123456789ab", "--as-configured-here", "--set", "weights.enabled=false", *options(path))
+    assert (done.exit_code, "p-0123456789ab is unknown" in done.stderr) == (2, True)
+    assert "journal" not in done.stderr.partition("do:")[0]
+
+
 def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_read_afterwards(
     here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
