@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agent.cli import options, session
+from agent.cli import options, running_agents, session
 from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
@@ -26,11 +24,8 @@ if TYPE_CHECKING:
     from agent.seen import Seen
     from config.load import Loaded
 
-STALE_MS = 300_000
-"""An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
-_READ_MS = 3_000
 _WAIT_S = 6.0
-"""How long the answer waits for the agent's telemetry: the time of a read, and that of loading what reads."""
+"""How long after its start the answer waits for the agent's telemetry: the time of a read, and some to spare."""
 PROPOSALS_SHOWN = 8
 """Open proposals that an error names, where an id is unknown."""
 COLUMNS = ("about", "rule", "answer", "sentence")
@@ -112,11 +107,11 @@ def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     from agent.cut import to_limits
     from agent.memory import Memory
 
-    asked = None if as_configured_here else _Asked(loaded)
+    asked = None if as_configured_here else running_agents.Asked(loaded)
     with session.looking(loaded) as take:
         observation = take()
     say(of_this_look(observation.taken_ms))
-    found = "" if asked is None else asked.answer()
+    found = "" if asked is None else asked.answer(_WAIT_S)
     agent = _of_this_cluster(found, observation, loaded)
     if isinstance(agent, str):
         limits, memory = to_limits(loaded.settings), Memory()
@@ -127,52 +122,15 @@ def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     return _Judged(_seen(observation, _memory(agent, observation), agent.limits), loaded, agent)
 
 
-class _Asked:
-    """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        import_module("agent.record.running_agent")  # the thread is to load nothing
-        self._found: RunningAgent | str = "reading it took too long"
-        self._loaded = loaded
-        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
-        self._thread.start()
-
-    def answer(self) -> RunningAgent | str:
-        self._thread.join(_WAIT_S)
-        return self._found
-
-    def _read(self) -> None:
-        self._found = _agent(self._loaded, None)
-
-
-def _agent(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
-    from agent.record.running_agent import Source, running_agent
-
-    settings = loaded.settings
-    return running_agent(
-        Source(
-            config=settings.kafka.confluent(),
-            topic=settings.telemetry_topic,
-            file=Path(settings.record.file) if settings.record.file else None,
-            prefix=settings.topics.prefix,
-            timeout_ms=_READ_MS,
-        ),
-        cluster,
-    )
-
-
 def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded: Loaded) -> RunningAgent | str:
     """The agent of this cluster, if it runs: a topic may be mirrored, and hold what agents of other clusters wrote."""
     if isinstance(found, str):
         return found
     if found.cluster != observation.cluster_id:
-        found = _agent(loaded, observation.cluster_id)
+        found = running_agents.read(loaded, observation.cluster_id)
         if isinstance(found, str):
             return found
-    age_ms = observation.taken_ms - found.taken_ms
-    if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
-        return f"the newest is {age_ms / 60_000:,.0f} min old"
-    return found
+    return running_agents.why_not_running(found, observation, loaded) or found
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:
@@ -190,10 +148,10 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 
 
 def _whose(agent: RunningAgent, now_ms: int) -> str:
-    who = f"agent {agent.agent} on host {agent.host}" if agent.agent else "the running agent"
     age_s = max(0, now_ms - agent.taken_ms) / 1_000
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
-    return f"judged with the settings of {who}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
+    whose = running_agents.named(agent)
+    return f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
 
 
 # --- what there is ----------------------------------------------------------------------------------------------

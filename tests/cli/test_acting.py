@@ -296,7 +296,7 @@ def test_where_there_is_no_journal_an_agent_that_acts_is_missing_and_not_any_age
     done = here(*arguments, *options(path))
     assert done.exit_code == 2
     assert "why: no agent in mode execute has run here; a dry run carries nothing out" in done.stderr
-    assert re.search(r"do: Start an agent that acts: rackwise run .*--mode execute; or check that ", done.stderr)
+    assert re.search(r"do: +Start an agent that acts: rackwise run .*--mode execute; or check that ", done.stderr)
     assert "or check that execute.journal_file is that of the agents" in done.stderr
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import asking, explaining
+from agent.cli import asking, running_agents
 from agent.errors import JournalUnavailable
 from agent.execute.values import PlanState
 from agent.journal.entry import View
@@ -39,7 +39,7 @@ def world() -> Answers:
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; a cluster of one topic whose replicas share a rack."""
     monkeypatch.setattr("agent.observe.observe", lambda *_: world().at())
-    monkeypatch.setattr(explaining, "_READ_MS", 100)
+    monkeypatch.setattr(running_agents, "READ_MS", 100)
     return tmp_path / "journal"
 
 
