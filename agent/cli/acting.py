@@ -250,16 +250,20 @@ def _attempt(view: View, proposal_id: str) -> int:
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     """The proposal as it was published. Raises BadInput when it does not stand."""
+    from agent.plan.subjects import begun_by
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 
-    for one in read_proposals(loaded, say):
-        if isinstance(one, Standing) and one.id == proposal_id:
+    found = [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]
+    for one in found:
+        if one.id == proposal_id:
             return one
+    begun = begun_by(proposal_id, (one.id for one in found))
     raise BadInput(
         f"There is no proposal {proposal_id}",
         why="it was not published, or it is void since the cluster changed",
-        todo="List the open proposals: rackwise proposals",
+        todo=(f"Open proposals that begin with {proposal_id}: {', '.join(begun)}. " if begun else "")
+        + "List the open proposals: rackwise proposals",
     )
 
 

@@ -163,7 +163,17 @@ def _check(subject: str, judged: _Judged) -> str | None:
     Raises PartialAnswer where it may exist, as a part of the cluster could not be read.
     """
     from agent.errors import BadInput
-    from agent.plan.subjects import FORMS, PROPOSAL, PROPOSALS, gap_for, meant, perhaps_unread, subjects, why_unknown
+    from agent.plan.subjects import (
+        BEGINNING,
+        FORMS,
+        PROPOSAL,
+        PROPOSALS,
+        gap_for,
+        meant,
+        perhaps_unread,
+        subjects,
+        why_unknown,
+    )
 
     known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
     why = why_unknown(subject, judged.seen.snapshot, known)
@@ -172,20 +182,26 @@ def _check(subject: str, judged: _Judged) -> str | None:
     near = meant(subject, known)
     todo = (f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}."
     kind = subject.partition("/")[0]
-    if PROPOSAL.fullmatch(subject):
-        kind, todo = PROPOSALS, _open(judged.seen.proposals)
+    if PROPOSAL.fullmatch(subject) or BEGINNING.fullmatch(subject):
+        kind, todo = PROPOSALS, _open(judged.seen.proposals, subject)
     if (gap := gap_for(kind, judged.seen.snapshot)) is not None:
         raise perhaps_unread(subject, gap, todo)
     raise BadInput(f"{subject} is unknown", why=why, todo=todo)
 
 
-def _open(proposals: Sequence[Proposal]) -> str:
-    """What can be asked instead: the open proposals, each with its subject."""
+def _open(proposals: Sequence[Proposal], subject: str) -> str:
+    """What can be asked instead: the open proposals that begin like it, else all, each with its subject."""
+    from agent.plan.subjects import begun_by
+
+    begun = begun_by(subject, (one.id for one in proposals))
+    if begun:
+        proposals = [one for one in proposals if one.id in begun]
     told = [f"{one.id} ({one.kind.value} {one.subject})" for one in proposals[:PROPOSALS_SHOWN]]
     if not told:
         return "There is no open proposal."
     more = f" and {len(proposals) - len(told):,} more (rackwise plan)" if len(told) < len(proposals) else ""
-    return f"Open proposals: {', '.join(told)}{more}."
+    title = f"Open proposals that begin with {subject}" if begun else "Open proposals"
+    return f"{title}: {', '.join(told)}{more}."
 
 
 def _ended(subject: str, judged: _Judged) -> str | None:

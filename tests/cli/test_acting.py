@@ -220,6 +220,10 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
     [
         pytest.param(("proposals", "approve", "p-nothing", "--yes"), 2, "no proposal p-nothing", id="no such one"),
         pytest.param(
+            ("proposals", "approve", MOVE.id[:7], "--yes"), 2,
+            f"Open proposals that begin with {MOVE.id[:7]}: {MOVE.id}.", id="the beginning of an id",
+        ),
+        pytest.param(
             ("proposals", "approve", MOVE.id), 2, "Confirmation is needed", id="no --yes, no terminal"
         ),
         pytest.param(

@@ -150,7 +150,7 @@ def rich() -> Answers:
     [
         pytest.param("topic/ordres", "there is no topic ordres", "topic/orders", id="a letter is wrong"),
         pytest.param("group/biling", "there is no group biling", "group/billing", id="a letter is missing"),
-        pytest.param("broker/99", "there is no broker 99", None, id="no such broker"),
+        pytest.param("broker/99", "there is no broker 99; brokers: 1, 2, 3", None, id="no such broker"),
         pytest.param("broker/x", "there is no broker x", None, id="no number"),
         pytest.param("orders", "it is no subject", "topic/orders", id="a name without its kind"),
         pytest.param("billing", "it is no subject", "group/billing", id="a group without its kind"),
@@ -196,6 +196,19 @@ def test_what_may_only_not_have_been_seen_is_no_mistake(here: Run, record: Recor
     assert of_a_proposal.exit_code == 5
     assert "p-0123456789ab was not found\n  why: not all groups could be read" in of_a_proposal.stderr
     assert here("explain", "--replay", str(record(answers)), "topic/other").exit_code == 2, "of topics all were seen"
+
+
+def test_the_beginning_of_an_id_brings_those_that_begin_like_it(here: Run, record: Record) -> None:
+    file = str(record(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("orders", (1, 4)).topic("payments", (4, 1))))
+    first, *others = [one["id"] for one in here("plan", "--replay", file, "-o", "json").json]
+    assert others
+    done = here("explain", "--replay", file, first[:8])
+    assert done.exit_code == 2
+    assert "why: the id of a proposal is p- and 12 hex digits" in done.stderr
+    assert f"Open proposals that begin with {first[:8]}: {first} (" in done.stderr
+    assert not any(one in done.stderr for one in others)
+    none = here("explain", "--replay", file, "p-fedcba9876")
+    assert all(one in none.stderr for one in (first, *others)), "all are named where none begins like it"
 
 
 def test_an_unknown_id_brings_the_open_proposals_with_their_subjects(here: Run, record: Record) -> None:
