@@ -13,9 +13,9 @@ from typing import NamedTuple
 from agent.act import Outcome
 from agent.act.progress import ActingNow
 from agent.detect.assessment import Detection
-from agent.detect.finding import Severity
-from agent.guard import Allow, Verdict
-from agent.limits import Limits
+from agent.detect.finding import Finding, Severity
+from agent.guard import Allow, HoldReason, Verdict
+from agent.limits import Limits, Mode
 from agent.memory import Memory
 from agent.model.snapshot import OtherGroup, Snapshot
 from agent.model.weighed import Basis
@@ -26,6 +26,11 @@ from agent.propose.proposal import Proposal
 from agent.words import counted
 
 _NAMED = 3
+MOST_TOLD = 8
+"""Findings that one cycle logs each by itself."""
+_ANYWAY = (HoldReason.DRY_RUN, HoldReason.OWNER_ACTS)
+_DRY_RUN = "a dry run carries nothing out"
+_TOLD = (Severity.CRITICAL, Severity.WARNING)
 
 
 class World(NamedTuple):
@@ -103,6 +108,14 @@ def changes(before: Memory, detection: Detection) -> Changes:
     )
 
 
+def news(cycle: Cycle) -> tuple[tuple[Finding, ...], int]:
+    """(New findings that are critical or warnings, the worst first and at most `MOST_TOLD`; how many more)."""
+    new = frozenset(cycle.changes.new)
+    told = [one for one in cycle.detection.findings if one.id in new and one.severity in _TOLD]
+    told.sort(key=lambda one: _TOLD.index(one.severity))
+    return tuple(told[:MOST_TOLD]), max(0, len(told) - MOST_TOLD)
+
+
 def basis(snapshot: Snapshot) -> tuple[Basis, str | None]:
     """(On what optima and bytes rest, why not on weights of the pipeline where they were asked for)."""
     state = snapshot.weights
@@ -146,7 +159,7 @@ def _proposed(cycle: Cycle) -> str:
         return "no proposals"
     kinds = Counter(proposal.kind.value for proposal in cycle.proposals)
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"proposed {told}: {', '.join(_acted(cycle.outcomes)) or _held(cycle.verdicts)}"
+    return f"proposed {told}: {', '.join(_acted(cycle.outcomes)) or _held(cycle)}"
 
 
 def _acted(outcomes: Sequence[Outcome]) -> list[str]:
@@ -157,11 +170,22 @@ def _acted(outcomes: Sequence[Outcome]) -> list[str]:
     return [*([f"{done} done"] if done else []), *([failed[0] + more] if failed else [])]
 
 
-def _held(verdicts: Sequence[Verdict]) -> str:
-    """Why nothing was done: the most frequent reason, and how many others there are."""
-    reasons = Counter(verdict.reason.value for verdict in verdicts if not isinstance(verdict, Allow))
-    if not reasons:
-        return "allowed, not executed in this cycle"
+def _held(cycle: Cycle) -> str:
+    """Why nothing was done: the one reason, or that of each kind of proposal. A dry run is the reason of all kinds."""
+    kinds = {proposal.id: proposal.kind.value for proposal in cycle.proposals}
+    reasons: dict[str, Counter[str]] = {}
+    for verdict in cycle.verdicts:
+        if not isinstance(verdict, Allow):
+            dry = cycle.limits.mode is not Mode.EXECUTE and verdict.reason in _ANYWAY
+            reason = _DRY_RUN if dry else verdict.reason.value
+            reasons.setdefault(kinds[verdict.proposal_id], Counter())[reason] += 1
+    every = {reason for counts in reasons.values() for reason in counts}
+    if len(every) <= 1:
+        return next(iter(every), "allowed, not executed in this cycle")
+    return ", ".join(f"{kind}: {_most_frequent(counts)}" for kind, counts in sorted(reasons.items()))
+
+
+def _most_frequent(reasons: Counter[str]) -> str:
     (first, _), *others = reasons.most_common()
     return first + (f" (and {counted(len(others), 'other reason')})" if others else "")
 

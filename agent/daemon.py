@@ -20,7 +20,8 @@ import structlog
 from agent.act.acting import Acting
 from agent.act.progress import ActingNow
 from agent.clock import Clock, system_clock
-from agent.cycle import Cycle, basis, sentence, world
+from agent.cycle import Cycle, basis, news, sentence, world
+from agent.detect.finding import Severity
 from agent.errors import Fatal, RackwiseError
 from agent.loop import Line, Look, run_cycle
 from agent.memory import Memory
@@ -324,6 +325,17 @@ class Agent:
             records_dropped=recording.counts.dropped,
             problems=list(recording.problems),
         )
+        self._tell_news(cycle)
+
+    def _tell_news(self, cycle: Cycle) -> None:
+        """What is wrong since this cycle: each finding in a record of its own, as its sentence."""
+        told, more = news(cycle)
+        for finding in told:
+            log = self._log.critical if finding.severity is Severity.CRITICAL else self._log.warning
+            log("finding", sentence=f"{finding.subject}: {finding.sentence}", finding=finding.id, cycle=cycle.number)
+        if more:
+            sentence = f"and {counted(more, 'more new finding')}: rackwise status"
+            self._log.warning("findings", sentence=sentence, cycle=cycle.number)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -23,6 +23,8 @@ def given_settings(
     assign: Sequence[str],
     flags: Mapping[str, object],
     say: Callable[[str], None],
+    *,
+    todo: str = "Correct it and check with: rackwise config check",
 ) -> Loaded:
     """The settings in force; what is worth saying about them is said. Raises ConfigError with every mistake."""
     # pydantic is the slowest import of the command line: only a command that needs settings pays for it.
@@ -38,7 +40,7 @@ def given_settings(
         raise ConfigError(
             what,
             why="" if len(mistakes) == 1 else "; ".join(mistakes[:_SHOWN]) + more,
-            todo="Correct it and check with: rackwise config check",
+            todo=todo,
         ) from None
     remember(loaded.secrets())
     for note in loaded.notes:

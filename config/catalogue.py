@@ -25,6 +25,8 @@ from config.streams_names import RELEASED_NAMES
 Path = tuple[str, ...]
 """Canonical steps into the settings document, such as ``("groups", "orders", "max.warmup.replicas")``."""
 
+_NEAR_WORD = 0.8
+"""A single word is near only where most of it is the same: short words are soon half alike."""
 _CHOSEN = {
     "groups": "<application.id>",
     "between": "<from->to>",
@@ -104,7 +106,7 @@ def _released(name: str) -> str | None:
 def _by_last_word(word: str) -> str | None:
     """The name whose last step is near, for a step that was put into the wrong section."""
     lasts = {name.rpartition(".")[2]: name for name in reversed(names()) if "<" not in name}
-    near = nearest(word, lasts)
+    near = nearest(word, lasts, _NEAR_WORD)
     return lasts[near] if near else None
 
 

@@ -1,5 +1,7 @@
 """The log: one event, one line, whatever the values hold; console on a terminal, JSON elsewhere.
 
+On a console an event that has a sentence is shown as that sentence; its other fields are in JSON, and at level debug.
+
 Invariants, whoever wrote the values (member ids, topic names and tracebacks are foreign text):
 
 1. No secret is written: not under a key that names one, and not a known secret value under any key.
@@ -31,6 +33,7 @@ _SECRET_KEY = re.compile(
     r"password|passwd|secret|token|jaas|credential|authorization|private.?key|ssl\.key", re.IGNORECASE
 )
 _HEAD = ("time", "level", "event", "sentence")
+_FOR_A_PERSON = ("problems", "traceback")
 _SHORT_SECRET = 4
 _SECRET_LINE = 16
 _MAX_DEPTH = 6
@@ -60,6 +63,8 @@ def set_up_logging(
         Tidy(secrets),
         _console(colours=target.isatty()) if console else structlog.processors.JSONRenderer(sort_keys=False),
     ]
+    if console and level != "debug":
+        last.insert(1, _for_a_person)
     handler = logging.StreamHandler(target)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=last))
     root = logging.getLogger()
@@ -121,6 +126,13 @@ class Tidy:
     def _items(self, key: str, values: list[Any], depth: int) -> list[Any]:
         kept = [self._value(key, value, depth - 1) for value in values[:MAX_ITEMS]]
         return kept + ([f"… {len(values) - MAX_ITEMS} more"] if len(values) > MAX_ITEMS else [])
+
+
+def _for_a_person(_logger: object, _method: str, event: Event) -> Event:
+    """Of an event that says itself in a sentence: that, and what no sentence has. The fields are for machines."""
+    if "sentence" not in event:
+        return event
+    return {key: value for key, value in event.items() if key in _HEAD or (key in _FOR_A_PERSON and value)}
 
 
 def _spellings(secret: str) -> set[str]:

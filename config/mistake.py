@@ -15,7 +15,7 @@ class SettingMistake(ValueError):  # noqa: N818 a mistake is what the user made;
         self.sentence = sentence
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that the user most likely meant, or None when nothing is near."""
-    found = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that the user most likely meant, or None when none is as near as ``cutoff``, a share of 1."""
+    found = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=cutoff)
     return found[0] if found else None

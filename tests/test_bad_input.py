@@ -15,6 +15,7 @@ import uuid
 
 import pytest
 
+from agent.plan.subjects import did_you_mean
 from agent.wire.protocol import DESCRIBE_CLUSTER, METADATA
 from tests.command import rackwise
 from tests.wire.fake_broker import FakeBroker, encode_body
@@ -144,3 +145,14 @@ def test_a_topic_without_partitions_is_told_as_such_and_plans_nothing() -> None:
     assert [row["sentence"] for row in explained.json if row["rule"] == "included"] == [
         "the topic has no partitions yet, so there is nothing to place"
     ]
+
+
+def test_the_command_that_checks_settings_does_not_advise_itself() -> None:
+    done = rackwise("config", "check", "--set", "poll.interval=soon")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == "  do:  Correct the settings named above."
+
+
+@pytest.mark.parametrize(("name", "near"), [("nope", None), ("shp", "shop"), ("Shop", "shop")])
+def test_a_name_is_suggested_only_where_it_is_near(name: str, near: str | None) -> None:
+    assert did_you_mean(name, ("shop", "payments")) == (f"Did you mean {near}? " if near else "")

@@ -85,7 +85,10 @@ def test_it_looks_on_schedule_and_plans_at_once_and_then_as_its_own_schedule_say
     assert cycles[0]["sentence"].startswith("saw 12 brokers in 3 racks, 3 topics and 3 groups; ")
     late = {"cycle_overrun", "look_skipped"}  # as a busy machine may have it
     told = [event["event"] for event in events if event["event"] not in late]
-    assert told == ["own_topics", "restored", "cycle", "cycle", "cycle", "stopped"]
+    assert told == ["own_topics", "restored", "cycle", "finding", "cycle", "cycle", "stopped"]
+    (finding,) = named(events, "finding")
+    assert (finding["log_level"], finding["finding"]) == ("warning", cycles[0]["new_findings"][0])
+    assert finding["sentence"].startswith("group/")
     assert len({event.look for event in read_events(path)}) == 3
     state = agent.watch.state
     assert (state.succeeded, state.failed, state.stopping) == (3, 0, True)
@@ -250,7 +253,7 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
     agent = an_agent(slow, path, poll_ms=60_000)
     with stopped_after(agent, began.is_set):
         agent.run()
-    assert [event["event"] for event in events] == ["own_topics", "restored", "cycle", "stopped"]
+    assert [event["event"] for event in events] == ["own_topics", "restored", "cycle", "finding", "stopped"]
     assert [event.kind.value for event in read_events(path)][-1] == "report"
 
 

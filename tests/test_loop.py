@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.act import NoHands, Outcome, act
-from agent.cycle import Cycle, sentence
-from agent.guard import Allow
+from agent.cycle import MOST_TOLD, Cycle, news, sentence
+from agent.detect.finding import Severity
+from agent.guard import Allow, Hold, HoldReason
 from agent.journal.entry import View
 from agent.limits import Limits, Mode
 from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
@@ -19,7 +20,7 @@ from agent.memory import Memory
 from agent.model.snapshot import Snapshot
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.proposal import Proposal
+from agent.propose.proposal import Proposal, ProposalKind
 from agent.record.files import read_events
 from agent.record.recorder import Recorder, RecordPlan
 from agent.replay import recorded_looks, replay, replay_look
@@ -74,7 +75,7 @@ def partial(observation: Observation) -> Observation:
         pytest.param(
             cycle,
             "saw 12 brokers in 3 racks, 20 topics and 20 groups; 6 findings (6 new); "
-            "proposed 4 trigger: the mode is a dry run",
+            "proposed 4 trigger: a dry run carries nothing out",
             id="a planning in a dry run",
         ),
         pytest.param(
@@ -85,7 +86,8 @@ def partial(observation: Observation) -> Observation:
         ),
         pytest.param(
             lambda: cycle(memory=cycle().after),
-            "saw 12 brokers in 3 racks, 20 topics and 20 groups; 6 findings; proposed 4 trigger: the mode is a dry run",
+            "saw 12 brokers in 3 racks, 20 topics and 20 groups; 6 findings; "
+            "proposed 4 trigger: a dry run carries nothing out",
             id="the same look again has nothing new",
         ),
         pytest.param(
@@ -102,6 +104,44 @@ def partial(observation: Observation) -> Observation:
 )
 def test_a_cycle_says_in_one_sentence_what_happened(made: Callable[[], Cycle], told: str) -> None:
     assert sentence(made()) == told
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        pytest.param(Mode.PROPOSE, "proposed 1 advise, 3 trigger: a dry run carries nothing out", id="a dry run"),
+        pytest.param(
+            Mode.EXECUTE,
+            "proposed 1 advise, 3 trigger: advise: only the owner of the client or broker can do it, "
+            "trigger: the group is not stable now (and 1 other reason)",
+            id="an agent that acts",
+        ),
+    ],
+)
+def test_each_kind_has_its_own_reason_unless_the_run_is_dry(mode: Mode, told: str) -> None:
+    made = cycle(limits=Limits(mode=mode))
+    first, *others = made.proposals
+    proposals = (first._replace(kind=ProposalKind.ADVISE), *others)
+    dry = mode is not Mode.EXECUTE
+    held = [HoldReason.GROUP_NOT_STABLE, HoldReason.GROUP_NOT_STABLE, HoldReason.NOT_LEADING]
+    reasons = [HoldReason.OWNER_ACTS, *([HoldReason.DRY_RUN] * 3 if dry else held)]
+    verdicts = tuple(Hold(one.id, reason, "held") for one, reason in zip(proposals, reasons, strict=True))
+    assert sentence(replace(made, proposals=proposals, verdicts=verdicts)).endswith(told)
+
+
+def test_new_findings_are_told_the_worst_first_and_not_without_end() -> None:
+    made = cycle()
+    of = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+    one = made.detection.findings[0]
+    findings = tuple(replace(one, detail=str(n), severity=of[n % 3]) for n in range(30))
+    known = findings[2].id
+    new = tuple(finding.id for finding in findings if finding.id != known)
+    told, more = news(
+        replace(made, detection=replace(made.detection, findings=findings), changes=made.changes._replace(new=new))
+    )
+    assert [finding.detail for finding in told] == [str(n) for n in range(5, 29, 3)]
+    assert len(told) == MOST_TOLD
+    assert more == 1 + 10, "all that are left of the critical ones and every warning"
 
 
 @pytest.mark.parametrize("mode", list(Mode))

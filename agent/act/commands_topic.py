@@ -25,6 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # public, not in __all__
 
 from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
+from agent.act.journal_topic import NO_EXECUTOR, start_executor
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.identity import Came
 from agent.journal.entry import View, Write
@@ -230,8 +231,8 @@ def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
     if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):  # noqa: SLF001 as above
         return ConfigError(
             f"There is no topic {topic}",
-            why="no agent in mode execute has created it yet, so no agent accepts commands",
-            todo="Start an agent, or check that topics.prefix is that of the agents.",
+            why=NO_EXECUTOR,
+            todo=start_executor("topics.prefix"),
         )
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         return ConfigError(

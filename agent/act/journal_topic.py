@@ -53,6 +53,19 @@ class NoJournalError(ConfigError):
     """There is no such topic: no agent in mode execute has ever run here."""
 
 
+NO_EXECUTOR = "no agent in mode execute has run here; a dry run carries nothing out"
+
+
+def no_journal(what: str, setting: str) -> NoJournalError:
+    """The error for a journal that does not exist; ``setting``: the one that may name another than the agents' does."""
+    return NoJournalError(f"There is no {what}", why=NO_EXECUTOR, todo=start_executor(setting))
+
+
+def start_executor(setting: str) -> str:
+    """The remedy: a dry run that runs is no remedy."""
+    return f"Start an agent that acts: rackwise run --mode execute; or check that {setting} is that of the agents."
+
+
 class Bounds(NamedTuple):
     """The topic as it is, and which offsets it holds."""
 
@@ -174,11 +187,7 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     """The error for one of the client's."""
     error: KafkaError = failed.args[0]
     if error.code() in _MISSING:
-        return NoJournalError(
-            f"There is no topic {topic}",
-            why="no agent in mode execute has created it yet",
-            todo="Start an agent, or check that topics.prefix is that of the agents.",
-        )
+        return no_journal(f"topic {topic}", "topics.prefix")
     return JournalUnavailable(f"The journal {topic} could not be read or written", why=error.str())
 
 

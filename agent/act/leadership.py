@@ -25,7 +25,7 @@ from agent.act.file_journal import FileJournal, read_file
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
 from agent.act.journal_reading import forgot
-from agent.act.journal_topic import JournalTopic, NoJournalError, read_journal_topic
+from agent.act.journal_topic import JournalTopic, no_journal, read_journal_topic
 from agent.act.kafka_journal import KafkaJournal
 from agent.act.kafka_journal_errors import fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness
@@ -348,11 +348,7 @@ def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:
     """
     if plan.file is not None:
         if not plan.file.exists():
-            raise NoJournalError(
-                f"There is no journal file {plan.file}",
-                why="no agent in mode execute has created it yet",
-                todo="Start an agent, or check that execute.journal_file is that of the agents.",
-            )
+            raise no_journal(f"journal file {plan.file}", "execute.journal_file")
         return read_file(plan.file).view
     trust = Trust(plan.keys, plan.cluster, plan.unsigned_below)
     return read_journal_topic(plan.config, plan.journal_topic, prefix=plan.prefix, timeout_ms=timeout_ms, trust=trust)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -212,11 +213,13 @@ def _rate(text: str | None) -> int | None:
 
 def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Output) -> str | None:
     """Approve the very attempt that the person was shown; the name of its plan, as the agent tells it."""
+    from agent.cli.figures import as_of
     from agent.journal.approvals import plan_hash
     from agent.journal.commands import Verb
 
     proposal = _standing(loaded, proposal_id)
     say(f"{proposal.id}: {proposal.sentence}")
+    say(as_of(proposal.created_ms, time.time_ns() // 1_000_000))
     where = asking.plan_of(loaded)
     attempt = _attempt(asking.journal(where), proposal_id)
     asking.confirm(f"{given.verb.capitalize()} {proposal_id}?", yes=given.yes)
@@ -247,16 +250,20 @@ def _attempt(view: View, proposal_id: str) -> int:
 
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     """The proposal as it was published. Raises BadInput when it does not stand."""
+    from agent.plan.subjects import begun_by
     from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
 
-    for one in read_proposals(loaded, say):
-        if isinstance(one, Standing) and one.id == proposal_id:
+    found = [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]
+    for one in found:
+        if one.id == proposal_id:
             return one
+    begun = begun_by(proposal_id, (one.id for one in found))
     raise BadInput(
         f"There is no proposal {proposal_id}",
         why="it was not published, or it is void since the cluster changed",
-        todo="List the open proposals: rackwise proposals",
+        todo=(f"Open proposals that begin with {proposal_id}: {', '.join(begun)}. " if begun else "")
+        + "List the open proposals: rackwise proposals",
     )
 
 
@@ -266,4 +273,5 @@ def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.start import read_proposals
 
     found = read_proposals(loaded, say)
-    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every)
+    now_ms = time.time_ns() // 1_000_000
+    emit_proposals(tuple(one for one in found if isinstance(one, Standing)), output, every=every, now_ms=now_ms)

@@ -135,7 +135,7 @@ def _leader(plan: LeadershipPlan) -> _Led:
         raise GaveUp(
             "No agent leads, and none has led yet",
             why="an agent in mode execute carries out commands, and the journal names none",
-            todo="Start one with: rackwise run --set mode=execute",
+            todo="Start one with: rackwise run --mode execute",
         )
     idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
     if idle_ms > OLD_MS:

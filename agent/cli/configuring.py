@@ -35,7 +35,7 @@ def check(
     output: options.Output = None,
 ) -> None:
     """Check settings and key files; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
-    loaded = options.settings(config, properties, assign, bootstrap)
+    loaded = options.settings(config, properties, assign, bootstrap, checked=True)
     _read_keys(loaded)
     servers, others = _brokers(loaded.settings.kafka), _brokers(loaded.settings.execute.kafka)
     origin = str(loaded.origin(_SERVERS)) if servers else None

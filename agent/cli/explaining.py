@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agent.cli import options, session
+from agent.cli import options, running_agents, session
 from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
@@ -26,11 +24,8 @@ if TYPE_CHECKING:
     from agent.seen import Seen
     from config.load import Loaded
 
-STALE_MS = 300_000
-"""An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
-_READ_MS = 3_000
 _WAIT_S = 6.0
-"""How long the answer waits for the agent's telemetry: the time of a read, and that of loading what reads."""
+"""How long after its start the answer waits for the agent's telemetry: the time of a read, and some to spare."""
 PROPOSALS_SHOWN = 8
 """Open proposals that an error names, where an id is unknown."""
 COLUMNS = ("about", "rule", "answer", "sentence")
@@ -108,13 +103,15 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
 
 def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
+    from agent.cli.figures import of_this_look
     from agent.cut import to_limits
     from agent.memory import Memory
 
-    asked = None if as_configured_here else _Asked(loaded)
+    asked = None if as_configured_here else running_agents.Asked(loaded)
     with session.looking(loaded) as take:
         observation = take()
-    found = "" if asked is None else asked.answer()
+    say(of_this_look(observation.taken_ms))
+    found = "" if asked is None else asked.answer(_WAIT_S)
     agent = _of_this_cluster(found, observation, loaded)
     if isinstance(agent, str):
         limits, memory = to_limits(loaded.settings), Memory()
@@ -125,52 +122,15 @@ def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     return _Judged(_seen(observation, _memory(agent, observation), agent.limits), loaded, agent)
 
 
-class _Asked:
-    """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        import_module("agent.record.running_agent")  # the thread is to load nothing
-        self._found: RunningAgent | str = "reading it took too long"
-        self._loaded = loaded
-        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
-        self._thread.start()
-
-    def answer(self) -> RunningAgent | str:
-        self._thread.join(_WAIT_S)
-        return self._found
-
-    def _read(self) -> None:
-        self._found = _agent(self._loaded, None)
-
-
-def _agent(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
-    from agent.record.running_agent import Source, running_agent
-
-    settings = loaded.settings
-    return running_agent(
-        Source(
-            config=settings.kafka.confluent(),
-            topic=settings.telemetry_topic,
-            file=Path(settings.record.file) if settings.record.file else None,
-            prefix=settings.topics.prefix,
-            timeout_ms=_READ_MS,
-        ),
-        cluster,
-    )
-
-
 def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded: Loaded) -> RunningAgent | str:
     """The agent of this cluster, if it runs: a topic may be mirrored, and hold what agents of other clusters wrote."""
     if isinstance(found, str):
         return found
     if found.cluster != observation.cluster_id:
-        found = _agent(loaded, observation.cluster_id)
+        found = running_agents.read(loaded, observation.cluster_id)
         if isinstance(found, str):
             return found
-    age_ms = observation.taken_ms - found.taken_ms
-    if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
-        return f"the newest is {age_ms / 60_000:,.0f} min old"
-    return found
+    return running_agents.why_not_running(found, observation, loaded) or found
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:
@@ -188,10 +148,10 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 
 
 def _whose(agent: RunningAgent, now_ms: int) -> str:
-    who = f"agent {agent.agent} on host {agent.host}" if agent.agent else "the running agent"
     age_s = max(0, now_ms - agent.taken_ms) / 1_000
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
-    return f"judged with the settings of {who}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
+    whose = running_agents.named(agent)
+    return f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
 
 
 # --- what there is ----------------------------------------------------------------------------------------------
@@ -203,7 +163,17 @@ def _check(subject: str, judged: _Judged) -> str | None:
     Raises PartialAnswer where it may exist, as a part of the cluster could not be read.
     """
     from agent.errors import BadInput
-    from agent.plan.subjects import FORMS, PROPOSAL, PROPOSALS, gap_for, meant, perhaps_unread, subjects, why_unknown
+    from agent.plan.subjects import (
+        BEGINNING,
+        FORMS,
+        PROPOSAL,
+        PROPOSALS,
+        gap_for,
+        meant,
+        perhaps_unread,
+        subjects,
+        why_unknown,
+    )
 
     known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
     why = why_unknown(subject, judged.seen.snapshot, known)
@@ -212,20 +182,26 @@ def _check(subject: str, judged: _Judged) -> str | None:
     near = meant(subject, known)
     todo = (f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}."
     kind = subject.partition("/")[0]
-    if PROPOSAL.fullmatch(subject):
-        kind, todo = PROPOSALS, _open(judged.seen.proposals)
+    if PROPOSAL.fullmatch(subject) or BEGINNING.fullmatch(subject):
+        kind, todo = PROPOSALS, _open(judged.seen.proposals, subject)
     if (gap := gap_for(kind, judged.seen.snapshot)) is not None:
         raise perhaps_unread(subject, gap, todo)
     raise BadInput(f"{subject} is unknown", why=why, todo=todo)
 
 
-def _open(proposals: Sequence[Proposal]) -> str:
-    """What can be asked instead: the open proposals, each with its subject."""
+def _open(proposals: Sequence[Proposal], subject: str) -> str:
+    """What can be asked instead: the open proposals that begin like it, else all, each with its subject."""
+    from agent.plan.subjects import begun_by
+
+    begun = begun_by(subject, (one.id for one in proposals))
+    if begun:
+        proposals = [one for one in proposals if one.id in begun]
     told = [f"{one.id} ({one.kind.value} {one.subject})" for one in proposals[:PROPOSALS_SHOWN]]
     if not told:
         return "There is no open proposal."
     more = f" and {len(proposals) - len(told):,} more (rackwise plan)" if len(told) < len(proposals) else ""
-    return f"Open proposals: {', '.join(told)}{more}."
+    title = f"Open proposals that begin with {subject}" if begun else "Open proposals"
+    return f"{title}: {', '.join(told)}{more}."
 
 
 def _ended(subject: str, judged: _Judged) -> str | None:
@@ -235,7 +211,7 @@ def _ended(subject: str, judged: _Judged) -> str | None:
     from agent.journal.attempts import said_of
     from agent.plan.subjects import PROPOSAL
 
-    view = _journal(judged.loaded) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
+    view = _journal(judged.loaded, ended=True) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
     newest = latest(plans_in(view), attempt(subject).of) if view else None
     return None if newest is None else f"{subject} is not proposed now; {said_of(newest)}"
 
@@ -276,7 +252,9 @@ def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Expla
     return (unread if row.rule == "leading" and view is None else row for row in rows)
 
 
-def _journal(loaded: Loaded | None) -> View | None:
+def _journal(loaded: Loaded | None, *, ended: bool = False) -> View | None:
+    """``ended``: only plans of the past are asked for, and where there is no journal there are none."""
+    from agent.act.journal_topic import NoJournalError
     from agent.cli import asking
     from agent.errors import RackwiseError
 
@@ -285,6 +263,8 @@ def _journal(loaded: Loaded | None) -> View | None:
     try:
         return asking.journal(asking.plan_of(loaded))
     except RackwiseError as error:
+        if ended and isinstance(error, NoJournalError):
+            return None
         say(f"note: the journal cannot be read: {error}")
         return None
 

@@ -1,7 +1,8 @@
 """A look of a command with bytes per second: by two looks, or with the running agent's telemetry as the base.
 
 Invariant: a command that looks once waits for the agent's telemetry no longer than `AGENT_MS` in all, read beside the
-look; without it the answer is the same but for bytes and money, which are then unknown and said to be.
+look; without it the answer is the same but for bytes and money, which are then unknown and said to be, and for what
+only the agent is set to or remembers: settings of groups, and since when a broker is absent.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING
 from agent.cli import session
 from agent.cli.output import say
 from agent.cli.reported import AgentsReport
+from agent.cli.running_agents import Beside, with_absences_of, with_groups_of
 
 if TYPE_CHECKING:
+    from agent.limits import Limits
     from agent.memory import Memory
     from agent.money.rates import Rates
     from agent.observation import Observation
     from agent.record.newest_look import NewestLook
+    from agent.record.running_agent import RunningAgent
     from agent.seen import Seen
     from config.load import Loaded
     from config.settings import Settings
@@ -61,18 +65,30 @@ def look(loaded: Loaded, *, planning: bool = True, for_ms: int | None = None, re
 def _look(loaded: Loaded, *, planning: bool, for_ms: int | None) -> tuple[Seen, Observation]:
     if for_ms is not None:
         return _two_looks(loaded, for_ms, planning=planning)
-    agent = AgentsLook(loaded.settings)
+    from agent.cut import to_limits
+
+    agent, beside = AgentsLook(loaded.settings), Beside(loaded)
     with session.looking(loaded) as take:
         observation = take()
-    return with_base_of(agent, observation, loaded, planning=planning), observation
+    running = beside.agent(observation, AGENT_MS / 1000)
+    limits = with_groups_of(running, to_limits(loaded.settings), observation.taken_ms)
+    return with_base_of(agent, observation, limits, running, planning=planning), observation
 
 
-def with_base_of(agent: AgentsLook, observation: Observation, loaded: Loaded, *, planning: bool = False) -> Seen:
-    """One look with the rates that the agent's telemetry is a base for."""
+def with_base_of(
+    agent: AgentsLook,
+    observation: Observation,
+    limits: Limits,
+    running: RunningAgent | None = None,
+    *,
+    planning: bool = False,
+) -> Seen:
+    """One look with the rates that the agent's telemetry is a base for, and since when it misses brokers."""
     from agent.money.rates import judged
 
     memory, rates = agent.base(observation)
-    seen = session.seen_through(observation, memory, loaded, planning=planning)
+    memory = with_absences_of(running, memory, observation)
+    seen = session.seen_through(observation, memory, limits, planning=planning)
     return seen._replace(rates=judged(rates, seen.snapshot))
 
 
@@ -81,14 +97,17 @@ def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> tuple[Seen, Ob
 
     began = time.monotonic_ns()
     say(f"looking twice, {for_ms / 1000:g} s apart")
-    limits = to_limits(loaded.settings)
+    beside = Beside(loaded)
     with session.looking(loaded) as take:
         first = take()
+        running = beside.agent(first, AGENT_MS / 1000)
+        limits = with_groups_of(running, to_limits(loaded.settings), first.taken_ms)
         from agent.money.looks import first_memory, second_look
 
         memory = first_memory(first, limits)
         time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
         second = take()
+    memory = with_absences_of(running, memory, second)
     seen = second_look(second, memory, limits, planning=planning)
     return seen._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000), second
 

@@ -48,6 +48,8 @@ Output = Annotated[
 ]
 
 
+CORRECT = "Correct the settings named above."
+
 Source = tuple[list[Path] | None, list[Path] | None, list[str] | None, str | None]
 """What `settings` takes: files, imported properties, single settings, brokers."""
 
@@ -58,10 +60,17 @@ def settings(
     assign: list[str] | None,
     bootstrap: str | None,
     flags: dict[str, object] | None = None,
+    *,
+    checked: bool = False,
 ) -> Loaded:
-    """The settings in force; what is worth saying about them goes to stderr. Raises ConfigError with every mistake."""
+    """The settings in force; what is worth saying about them goes to stderr. Raises ConfigError with every mistake.
+
+    ``checked``: the command itself is the one that checks them.
+    """
     remember(config or (), properties or (), assign or (), bootstrap)
     given = dict(flags or {})
     if bootstrap is not None:
         given["kafka.bootstrap.servers"] = bootstrap
+    if checked:
+        return given_settings(config or (), properties or (), assign or (), given, say, todo=CORRECT)
     return given_settings(config or (), properties or (), assign or (), given, say)

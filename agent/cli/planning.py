@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CHANGES_PROPOSED = 3
 _HELD_SHOWN = 5
 _COLUMNS = ("id", "kind", "subject", "saves $/day", "sentence")
+_PUBLISHED = ("id", "kind", "subject", "saves $/day", "figures", "sentence")
 _IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
 
 
@@ -134,8 +135,11 @@ def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
             emit(rows, SHOWN, form)
 
 
-def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every: bool) -> None:
-    """One row per proposal."""
+def emit_proposals(
+    found: tuple[Proposal, ...], output: Format | None, *, every: bool, now_ms: int | None = None
+) -> None:
+    """One row per proposal. ``now_ms``, epoch milliseconds: they are published ones, and the age of each is shown."""
+    from agent.cli.figures import ago
     from agent.propose.basis import figures_rest_on
     from agent.propose.codec import proposal_to_json
 
@@ -147,6 +151,10 @@ def emit_proposals(found: tuple[Proposal, ...], output: Format | None, *, every:
             for row, proposal in zip(rows, found, strict=True)
         ]
         columns = _IN_CSV if form is Format.CSV else _COLUMNS
+    if now_ms is not None and form is Format.TABLE:
+        columns = _PUBLISHED
+        for row, proposal in zip(rows, found, strict=True):
+            row["figures"] = ago(proposal.created_ms, now_ms)
     emit(json.loads(json.dumps(rows)), columns, form, empty="no proposals", every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence

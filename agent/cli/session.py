@@ -17,6 +17,7 @@ from agent.cli.output import say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agent.limits import Limits
     from agent.memory import Memory
     from agent.observation import Gap, Observation, Part
     from agent.seen import Seen
@@ -62,11 +63,12 @@ def look_or_replay(
 
 def look(loaded: Loaded, *, planning: bool = True) -> Seen:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
+    from agent.cut import to_limits
     from agent.memory import Memory
 
     with looking(loaded) as take:
         observation = take()
-    return seen_through(observation, Memory(), loaded, planning=planning)
+    return seen_through(observation, Memory(), to_limits(loaded.settings), planning=planning)
 
 
 @contextmanager
@@ -90,13 +92,12 @@ def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
         yield take
 
 
-def seen_through(observation: Observation, memory: Memory, loaded: Loaded, *, planning: bool = True) -> Seen:
+def seen_through(observation: Observation, memory: Memory, limits: Limits, *, planning: bool = True) -> Seen:
     """Every stage's answer, with the time that all of it took."""
-    from agent.cut import to_limits
     from agent.seen import see
 
     began = time.monotonic_ns()
-    seen = see(observation, memory, to_limits(loaded.settings), planning=planning)
+    seen = see(observation, memory, limits, planning=planning)
     return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 

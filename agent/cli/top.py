@@ -85,7 +85,7 @@ def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
         from agent.money.looks import first_memory, next_look
 
         began = first_began(began, observation.monotonic_ms, every_ms)
-        yield measuring.with_base_of(agent, observation, loaded)
+        yield measuring.with_base_of(agent, observation, limits)
         memory = first_memory(observation, limits)
         while True:
             began = max(began + every_ms / 1000, time.monotonic())

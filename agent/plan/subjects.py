@@ -13,9 +13,12 @@ from agent.words import counted
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")
+BEGINNING = re.compile(r"p-[0-9a-f]{0,11}")
+"""An id of a proposal that was cut short."""
 PROPOSALS = "proposal"
+_MOST_BROKERS = 20
 _PARTS = {"topic": (Part.TOPICS,), "group": (Part.GROUPS,), "broker": (Part.BROKERS,)}
-_CLOSE = 0.5
+_CLOSE = 0.6
 _CLOSER = 0.7
 """For a name of another kind: short names are soon half alike."""
 
@@ -84,9 +87,27 @@ def why_unknown(subject: str, snapshot: Snapshot, known: Iterable[str]) -> str |
     topic, _, number = name.rpartition("/")
     if kind == "topic" and topic in snapshot.topics:
         return _no_partition(snapshot.topics[topic], number)
-    if kind in {"topic", "group", "broker"}:
+    if kind == "broker":
+        return f"there is no broker {name}{_brokers(snapshot)}"
+    if BEGINNING.fullmatch(subject):
+        return "the id of a proposal is p- and 12 hex digits"
+    if kind in {"topic", "group"}:
         return f"there is no {kind} {name}"
     return "no proposal has this id now" if PROPOSAL.fullmatch(subject) else "it is no subject"
+
+
+def _brokers(snapshot: Snapshot) -> str:
+    """``; brokers: 1, 2, 3``."""
+    every = [str(broker.id) for broker in snapshot.brokers]
+    more = f" and {len(every) - _MOST_BROKERS:,} more" if len(every) > _MOST_BROKERS else ""
+    return f"; brokers: {', '.join(every[:_MOST_BROKERS])}{more}" if every else ""
+
+
+def begun_by(beginning: str, proposals: Iterable[str]) -> tuple[str, ...]:
+    """The ids of proposals that begin with an id that was cut short; none for anything else."""
+    if BEGINNING.fullmatch(beginning) is None or beginning == "p-":
+        return ()
+    return tuple(one for one in proposals if one.startswith(beginning))
 
 
 def _no_partition(topic: TopicState, number: str) -> str | None:
@@ -98,7 +119,7 @@ def _no_partition(topic: TopicState, number: str) -> str | None:
 def meant(subject: str, known: Iterable[str]) -> str | None:
     """The nearest subject that there is; None when none is near. Ids of proposals are hashes: none is near another."""
     every = tuple(one for one in known if PROPOSAL.fullmatch(one) is None)
-    if PROPOSAL.fullmatch(subject):
+    if PROPOSAL.fullmatch(subject) or BEGINNING.fullmatch(subject):
         return None
     kind, _, name = subject.partition("/")
     exact = next((one for one in every if one.partition("/")[2] in {subject, name} and name in one), None)

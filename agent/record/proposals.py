@@ -1,8 +1,9 @@
 """What to write to the proposals topic, so that its compacted state is what rackwise would do now.
 
-A proposal is written when it is new or changed, and again before it expires; one that no longer holds is written as
-void. The key is the proposal's slot (subject, kind and reason), so compaction keeps one state per slot, and what two
-agents write about the same snapshot is the same record. Pure but for the two functions that read the topic.
+A proposal is written when it is new or changed, again where its figures have changed materially, and again before it
+expires; one that no longer holds is written as void. The key is the proposal's slot (subject, kind and reason), so
+compaction keeps one state per slot, and what two agents write about the same snapshot is the same record. Pure but for
+the two functions that read the topic.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from agent.errors import reason
 from agent.foreign_json import ForeignJsonError, is_time, read_json
 from agent.propose.cloud_events import source
 from agent.propose.codec import BadProposalDocument, proposal_from_json, proposal_to_bytes
+from agent.propose.figures import Figures, differ, figures_of
 from agent.propose.proposal import Proposal
 from agent.propose.published import CREATED, Life, created_headers, life_headers, slot
 from agent.record.publisher import Record
 from agent.record.reader import Read
 from agent.typed_json import UnreadableError, from_json, to_json
 
+FIGURES_MS = 180_000
+"""A proposal whose figures change all the time is written again no more often; one whose figures become known is."""
 _REPLACED = "void: another proposal replaced it"
 _GONE = "void: the state that it was made from has changed, so it is no longer proposed"
 _EXPIRED = "void: it expired unused, and it is no longer proposed"
@@ -34,6 +38,8 @@ class Published(NamedTuple):
     subject: str
     created_ms: int
     expires_ms: int
+    figures: Figures = Figures()
+    """As they were written."""
 
 
 class Found(NamedTuple):
@@ -76,7 +82,10 @@ def update(
     created = [
         _created(proposal, key, topic, here)
         for key, proposal in after.items()
-        if key not in standing or standing[key].id != proposal.id or _ages(standing[key], now_ms)
+        if key not in standing
+        or standing[key].id != proposal.id
+        or _ages(standing[key], now_ms)
+        or _stale(standing[key], proposal, now_ms)
     ]
     written = {record.key for record in created}
     stands = {key: _published(proposal) if key in written else standing[key] for key, proposal in after.items()}
@@ -134,8 +143,23 @@ def _ages(published: Published, now_ms: int) -> bool:
     return now_ms - published.created_ms > (published.expires_ms - published.created_ms) / 2
 
 
+def _stale(published: Published, proposal: Proposal, now_ms: int) -> bool:
+    """Its figures are others now: the same plan, with the same id and hash, is written with the figures of now."""
+    now = figures_of(proposal)
+    return now.adds_to(published.figures) or (
+        now_ms - published.created_ms >= FIGURES_MS and differ(published.figures, now)
+    )
+
+
 def _published(proposal: Proposal) -> Published:
-    return Published(proposal.id, proposal.kind.value, str(proposal.subject), proposal.created_ms, proposal.expires_ms)
+    return Published(
+        proposal.id,
+        proposal.kind.value,
+        str(proposal.subject),
+        proposal.created_ms,
+        proposal.expires_ms,
+        figures_of(proposal),
+    )
 
 
 def _created(proposal: Proposal, key: str, topic: str, here: str) -> Record:

@@ -15,6 +15,11 @@ from agent.errors import ConfigError
 
 DEFAULT_FRAME_BYTES = 100_000_000
 
+_GIVE = (
+    "Give at least one host:port: option -b, environment variable RACKWISE_KAFKA_BOOTSTRAP_SERVERS, or setting "
+    "kafka.bootstrap.servers of a config file."
+)
+
 
 class Address(NamedTuple):
     """Where a broker listens."""
@@ -46,7 +51,7 @@ class WireSettings:
 def wire_settings(arguments: Mapping[str, Any]) -> WireSettings:
     """Settings of kafka-python's keyword arguments. Raises ConfigError for a missing address or an unreadable file."""
     if not arguments.get("bootstrap_servers"):
-        raise ConfigError("bootstrap.servers is not set", todo="Give at least one host:port.")
+        raise ConfigError("bootstrap.servers is not set", todo=_GIVE)
     protocol = str(arguments.get("security_protocol", "PLAINTEXT"))
     return WireSettings(
         bootstrap=tuple(map(_address, arguments["bootstrap_servers"])),

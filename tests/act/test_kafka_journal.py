@@ -259,7 +259,7 @@ def _set_policy(admin: AdminClient, topic: str, policy: str) -> None:
     [
         pytest.param(("delete", 1), "its cleanup.policy is delete", id="one that brokers delete from"),
         pytest.param(("compact", 2), "it has 2 partitions", id="one without an order"),
-        pytest.param(None, "no agent in mode execute has created it yet", id="none"),
+        pytest.param(None, "no agent in mode execute has run here", id="none"),
     ],
 )
 def test_a_topic_that_is_no_journal_is_not_written(servers: str, topic: tuple[str, int] | None, why: str) -> None:

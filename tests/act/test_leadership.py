@@ -88,7 +88,7 @@ def test_one_leads_the_other_stands_by_and_takes_over_with_all_that_was_said(
 def test_its_topics_are_made_over_the_racks_once_a_look_shows_the_brokers(servers: str, start: Start) -> None:
     prefix = new_prefix()
     own = leadership_plan(servers, prefix)
-    with pytest.raises(ConfigError, match="no agent in mode execute has created it yet"):
+    with pytest.raises(ConfigError, match="no agent in mode execute has run here"):
         read_journal(own)
     leadership = Leadership(own)
     leadership.start()

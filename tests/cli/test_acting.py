@@ -6,6 +6,7 @@ The agent is the real inbox, journal and `obey`, in a thread; only the proposals
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from agent.act.file_journal import FileJournal, read_file
 from agent.act.key_files import people
 from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
+from agent.cli.figures import as_of
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.clock import system_clock
 from agent.errors import JournalUnavailable
@@ -122,6 +124,28 @@ def test_proposals_are_listed_with_and_without_the_verb(here: Run, path: Path, v
     assert [row["id"] for row in done.json] == [MOVE.id]
 
 
+def test_a_published_proposal_says_how_old_its_figures_are(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seven_min_ago = MOVE._replace(created_ms=system_clock().wall_ms - 7 * 60_000 - 5_000)
+    monkeypatch.setattr("agent.start.read_proposals", lambda _loaded, _tell: (seven_min_ago,))
+    shown = " ".join(here("proposals", "-o", "table", "-b", NOBODY).stdout.split())
+    assert "7 min ago" in shown
+    assert "figures" in shown
+
+
+@pytest.mark.parametrize(
+    ("made_ms", "now_ms", "says"),
+    [
+        (33_243_000, 33_663_000, "figures of 09:14:03Z, 7 min ago"),
+        (33_243_000, 33_243_000 + 86_400_000, "figures of 1970-01-01 09:14:03Z, 24 h ago"),
+        (33_243_000, 33_242_000, "figures of 09:14:03Z, 0 s ago"),
+    ],
+)
+def test_of_when_figures_are(made_ms: int, now_ms: int, says: str) -> None:
+    assert as_of(made_ms, now_ms) == says
+
+
 def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path) -> None:
     done = here("proposals", "-b", NOBODY, "history")
     assert done.exit_code == 2
@@ -168,7 +192,9 @@ def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, sta
     assert done.exit_code == 0, done.stderr
     assert done.json["done"] is True
     assert done.json["sentence"].startswith(f"approved by {asking.who()} at 5.0 MB/s per broker")
-    assert done.stderr.splitlines() == [f"{MOVE.id}: {MOVE.sentence}"]
+    sentence, figures = done.stderr.splitlines()
+    assert sentence == f"{MOVE.id}: {MOVE.sentence}"
+    assert re.fullmatch(r"figures of .*Z, .* ago", figures)
     given = approval_of(agent.journal.view(), MOVE.id)
     assert given is not None
     assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), asking.who(), "quiet now")
@@ -193,6 +219,10 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
     ("arguments", "code", "says"),
     [
         pytest.param(("proposals", "approve", "p-nothing", "--yes"), 2, "no proposal p-nothing", id="no such one"),
+        pytest.param(
+            ("proposals", "approve", MOVE.id[:7], "--yes"), 2,
+            f"Open proposals that begin with {MOVE.id[:7]}: {MOVE.id}.", id="the beginning of an id",
+        ),
         pytest.param(
             ("proposals", "approve", MOVE.id), 2, "Confirmation is needed", id="no --yes, no terminal"
         ),
@@ -253,6 +283,35 @@ def test_where_nobody_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
     assert done.exit_code == 1
     assert done.stderr.startswith("rackwise: No agent leads, and none has led yet")
     assert not path.with_name("journal.commands").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("proposals", "approve", MOVE.id, "--yes"),
+        ("proposals", "history"),
+        ("pause",),
+        ("reassign", "verify", MOVE.id),
+    ],
+)
+def test_where_there_is_no_journal_an_agent_that_acts_is_missing_and_not_any_agent(
+    here: Run, path: Path, arguments: tuple[str, ...]
+) -> None:
+    done = here(*arguments, *options(path))
+    assert done.exit_code == 2
+    assert "why: no agent in mode execute has run here; a dry run carries nothing out" in done.stderr
+    assert re.search(r"do: +Start an agent that acts: rackwise run .*--mode execute; or check that ", done.stderr)
+    assert "or check that execute.journal_file is that of the agents" in done.stderr
+
+
+def test_an_id_that_is_unknown_is_no_matter_of_a_journal_that_does_not_exist(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
+    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    done = here("explain", "p-0123456789ab", "--as-configured-here", "--set", "weights.enabled=false", *options(path))
+    assert (done.exit_code, "p-0123456789ab is unknown" in done.stderr) == (2, True)
+    assert "journal" not in done.stderr.partition("do:")[0]
 
 
 def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_read_afterwards(

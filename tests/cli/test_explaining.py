@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent.cli import asking, explaining
+from agent.cli import asking, running_agents
 from agent.errors import JournalUnavailable
 from agent.execute.values import PlanState
 from agent.journal.entry import View
@@ -38,7 +39,7 @@ def world() -> Answers:
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; a cluster of one topic whose replicas share a rack."""
     monkeypatch.setattr("agent.observe.observe", lambda *_: world().at())
-    monkeypatch.setattr(explaining, "_READ_MS", 100)
+    monkeypatch.setattr(running_agents, "READ_MS", 100)
     return tmp_path / "journal"
 
 
@@ -68,6 +69,7 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
     agent = telemetry(path)
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
     assert f"{JUDGED}, 8 s ago, mode execute" in done.stderr.splitlines()
+    assert re.search(r"^figures of \d\d:\d\d:\d\dZ, this look$", done.stderr, re.MULTILINE)
     rules = {row["rule"]: row["answer"] for row in done.json}
     assert rules["approval"] == "wait"
     assert "mode" not in rules
@@ -148,7 +150,7 @@ def rich() -> Answers:
     [
         pytest.param("topic/ordres", "there is no topic ordres", "topic/orders", id="a letter is wrong"),
         pytest.param("group/biling", "there is no group biling", "group/billing", id="a letter is missing"),
-        pytest.param("broker/99", "there is no broker 99", None, id="no such broker"),
+        pytest.param("broker/99", "there is no broker 99; brokers: 1, 2, 3", None, id="no such broker"),
         pytest.param("broker/x", "there is no broker x", None, id="no number"),
         pytest.param("orders", "it is no subject", "topic/orders", id="a name without its kind"),
         pytest.param("billing", "it is no subject", "group/billing", id="a group without its kind"),
@@ -194,6 +196,19 @@ def test_what_may_only_not_have_been_seen_is_no_mistake(here: Run, record: Recor
     assert of_a_proposal.exit_code == 5
     assert "p-0123456789ab was not found\n  why: not all groups could be read" in of_a_proposal.stderr
     assert here("explain", "--replay", str(record(answers)), "topic/other").exit_code == 2, "of topics all were seen"
+
+
+def test_the_beginning_of_an_id_brings_those_that_begin_like_it(here: Run, record: Record) -> None:
+    file = str(record(an_observation(a=(1, 4), b=(2,), c=(3,)).topic("orders", (1, 4)).topic("payments", (4, 1))))
+    first, *others = [one["id"] for one in here("plan", "--replay", file, "-o", "json").json]
+    assert others
+    done = here("explain", "--replay", file, first[:8])
+    assert done.exit_code == 2
+    assert "why: the id of a proposal is p- and 12 hex digits" in done.stderr
+    assert f"Open proposals that begin with {first[:8]}: {first} (" in done.stderr
+    assert not any(one in done.stderr for one in others)
+    none = here("explain", "--replay", file, "p-fedcba9876")
+    assert all(one in none.stderr for one in (first, *others)), "all are named where none begins like it"
 
 
 def test_an_unknown_id_brings_the_open_proposals_with_their_subjects(here: Run, record: Record) -> None:

@@ -110,3 +110,18 @@ def test_an_event_begins_with_time_level_and_name(out: io.StringIO) -> None:
     set_up_logging(form="json", stream=out)
     structlog.get_logger("test").info("cycle", sentence="nothing to do", cycle=1)
     assert list(json.loads(out.getvalue()))[:4] == ["time", "level", "event", "sentence"]
+
+
+@pytest.mark.parametrize(("level", "has_fields"), [("info", False), ("debug", True)])
+def test_a_console_shows_the_sentence_of_an_event_and_its_fields_only_at_debug(
+    out: io.StringIO, level: str, has_fields: bool
+) -> None:
+    set_up_logging(form="console", level=level, stream=out)
+    log = structlog.get_logger("test")
+    log.info("cycle", sentence="saw 3 brokers", stages_ms={"look": 3}, problems=["the disk is full"], gaps=[])
+    log.info("bare", value="kept")
+    (line, bare) = out.getvalue().splitlines()
+    assert "saw 3 brokers" in line
+    assert "the disk is full" in line, "no sentence has it"
+    assert ("stages_ms" in line, "gaps" in line) == (has_fields, has_fields)
+    assert "kept" in bare, "an event without a sentence is its fields"

@@ -96,6 +96,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
         pytest.param(
             ["pol.interval=5s"], ["pol.interval: no such setting; did you mean poll.interval?"], id="a misspelt section"
         ),
+        pytest.param(["foo=1"], ["foo: no such setting"], id="nothing near"),
         pytest.param(
             ["interval=5s"], ["interval: no such setting; did you mean poll.interval?"], id="a setting without section"
         ),

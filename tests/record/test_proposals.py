@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import jsonschema
@@ -10,6 +11,7 @@ import pytest
 from cloudevents.core.bindings.kafka import KafkaMessage, from_binary_event
 
 from agent.detect.finding import Subject
+from agent.journal.approvals import plan_hash
 from agent.propose.codec import proposal_from_json, proposal_schema, proposal_to_bytes
 from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
 from agent.propose.published import CREATED, VOID, Life, slot
@@ -99,6 +101,36 @@ def test_what_is_written(
     change = step(standing, *proposals, now_ms=now_ms)
     assert told(change) == records
     assert {key: one.id for key, one in change.standing.items()} == {slot(one): one.id for one in proposals}
+
+
+FIRST_FIGURES = Predicted(bytes_to_move=349_000, usd_per_day_before=0.10, usd_per_day_after=0.0)
+MINUTE = 60_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "later_ms", "again"),
+    [
+        pytest.param(FIRST_FIGURES, replace(FIRST_FIGURES, bytes_to_move=13_600_000), 3 * MINUTE, True, id="copies"),
+        pytest.param(FIRST_FIGURES, replace(FIRST_FIGURES, usd_per_day_before=0.2), 3 * MINUTE, True, id="money"),
+        pytest.param(FIRST_FIGURES, replace(FIRST_FIGURES, bytes_to_move=13_600_000), 2 * MINUTE, False, id="too soon"),
+        pytest.param(FIRST_FIGURES, replace(FIRST_FIGURES, bytes_to_move=400_000), 3 * MINUTE, False, id="by less"),
+        pytest.param(replace(FIRST_FIGURES, bytes_to_move=None), FIRST_FIGURES, 10_000, True, id="becomes known"),
+        pytest.param(FIRST_FIGURES, replace(FIRST_FIGURES, bytes_to_move=None), 3 * MINUTE, False, id="known before"),
+    ],
+)
+def test_the_same_plan_is_written_again_once_its_figures_have_changed_materially(
+    before: Predicted, after: Predicted, later_ms: int, again: bool
+) -> None:
+    old = a_proposal(predicted=before)
+    new = a_proposal(predicted=after, created_ms=NOW + later_ms)
+    first = step(None, old)
+    change = step(dict(first.standing), new, now_ms=NOW + later_ms)
+    assert told(change) == ([(CREATED, old.id)] if again else [])
+    assert plan_hash(new) == plan_hash(old), "an approval of the one is an approval of the other"
+    stands = standing_in(as_read((*first.records, *change.records)), "c/1")
+    assert stands == change.standing, "a restarted agent knows which figures were written"
+    later = NOW + later_ms + 10_000
+    assert told(step(stands, a_proposal(predicted=after, created_ms=later), now_ms=later)) == []
 
 
 @pytest.mark.parametrize(

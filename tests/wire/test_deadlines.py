@@ -406,7 +406,12 @@ def test_a_cluster_that_names_no_broker_is_still_forming() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        pytest.param({}, "bootstrap.servers is not set. Give at least one host:port.", id="no address"),
+        pytest.param(
+            {},
+            "bootstrap.servers is not set. Give at least one host:port: option -b, environment variable "
+            "RACKWISE_KAFKA_BOOTSTRAP_SERVERS, or setting kafka.bootstrap.servers of a config file.",
+            id="no address",
+        ),
         pytest.param(
             {"bootstrap_servers": ["a:1"], "security_protocol": "SSL", "ssl_cafile": "/no/such/ca.pem"},
             "ssl.ca.location cannot be used: /no/such/ca.pem: No such file or directory. Name a readable PEM file.",

@@ -1,0 +1,121 @@
+"""What the agent that runs beside a command judges by and remembers, as its telemetry tells, read beside the look.
+
+Invariant: a command waits for it no longer than it says, and answers without it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent.cli.output import say
+
+if TYPE_CHECKING:
+    from agent.limits import Limits
+    from agent.memory import Memory
+    from agent.observation import Observation
+    from agent.record.running_agent import RunningAgent
+    from config.load import Loaded
+
+STALE_MS = 300_000
+"""An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
+READ_MS = 3_000
+
+
+class Asked:
+    """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        import_module("agent.record.running_agent")  # the thread is to load nothing
+        self._found: RunningAgent | str = "reading it took too long"
+        self._loaded = loaded
+        self._began = time.monotonic()
+        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
+        self._thread.start()
+
+    def answer(self, wait_s: float) -> RunningAgent | str:
+        """The agent of whichever cluster, or why none is known, at most so long after it was asked for."""
+        self._thread.join(max(0.0, self._began + wait_s - time.monotonic()))
+        return self._found
+
+    def _read(self) -> None:
+        self._found = read(self._loaded, None)
+
+
+def read(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
+    """The agent of that cluster, or why none is known, as one clause."""
+    from agent.record.running_agent import Source, running_agent
+
+    settings = loaded.settings
+    return running_agent(
+        Source(
+            config=settings.kafka.confluent(),
+            topic=settings.telemetry_topic,
+            file=Path(settings.record.file) if settings.record.file else None,
+            prefix=settings.topics.prefix,
+            timeout_ms=READ_MS,
+        ),
+        cluster,
+    )
+
+
+def why_not_running(agent: RunningAgent, observation: Observation, loaded: Loaded) -> str | None:
+    """Why it is not taken for running, as one clause."""
+    age_ms = observation.taken_ms - agent.taken_ms
+    if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
+        return f"the newest is {age_ms / 60_000:,.0f} min old"
+    return None
+
+
+def named(agent: RunningAgent) -> str:
+    """``agent rw-1 on host kafka-1``."""
+    return f"agent {agent.agent} on host {agent.host}" if agent.agent else "the running agent"
+
+
+class Beside:
+    """The agent beside a look that is judged by this command's settings, but for what only the agent knows."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._asked = Asked(loaded)
+
+    def agent(self, observation: Observation, wait_s: float) -> RunningAgent | None:
+        """The agent that runs in this cluster; None where none is known to."""
+        settings = self._loaded.settings
+        if not settings.record.file and not any(one.name == settings.telemetry_topic for one in observation.topics):
+            return None
+        found = self._asked.answer(wait_s)
+        if isinstance(found, str) or found.cluster != observation.cluster_id:
+            return None
+        return found if why_not_running(found, observation, self._loaded) is None else None
+
+
+def with_groups_of(agent: RunningAgent | None, own: Limits, now_ms: int) -> Limits:
+    """The command's limits with the agent's settings of groups, unless the command was given settings of groups itself.
+
+    Where both have some that differ, a line says so.
+    """
+    if agent is None or (agent.limits.groups, agent.limits.default_group) == (own.groups, own.default_group):
+        return own
+    who = f"{named(agent)}, {max(0, now_ms - agent.taken_ms) / 1_000:.0f} s ago"
+    if own.default_group.known or own.groups:
+        say(f"settings of groups: by this command; those of the running agent differ ({who})")
+        return own
+    say(f"settings of groups: by the running agent ({who})")
+    return replace(own, groups=agent.limits.groups, default_group=agent.limits.default_group)
+
+
+def with_absences_of(agent: RunningAgent | None, memory: Memory, observation: Observation) -> Memory:
+    """The memory with since when the agent misses brokers, on this process's clock: it has looked in between."""
+    if agent is None or not agent.memory.absent:
+        return memory
+    known, between_ms = agent.memory, max(0, observation.taken_ms - agent.memory.taken_ms)
+    since = {
+        broker: observation.monotonic_ms - between_ms - (known.monotonic_ms - since_ms)
+        for broker, since_ms in known.absent.items()
+    }
+    return replace(memory, absent={**memory.absent, **since})

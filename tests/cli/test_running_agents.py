@@ -1,0 +1,119 @@
+"""Commands that look judge with what only the running agent is set to or remembers, as its telemetry tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.cli import running_agents
+from agent.limits import GroupLimits, Limits
+from agent.loop import Line, run_cycle
+from agent.memory import Memory
+from agent.observation import Observation
+from agent.record.derived import Teller, derived_events
+from agent.telemetry.events import to_lines
+from agent.telemetry.looks import observation_to_events
+from tests.builders import Answers, Run, an_observation, instance
+from tests.cli.conftest import Run as Command
+
+MIN_TRAFFIC = Limits(groups={"shop": GroupLimits(rack_aware_assignment_strategy="min_traffic", known=True)})
+BY_AGENT = "settings of groups: by the running agent (agent rw-1 on host kafka-host, 8 s ago)"
+LINE = "rack.aware.assignment.strategy"
+
+
+def shop() -> Answers:
+    topics = an_observation(a=(1,), b=(2,)).topic("orders", (1,), (2,))
+    return topics.streams("shop", instance(1, "a", {"0_1": "orders-1"}), instance(2, "b", {"0_0": "orders-0"}))
+
+
+def without_3() -> Answers:
+    answers = an_observation(a=(1,), b=(2,), c=(3,)).topic("t", (3, 1), isr={0: (1,)})
+    return answers.broker(3, "c", fenced=True)
+
+
+def earlier(observation: Observation, seconds: int) -> Observation:
+    ms = seconds * 1_000
+    return replace(observation, taken_ms=observation.taken_ms - ms, monotonic_ms=observation.monotonic_ms - ms)
+
+
+Look = Callable[..., tuple[str, ...]]
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
+    """The options of a command that looks at a cluster, beside whose telemetry of an agent lies in a file."""
+    monkeypatch.setattr(running_agents, "READ_MS", 100)
+    file = tmp_path / "telemetry.jsonl"
+
+    def write(now: Observation, limits: Limits, memory: Memory | None = None, *, age_s: int = 8) -> tuple[str, ...]:
+        monkeypatch.setattr("agent.observe.observe", lambda *_: now)
+        then = earlier(now, age_s)
+        before = memory or Memory()
+        cycle = run_cycle(Line(limits), lambda: then, then, before, number=1, name="i-1", planning=True)
+        inputs = list(observation_to_events(then, before, limits, look="i-1"))
+        events = (*inputs, *derived_events(cycle, len(inputs), full=True, teller=Teller("rw-1", "kafka-host")))
+        file.write_text("".join(f"{line}\n" for event in events for line in to_lines(event)))
+        return "--set", "weights.enabled=false", "--set", f"record.file={file}", "-b", "127.0.0.1:1", "-o", "json"
+
+    return write
+
+
+@pytest.mark.parametrize("command", ["status", "doctor", "plan"])
+def test_groups_are_judged_with_the_settings_of_the_agent_that_runs(here: Command, look: Look, command: str) -> None:
+    done = here(command, *look(shop().at(), MIN_TRAFFIC))
+    assert BY_AGENT in done.stderr.splitlines()
+    assert f"{LINE} is none" not in done.stdout
+    assert f"{LINE}=min_traffic" not in done.stdout, "the fix is in place"
+
+
+@pytest.mark.parametrize(
+    ("age_s", "own", "says"),
+    [
+        pytest.param(3_600, (), None, id="the agent has stopped"),
+        pytest.param(
+            8,
+            ("--set", f"{LINE}=none"),
+            "settings of groups: by this command; those of the running agent differ (agent rw-1 on host kafka-host, "
+            "8 s ago)",
+            id="the command has its own",
+        ),
+    ],
+)
+def test_otherwise_with_those_of_the_command(
+    here: Command, look: Look, age_s: int, own: tuple[str, ...], says: str | None
+) -> None:
+    done = here("status", *look(shop().at(), MIN_TRAFFIC, age_s=age_s), *own)
+    told = [line for line in done.stderr.splitlines() if line.startswith("settings of groups")]
+    assert told == ([says] if says else [])
+    assert f"{LINE} is none" in done.stdout
+
+
+def test_the_same_settings_need_no_line(here: Command, look: Look) -> None:
+    assert "settings of groups" not in here("status", *look(shop().at(), Limits())).stderr
+
+
+def test_an_agent_of_another_cluster_does_not_count(here: Command, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = look(shop().at(), MIN_TRAFFIC)
+    elsewhere = replace(shop().at(), cluster_id="another")
+    monkeypatch.setattr("agent.observe.observe", lambda *_: elsewhere)
+    assert "settings of groups" not in here("status", *given).stderr
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_since_when_a_broker_is_absent_is_known_from_the_agent(here: Command, look: Look, command: str) -> None:
+    now = without_3().at(2_000)
+    memory = Run().look(earlier(now, 428)).look(earlier(now, 68)).memory
+    done = here(command, *look(now, Limits(), memory))
+    assert "broker 3 has been fenced for at least 7 min" in done.stdout
+    assert "in this one look" not in done.stdout
+    unknown = here(command, *look(now, Limits(), memory, age_s=3_600))
+    assert "in this one look" in unknown.stdout, "an agent that stopped does not know of its return in between"
+
+
+def test_a_plan_waits_for_an_absent_broker_as_the_agent_does(here: Command, look: Look) -> None:
+    now = without_3().at(2_000)
+    memory = Run().look(earlier(now, 428)).look(earlier(now, 68)).memory
+    assert "nothing is moved because of it until" in here("plan", *look(now, Limits(), memory)).stderr
