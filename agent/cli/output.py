@@ -10,12 +10,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TextIO
 
 from agent.cli.hints import runnable
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
@@ -152,8 +151,14 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Talk to the person: on stderr, so that stdout stays data."""
-    print(shortened(hidden(runnable(text))), file=sys.stderr, flush=True)
+    """Talk to the person: on stderr, so that stdout stays data. Folded in a terminal, and where COLUMNS is set."""
+    told = shortened(hidden(runnable(text)))
+    if sys.stderr.isatty() or "COLUMNS" in os.environ:
+        from agent.cli.table_layout import paragraph
+
+        words = told.lstrip(" ")
+        told = "\n".join(paragraph(words, _columns(sys.stderr), indent=" " * (len(told) - len(words))))
+    print(told, file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:
@@ -250,6 +255,15 @@ def _table_cell(value: object, *, whole: bool) -> str:
 
 def _width() -> int:
     """Columns of the terminal, or what COLUMNS says; `PIPED_WIDTH` where there is neither."""
-    if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
-    return PIPED_WIDTH
+    return _columns(sys.stdout)
+
+
+def _columns(stream: TextIO) -> int:
+    """Columns of the terminal that a stream leads to; what COLUMNS says comes first."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or PIPED_WIDTH
+    except (OSError, ValueError):  # no terminal, or no file at all
+        return PIPED_WIDTH

@@ -59,7 +59,8 @@ def status(
     unknown = tables.unknown_cost(document["unknown_groups"])
     if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
         emit_text(unknown)
-    emit_line()
+    if document["findings"]:
+        emit_line()
     columns = ("severity", "finding", "subject", "sentence")
     emit(document["findings"], columns, output, empty="no findings in one look", every=every, most=FINDINGS_SHOWN)
     leave(look)
