@@ -50,7 +50,7 @@ class Mark(Enum):
 
 
 UNKNOWN = "?"
-"""How None is shown: there is a value, and it is not known. Never a zero."""
+"""How a table shows None: there is a value, and it is not known. Never a zero. In CSV the field is empty."""
 Row = Mapping[str, Any]
 
 
@@ -185,7 +185,9 @@ def _yaml(document: object) -> str:
 
 
 def _csv_cell(value: object) -> str:
-    """One value as CSV has it: whole, a number as a machine reads it, text that is no formula."""
+    """One value as CSV has it: whole, a number as a machine reads it, text that is no formula; without one, empty."""
+    if value is None or isinstance(value, Mark) or (isinstance(value, Collection) and not value):
+        return ""
     return repr(value) if isinstance(value, float) else csv_text(_shown(value, str, None))
 
 

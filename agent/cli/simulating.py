@@ -15,6 +15,7 @@ from agent.errors import BadInput
 
 if TYPE_CHECKING:
     from agent.documents.simulating import SimulatedCopies, SimulatedRack, Simulation
+    from agent.limits import Limits
     from agent.plan.changes import Change
 
 Names = list[str] | None
@@ -108,15 +109,16 @@ def simulate(
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
     simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
     nothing = session.none_of("no group is affected", seen, Part.GROUPS, Part.TOPICS)
-    _show(simulation_to_json(simulation, seen.limits), output, nothing, every=every)
+    _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)
     figures = figures_rest_on(simulation.proposals)
     if figures is not None and chosen(output) is Format.TABLE:
         say(figures)
     session.leave(seen)
 
 
-def _show(document: Simulation, output: Format | None, nothing: str, *, every: bool) -> None:
+def _show(document: Simulation, limits: Limits, output: Format | None, nothing: str, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
+    from agent.cli.tables import with_money
     from agent.words import counted
 
     form = chosen(output)
@@ -143,7 +145,7 @@ def _show(document: Simulation, output: Format | None, nothing: str, *, every: b
     changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
-        ("cost of the added replicas", [_copies_cells(row) for row in document["copies"]], _COPIES),
+        ("cost of the added replicas", [_copies_cells(row) for row in document["copies"]], with_money(_COPIES, limits)),
         ("proposals after the changes", changed, ("change", "kind", "subject", "sentence")),
         ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
     )

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from agent.cli.columns import told_in_words
+from agent.cli.tables import _task
 from agent.limits import GroupLimits, Limits
 from agent.predict.notes import told_once
 from tests.builders import Answers, an_observation, consumer, instance, reader
@@ -304,3 +305,26 @@ def test_a_note_and_a_head_say_what_they_are_about(here: Run, file: str, monkeyp
     assert "without a reader" not in table, "there is none"
     table = here("simulate", "--replay", file, "--remove-member", "billing=consumer-2", "-o", "table").stdout
     assert "without a reader: partitions that wait until the group has rebalanced" in table
+
+
+def test_a_streams_group_is_shown_in_a_table_that_fits(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    table = here("groups", "app", "--replay", file, "-o", "table").stdout
+    lines = table.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("task") for line in lines) == 1, "one table, no block for each task"
+    assert sum("records to restore" in " ".join(line.split()) for line in lines) <= 1
+    assert "?" not in "".join(line for line in lines if "active" in line)
+    (planned,) = [row for row in here("plan", "--groups", "--replay", file, "-o", "json").json if row["group"] == "app"]
+    assert re.search(rf"^assignor +{planned['assignor']}$", table, re.MULTILINE)
+
+
+def test_a_role_that_is_not_known_is_written_out() -> None:
+    task: Any = {
+        "role": "standby",
+        "role_certain": False,
+        "lag_records": None,
+        "rate_records_per_s": None,
+        "eta_s": None,
+    }
+    assert _task(task)["role"] == "standby or warm-up (unknown)"
