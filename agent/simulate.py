@@ -23,6 +23,7 @@ from agent.plan.what_if_columns import Simulated, simulated_groups
 from agent.plan.world import World
 from agent.propose import propose
 from agent.propose.proposal import Proposal
+from agent.simulated_copies import AddedCopies, added_copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,10 @@ class Simulation:
     gone: tuple[Finding, ...]
     proposals: tuple[Proposal, ...]
     """What rackwise would propose then."""
+    proposals_now: tuple[Proposal, ...]
+    """What it proposes without the changes."""
+    copies: tuple[AddedCopies, ...]
+    """What replicas that are added cost, by topic."""
     losses: tuple[tuple[str, RackLoss | None, RackLoss | None], ...]
     """(rack, what losing it costs now, and then) where that differs; None where there is no such rack."""
 
@@ -48,6 +53,7 @@ def simulate(snapshot: Snapshot, memory: Memory, limits: Limits, changes: tuple[
     later = gone_for_good(memory, after.snapshot, after.limits.broker_absent_ms, gone)
     before, then = detect(snapshot, memory, limits, None), detect(after.snapshot, later, after.limits, None)
     plan = make_plan(after.snapshot, then, after.limits, None)
+    plan_now = make_plan(snapshot, before, limits, None)
     known, expected = {one.id for one in before.findings}, {one.id for one in then.findings}
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     losses_then = {loss.rack: loss for loss in rack_losses(after.snapshot)}
@@ -57,6 +63,8 @@ def simulate(snapshot: Snapshot, memory: Memory, limits: Limits, changes: tuple[
         found=tuple(one for one in then.findings if one.id not in known),
         gone=tuple(one for one in before.findings if one.id not in expected),
         proposals=propose(after.snapshot, plan, then, after.limits, None),
+        proposals_now=propose(snapshot, plan_now, before, limits, None),
+        copies=added_copies(snapshot, after.snapshot),
         losses=tuple(
             (rack, losses.get(rack), losses_then.get(rack))
             for rack in sorted({*losses, *losses_then})

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from agent.detect.finding import Finding
+from agent.limits import Limits
 from agent.plan.loss import RackLoss
 from agent.plan.loss_words import loss_sentence
 from agent.plan.what_if_columns import Outcome, Simulated
 from agent.predict.notes import told_once
 from agent.propose.proposal import Proposal
 from agent.simulate import Simulation
+from agent.simulated_copies import AddedCopies
 
 if TYPE_CHECKING:
     from agent.documents import simulating as documents
 
 
-def simulation_to_json(simulation: Simulation) -> documents.Simulation:
+def simulation_to_json(simulation: Simulation, limits: Limits) -> documents.Simulation:
     """Groups in three columns, findings that come and go, proposals, and racks whose loss costs something else."""
     return {
         "changes": list(simulation.changes),
@@ -25,8 +27,40 @@ def simulation_to_json(simulation: Simulation) -> documents.Simulation:
             *(_finding("new", finding) for finding in simulation.found),
             *(_finding("gone", finding) for finding in simulation.gone),
         ],
-        "proposals": [_proposal(proposal) for proposal in simulation.proposals],
-        "racks": [{"rack": rack, "now": _loss(now), "then": _loss(then)} for rack, now, then in simulation.losses],
+        "proposals": _proposals(simulation),
+        "copies": [_copies(row, limits) for row in simulation.copies],
+        "racks": [
+            {"rack": rack, "now": _loss(now), "then": _loss(then)}
+            for rack, now, then in simulation.losses
+            if _loss(now) != _loss(then)
+        ],
+    }
+
+
+def _proposals(simulation: Simulation) -> list[documents.SimulatedProposal]:
+    """Those of then, and after them those of now that are not made any more."""
+    now = {_same(proposal) for proposal in simulation.proposals_now}
+    then = {_same(proposal) for proposal in simulation.proposals}
+    return [
+        *(_proposal("unchanged" if _same(one) in now else "new", one) for one in simulation.proposals),
+        *(_proposal("gone", one) for one in simulation.proposals_now if _same(one) not in then),
+    ]
+
+
+def _same(proposal: Proposal) -> tuple[str, str, str]:
+    """What two proposals share that say the same."""
+    return proposal.kind.value, str(proposal.subject), proposal.sentence
+
+
+def _copies(row: AddedCopies, limits: Limits) -> documents.SimulatedCopies:
+    return {
+        "topic": row.topic,
+        "replicas_added": row.replicas,
+        "bytes_to_copy": row.bytes_to_copy,
+        "cross_rack_bytes_per_s_now": None if row.now.unknown else row.now.bytes_per_s,
+        "cross_rack_bytes_per_s_then": None if row.then.unknown else row.then.bytes_per_s,
+        "usd_per_day_now": None if row.now.unknown else row.now.usd_per_day(limits),
+        "usd_per_day_then": None if row.then.unknown else row.then.usd_per_day(limits),
     }
 
 
@@ -35,7 +69,7 @@ def _group(group: Simulated) -> documents.SimulatedGroup:
     answered = prediction is not None and prediction.settled is not None
     warmups = prediction.warmups if prediction is not None else None
     notes = list(prediction.notes) if prediction is not None else []
-    certainty = prediction.certainty.value if prediction is not None else ""
+    certainty = f"the prediction is {prediction.certainty.value}" if prediction is not None else ""
     return {
         "group": group.group_id,
         "kind": group.kind,
@@ -91,8 +125,13 @@ def _finding(change: Literal["new", "gone"], finding: Finding) -> documents.Simu
     }
 
 
-def _proposal(proposal: Proposal) -> documents.SimulatedProposal:
-    return {"kind": proposal.kind.value, "subject": str(proposal.subject), "sentence": proposal.sentence}
+def _proposal(change: Literal["new", "gone", "unchanged"], proposal: Proposal) -> documents.SimulatedProposal:
+    return {
+        "change": change,
+        "kind": proposal.kind.value,
+        "subject": str(proposal.subject),
+        "sentence": proposal.sentence,
+    }
 
 
 def _loss(loss: RackLoss | None) -> str | None:

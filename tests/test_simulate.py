@@ -78,7 +78,7 @@ def test_every_simulation_is_an_answer_or_a_sentence(snapshot: Snapshot, seed: i
         assert simulation.todo
         return
     event("answered")
-    document = simulation_to_json(simulation)
+    document = simulation_to_json(simulation, Limits())
     assert json.loads(json.dumps(document)) == document, "plain values only"
     assert len(simulation.changes) == count
     for group in simulation.groups:
@@ -89,7 +89,7 @@ def test_every_simulation_is_an_answer_or_a_sentence(snapshot: Snapshot, seed: i
                 assert 0 <= outcome.cost.crossing + outcome.cost.unknown <= outcome.reads
         if group.own is not None and group.optimum is not None:
             assert group.own.reads == group.optimum.reads, "both give everything to somebody"
-    assert simulation_to_json(simulate(shuffled(snapshot, seed), Memory(), Limits(), changes)) == document
+    assert simulation_to_json(simulate(shuffled(snapshot, seed), Memory(), Limits(), changes), Limits()) == document
 
 
 def asked(snapshot: Snapshot, changes: tuple[Change, ...]) -> Simulation | BadInput:

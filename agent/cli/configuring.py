@@ -137,6 +137,8 @@ def show(
     loaded = options.settings(config, properties, assign, bootstrap)
     rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
+    if chosen(output) is Format.TABLE:
+        rows = [{**row, "value": "none" if row["value"] is None else row["value"]} for row in rows]
     emit([{name: row[name] for name in columns} for row in rows], columns, output, every=True)
 
 

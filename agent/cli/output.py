@@ -10,12 +10,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TextIO
 
 from agent.cli.hints import runnable
 from config.foreign_text import MOST_ITEMS, csv_text, harmless, json_text, listed, shortened, yaml_text
@@ -51,7 +50,7 @@ class Mark(Enum):
 
 
 UNKNOWN = "?"
-"""How None is shown: there is a value, and it is not known. Never a zero."""
+"""How a table shows None: there is a value, and it is not known. Never a zero. In CSV the field is empty."""
 Row = Mapping[str, Any]
 
 
@@ -152,8 +151,14 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Talk to the person: on stderr, so that stdout stays data."""
-    print(shortened(hidden(runnable(text))), file=sys.stderr, flush=True)
+    """Talk to the person: on stderr, so that stdout stays data. Folded in a terminal, and where COLUMNS is set."""
+    told = shortened(hidden(runnable(text)))
+    if sys.stderr.isatty() or "COLUMNS" in os.environ:
+        from agent.cli.table_layout import paragraph
+
+        words = told.lstrip(" ")
+        told = "\n".join(paragraph(words, _columns(sys.stderr), indent=" " * (len(told) - len(words))))
+    print(told, file=sys.stderr, flush=True)
 
 
 def cell(value: object) -> str:
@@ -180,7 +185,9 @@ def _yaml(document: object) -> str:
 
 
 def _csv_cell(value: object) -> str:
-    """One value as CSV has it: whole, a number as a machine reads it, text that is no formula."""
+    """One value as CSV has it: whole, a number as a machine reads it, text that is no formula; without one, empty."""
+    if value is None or isinstance(value, Mark) or (isinstance(value, Collection) and not value):
+        return ""
     return repr(value) if isinstance(value, float) else csv_text(_shown(value, str, None))
 
 
@@ -250,6 +257,15 @@ def _table_cell(value: object, *, whole: bool) -> str:
 
 def _width() -> int:
     """Columns of the terminal, or what COLUMNS says; `PIPED_WIDTH` where there is neither."""
-    if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        return shutil.get_terminal_size((PIPED_WIDTH, 24)).columns
-    return PIPED_WIDTH
+    return _columns(sys.stdout)
+
+
+def _columns(stream: TextIO) -> int:
+    """Columns of the terminal that a stream leads to; what COLUMNS says comes first."""
+    named = os.environ.get("COLUMNS", "")
+    if named.isdecimal() and int(named):
+        return int(named)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or PIPED_WIDTH
+    except (OSError, ValueError):  # no terminal, or no file at all
+        return PIPED_WIDTH

@@ -93,7 +93,7 @@ def plan(
     if rollback_json is not None:
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
-        emit_proposals(found, output, every=every)
+        emit_proposals(found, output, every=every, priced=_is_priced(seen))
     _say_held(seen)
     if groups or chosen(output) is Format.TABLE:
         _emit_groups(seen, output, every=every)
@@ -135,16 +135,29 @@ def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
             emit(rows, SHOWN, form)
 
 
+def _is_priced(seen: Seen) -> bool:
+    return seen.limits.usd_per_gb is not None or bool(seen.limits.prices)
+
+
 def emit_proposals(
-    found: tuple[Proposal, ...], output: Format | None, *, every: bool, now_ms: int | None = None
+    found: tuple[Proposal, ...],
+    output: Format | None,
+    *,
+    every: bool,
+    priced: bool = True,
+    now_ms: int | None = None,
 ) -> None:
-    """One row per proposal. ``now_ms``, epoch milliseconds: they are published ones, and the age of each is shown."""
+    """One row per proposal; ``priced``: whether a price is set, without which no money is shown.
+
+    ``now_ms``, epoch milliseconds: they are published ones, and the age of each is shown.
+    """
     from agent.cli.figures import ago
     from agent.propose.basis import figures_rest_on
     from agent.propose.codec import proposal_to_json
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
-    form, columns = chosen(output), _COLUMNS
+    form = chosen(output)
+    columns: tuple[str, ...] = _COLUMNS
     if form in {Format.TABLE, Format.CSV}:
         rows = [
             {**row, "subject": str(proposal.subject), **_saves(proposal.predicted)}
@@ -155,6 +168,8 @@ def emit_proposals(
         columns = _PUBLISHED
         for row, proposal in zip(rows, found, strict=True):
             row["figures"] = ago(proposal.created_ms, now_ms)
+    if not priced and form is Format.TABLE:
+        columns = tuple(name for name in columns if "$/day" not in name)
     emit(json.loads(json.dumps(rows)), columns, form, empty="no proposals", every=every)
     figures = figures_rest_on(found)
     if figures is not None and form is Format.TABLE:  # the other forms have it in each proposal's evidence

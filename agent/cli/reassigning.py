@@ -69,7 +69,7 @@ def status(
     )
 
     loaded = options.settings(config, properties, assign, bootstrap)
-    told = _told(loaded, needed=plan is not None)
+    told = _told(loaded, needed=plan is not None, table=chosen(output) is Format.TABLE)
     named = _plan(told.view, plan) if plan is not None else None
     _write_files(named, reassignment_json, rollback_json)
     rows = [row for row in plan_rows(told.view) if plan is None or plan in (row["plan"], _of(row["plan"]))]
@@ -91,15 +91,19 @@ def status(
         raise typer.Exit(_exit_code(observation, told))
     lines = [throttle_line(row) for row in throttle_rows(told.view)]
     absent = {"leader": Mark.NONE, "paused": Mark.NONE}
-    emit_one({**head_row(told.view), "journal": told.journal}, output, absent=absent, every=every)
+    journal = f"{told.journal}: {told.why}" if told.why else told.journal
+    emit_one({**head_row(told.view), "journal": journal}, output, absent=absent, every=every)
     if lines:
         emit_line()
         emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
-    emit_line()
     none = {"rate per broker": Mark.NONE}
     shown = [plan_cells(row) for row in rows]
-    emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
-    emit_line()
+    if shown:
+        emit_line()
+    if told.view or (told.known and not told.why):
+        emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
+    if reassignments:
+        emit_line()
     emit(reassignments, MOVES, output, empty=_none_moves(observation), every=every)
     if copies:
         emit_line()
@@ -175,13 +179,18 @@ class _Told(NamedTuple):
     """Where it is, or why there is nothing to read."""
     known: bool = True
     """False when there may be one that could not be read: then it is unknown what is rackwise's own."""
+    why: str = ""
+    """Why there is nothing to read; empty where there is."""
 
     def ours(self, by: str | None) -> bool | None:
         return by is not None if self.known else None
 
 
-def _told(loaded: Loaded, *, needed: bool) -> _Told:
-    """The journal, empty where there is none; raises what `asking.journal` raises where a plan of it is needed."""
+def _told(loaded: Loaded, *, needed: bool, table: bool) -> _Told:
+    """The journal, empty where there is none; raises what `asking.journal` raises where a plan of it is needed.
+
+    ``table``: the answer itself says why there is none.
+    """
     from agent.act.journal_topic import NoJournalError
     from agent.errors import BadInput, RackwiseError
 
@@ -191,8 +200,10 @@ def _told(loaded: Loaded, *, needed: bool) -> _Told:
     except NoJournalError as error:
         if needed:
             raise
-        say(f"no journal: {error.what}; no agent in mode execute has run here")
-        return _Told({}, "none")
+        why = f"{error.what}; no agent in mode execute has run here"
+        if not table:
+            say(f"no journal: {why}")
+        return _Told({}, "none", why=why)
     except RackwiseError as error:
         if needed or isinstance(error, BadInput):  # a file that is no journal is a mistake in the settings
             raise

@@ -58,11 +58,16 @@ def status(
         emit_text(f"The agent reports: {sentence}.")
     if document["worst_groups"]:
         emit_line()
-        emit(tables.worst(document["worst_groups"]), tables.WORST, output)
+        shown = document["worst_groups"]
+        counts = document["groups"]
+        of = "" if counts is None else f" ({len(shown):,} of {sum(counts.values()):,})"
+        columns = tables.with_money(tables.WORST, look.limits)
+        emit(tables.worst(shown), columns, output, title=f"costliest groups{of}")
     unknown = tables.unknown_cost(document["unknown_groups"])
     if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
         emit_text(unknown)
-    emit_line()
+    if document["findings"]:
+        emit_line()
     columns = ("severity", "finding", "subject", "sentence")
     from agent.cli.gaps import once_each, untold
 
@@ -92,7 +97,7 @@ def racks(
         emit_line()
         emit(
             tables.borders(rows if every else rows[: tables.MOST_LOSSES]),
-            tables.BORDERS,
+            tables.with_money(tables.BORDERS, look.limits),
             output,
             empty="no rack is known",
             every=every,
@@ -148,7 +153,7 @@ def groups(
         leave(look)
     shown = rows if every else [row for row in rows if not views_groups.is_empty(look, row["group"])]
     empty = session.none_of("no groups", look, Part.GROUPS) if not rows else "no group has members"
-    emit(tables.groups(shown), tables.GROUPS, output, empty=empty, every=every)
+    emit(tables.groups(shown), tables.with_money(tables.GROUPS, look.limits), output, empty=empty, every=every)
     tables.basis(look)
     if len(shown) < len(rows):
         left_out = len(rows) - len(shown)
@@ -193,7 +198,7 @@ def topics(
     rows = views_money.topics(costs, look)
     if chosen(output) is Format.TABLE:
         empty = session.none_of("no topics", look, Part.TOPICS)
-        emit(tables.topics(rows), tables.TOPICS, output, empty=empty, every=every)
+        emit(tables.topics(rows), tables.with_money(tables.TOPICS, look.limits), output, empty=empty, every=every)
         tables.basis(look)
         if costs.untold:
             emit_text(

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, session
-from agent.cli.output import Format, chosen, emit, emit_line, emit_one, say
+from agent.cli.output import Format, chosen, emit, emit_line, emit_one, emit_text, say
 from agent.cli.placing import is_whole, named_number
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from agent.documents.simulating import SimulatedRack, Simulation
+    from agent.documents.simulating import SimulatedCopies, SimulatedRack, Simulation
+    from agent.limits import Limits
     from agent.plan.changes import Change
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
 _COLUMNS = ("now", "own_assignor", "optimum")
+_COPIES = (
+    "topic", "replicas added", "bytes to copy", "copied across racks now", "then", "$/day now", "$/day then",
+)  # fmt: skip
+_WAITING = "without a reader"
 _NO_RACK = "the rack does not exist"
 
 
@@ -104,15 +109,18 @@ def simulate(
         seen = session.look(options.settings(config, properties, assign, bootstrap), planning=False)
     simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
     nothing = session.none_of("no group is affected", seen, Part.GROUPS, Part.TOPICS)
-    _show(simulation_to_json(simulation), output, nothing, every=every)
+    _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)
     figures = figures_rest_on(simulation.proposals)
     if figures is not None and chosen(output) is Format.TABLE:
         say(figures)
     session.leave(seen)
 
 
-def _show(document: Simulation, output: Format | None, nothing: str, *, every: bool) -> None:
+def _show(document: Simulation, limits: Limits, output: Format | None, nothing: str, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
+    from agent.cli.tables import with_money
+    from agent.words import counted
+
     form = chosen(output)
     if form is Format.CSV:
         _show_csv(document)
@@ -123,21 +131,54 @@ def _show(document: Simulation, output: Format | None, nothing: str, *, every: b
     found = document["findings"]
     groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
     rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
-    emit(rows, ("group", "kind", *_COLUMNS, "waiting", "note"), output, empty=nothing, every=every)
+    rows = [{**row, _WAITING: row["waiting"]} for row in rows]
+    waiting = any(row["waiting"] for row in groups)
+    emit(
+        rows,
+        ("group", "kind", *_COLUMNS, *((_WAITING,) if waiting else ()), "note"),
+        output,
+        empty=nothing,
+        every=every,
+    )
+    if waiting:
+        emit_text("without a reader: partitions that wait until the group has rebalanced")
+    changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
-        ("proposals after the changes", document["proposals"], ("kind", "subject", "sentence")),
+        ("cost of the added replicas", [_copies_cells(row) for row in document["copies"]], with_money(_COPIES, limits)),
+        ("proposals after the changes", changed, ("change", "kind", "subject", "sentence")),
         ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
     )
     for title, more, names in tables:
         if more:
             emit_line()
             emit(more, names, output, title=title, every=every, most=FINDINGS_SHOWN)
+    unchanged = len(document["proposals"]) - len(changed)
+    if unchanged:
+        emit_line()
+        emit_text(f"{counted(unchanged, 'proposal')} unchanged by this: rackwise plan")
 
 
 def _loss_cells(row: SimulatedRack) -> dict[str, str]:
     """A rack that is not there now, or no more then, can cost nothing; that is known."""
     return {"rack": row["rack"], "now": row["now"] or _NO_RACK, "then": row["then"] or _NO_RACK}
+
+
+def _copies_cells(row: SimulatedCopies) -> dict[str, object]:
+    """What added replicas cost, with units."""
+    from agent.money.words import bytes_words, usd_words
+    from agent.propose.words import sized
+
+    size = row["bytes_to_copy"]
+    return {
+        "topic": row["topic"],
+        "replicas added": row["replicas_added"],
+        "bytes to copy": "unknown" if size is None else sized(size),
+        "copied across racks now": bytes_words(row["cross_rack_bytes_per_s_now"]),
+        "then": bytes_words(row["cross_rack_bytes_per_s_then"]),
+        "$/day now": usd_words(row["usd_per_day_now"]),
+        "$/day then": usd_words(row["usd_per_day_then"]),
+    }
 
 
 def _show_csv(document: Simulation) -> None:

@@ -1,10 +1,11 @@
 """Which columns give way when a table is wider than its room? Lines of a table, of records, of a paragraph. Pure.
 
-Order, until it fits: heads fold; columns with one value in all rows fold at blanks; so do others, the widest first, and
-a sentence that would be narrow gets the lines below its row; what is the same in all rows is told once, above; all but
-ids and figures fold within words; ids that are longer than most in their column break their row instead; each row
-becomes a block of its own. An id is folded only where it is longer than the whole width, a figure never parts from its
-unit. Nothing is cut here: text comes in short and harmless.
+Order, until it fits and no text is narrow: heads fold; columns with one value in all rows fold at blanks; so do others,
+the widest first; sentences and long texts get the lines below their row; what is the same in all rows is told once,
+above; the column with the longest words goes below the row; all but ids and figures fold within words; ids that are
+longer than most in their column break their row instead; each row becomes a block of its own. An id is folded only
+where it is longer than the whole width, a figure never parts from its unit. Nothing is cut here: text comes in short
+and harmless.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ _SENTENCE = 24
 _READABLE = 36
 _LINES = 4
 """Nor is one of sentences, nor has a sentence more lines in its column: they go below their rows."""
+_SHORT = 2
+"""Lines that a text has at most in a column that is narrower than `_SENTENCE`."""
+_LONG = 2 * _READABLE
+"""A text that is longer is laid out as a sentence, whatever its column is called."""
 _INDENT = 4
 _NOTHING = ("", "-")
 """Cells of which nothing is told below a row."""
@@ -77,6 +82,21 @@ class _Column(NamedTuple):
     words: int
     """Of its widest word, the head's included."""
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it may fold at blanks, and is to be read."""
+        return not self.is_id and not self.is_right
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it may leave the table for the lines below its row before any other column gives way."""
+        return self.name in PROSE or (self.is_text and self.cells > max(_LONG, self.words))
+
+    @property
+    def label(self) -> str:
+        """How it begins there."""
+        return PROSE.get(self.name, f"{_head(self.name)}: ")
+
 
 def lay_out(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int) -> Laid:
     """The lines of a table in ``width`` columns; ``right``: whether a column stands at the right, as numbers do."""
@@ -91,11 +111,11 @@ def _arranged(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
     widths = _fitting(found, width)
     if widths is not None and not _is_narrow(found, widths):
         return _Arranged((), *_table(found, rows, widths))
-    told = [column for column in found if column.name in PROSE]
+    told = [column for column in found if column.is_told]
     if told and len(told) < len(found):
         return _with_long_ids(found, rows, width, readable=True) or _with_prose_below(found, told, rows, width)
     if widths is not None:
-        return _Arranged((), *_table(found, rows, widths))
+        return _more_readable(found, rows, width) or _Arranged((), *_table(found, rows, widths))
     same = sorted((column for column in found if column.is_constant), key=lambda column: (-column.cells, column.place))
     for last in range(1, len(same) + 1):
         varying = [column for column in found if column not in same[:last]]
@@ -105,6 +125,25 @@ def _arranged(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequ
     if not same and (widths := _fitting(found, width, within_words=True)) is not None:
         return _Arranged((), *_table(found, rows, widths))
     return _with_long_ids(found, rows, width) or _Arranged((), (), _blocks(found, rows, width))
+
+
+def _more_readable(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: int) -> _Arranged | None:
+    """A table that would fit with narrow texts: without what is the same in all rows, or one column below its row."""
+    same = sorted(
+        (column for column in columns if column.is_constant), key=lambda column: (-column.cells, column.place)
+    )
+    for last in range(1, len(same) + 1):
+        varying = [column for column in columns if column not in same[:last]]
+        widths = _fitting(varying, width) if varying else None
+        if widths is not None and not _is_narrow(varying, widths):
+            return _Arranged(tuple(_same(sorted(same[:last]), rows, width)), *_table(varying, rows, widths))
+    texts = [column for column in columns if column.is_text and column.cells > _FOLDED]
+    for below in sorted(texts, key=lambda column: (-column.words, -column.cells, column.place)):
+        others = [column for column in columns if column is not below]
+        widths = _fitting(others, width) if others else None
+        if widths is not None and not _is_narrow(others, widths):
+            return _with_prose_below(columns, [below], rows, width)
+    return None
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -162,7 +201,7 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
     both = list(zip(columns, heads, strict=True))
     steps = [
         heads,
-        [min(head, column.words) if column.is_constant and not column.is_id else head for column, head in both],
+        [_least(column, head) if column.is_constant else head for column, head in both],
         [_least(column, head) for column, head in both],
         [head if column.is_id else min(head, column.words) for column, head in both],
     ]
@@ -178,10 +217,13 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
 
 
 def _is_narrow(columns: Sequence[_Column], widths: Sequence[int]) -> bool:
-    """Whether a sentence has less room than it needs to be read."""
-    rows = zip(columns, widths, strict=True)
-    told = [(column.cells, size) for column, size in rows if column.name in PROSE]
-    return any(size < min(cells, _READABLE) or cells > _LINES * size for cells, size in told)
+    """Whether a sentence, or another text, has less room than it needs to be read."""
+    rows = list(zip(columns, widths, strict=True))
+    told = [(column.cells, size) for column, size in rows if column.is_told]
+    texts = [(column.cells, size) for column, size in rows if column.is_text]
+    return any(size < min(cells, _READABLE) or cells > _LINES * size for cells, size in told) or any(
+        cells > (_LINES if size >= _SENTENCE else _SHORT) * size for cells, size in texts
+    )
 
 
 def _with_prose_below(
@@ -193,7 +235,7 @@ def _with_prose_below(
     arranged = _arranged(names, [[row[column.place] for column in short] for row in rows], right, width)
     full = []
     for row, lines in zip(rows, arranged.rows, strict=True):
-        below = [PROSE[column.name] + row[column.place] for column in told if row[column.place] not in _NOTHING]
+        below = [column.label + row[column.place] for column in told if row[column.place] not in _NOTHING]
         full.append([*lines, *(line for text in below for line in paragraph(text, width, indent=" " * _INDENT))])
     return arranged._replace(rows=full)
 

@@ -8,10 +8,12 @@ from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
 from agent.doctor import CheckState
+from agent.model.snapshot import GroupKind
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
 from agent.money.rates import price_sentence, sentence
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
+from agent.predict.applications import assignor_of
 from agent.words import counted
 from config.foreign_text import listed
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from agent.documents.racks import RackDocument
     from agent.documents.status import UnknownGroups, WorstGroup
     from agent.documents.topics import TopicDetailsDocument, TopicDocument
+    from agent.limits import Limits
     from agent.seen import Seen
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
@@ -42,7 +45,18 @@ _MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unkn
     CheckState.RISK: "risk",
     CheckState.UNKNOWN: "unknown",
 }
+RESTORING = "records to restore"
+"""How far the copy of a task is behind its changelog: another thing than the lag of a group."""
+_STREAM, _STREAMS_ASSIGNOR = "stream", "sticky"
+_MANY = 3
+"""Rows from which on a column of one value is told once."""
 _WHOLE, _LEAST = 0.995, 0.005
+
+
+def with_money(columns: Iterable[str], limits: Limits) -> tuple[str, ...]:
+    """The columns of a table; without those of money where no price is set."""
+    priced = limits.usd_per_gb is not None or limits.prices
+    return tuple(name for name in columns if priced or "$/day" not in name)
 
 
 def basis(look: Seen) -> None:
@@ -118,14 +132,15 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
 def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> None:
     """One group, its topics, members and tasks."""
     facts: dict[str, Any] = {
-        **{name: document[name] for name in ("group", "kind", "state", "assignor")},
-        "racks": document["racks"],
+        **{name: document[name] for name in ("group", "kind", "state")},
+        "assignor": _assignor(document, look.limits),
+        "racks": [rack or UNKNOWN for rack in document["racks"]],
         **{name: value for name, value in groups([document])[0].items() if name not in ("group", "kind")},
         "worst lag": _worst_lag(document),
     }
     if document["not_assessed"]:
         facts["not assessed"] = document["not_assessed"]
-    emit_one(facts, Format.TABLE, tuple(facts))
+    emit_one(facts, Format.TABLE, with_money(facts, look.limits))
     basis(look)
     topics_read = [
         {
@@ -136,13 +151,28 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
         }
         for row in document["topic_list"]
     ]
-    _below(topics_read, ("topic", "rack", "partitions", "across racks", "$/day"), every=every)
+    reads = with_money(("topic", "rack", "partitions", "across racks", "$/day"), look.limits)
+    _below(topics_read, reads, every=every)
     members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
     _below(
-        [{**row, "known_from": row["known_from"] or Mark.NONE} for row in document["member_list"]], members, every=every
+        [
+            {**row, "rack": row["rack"] or UNKNOWN, "known_from": row["known_from"] or Mark.NONE}
+            for row in document["member_list"]
+        ],
+        members,
+        every=every,
     )
-    tasks = ("task", "role", "process", "rack", "lag", "rate per s", "eta s", "caught_up", "source")
-    _below([_task(row) for row in document["task_list"]], tasks, every=every)
+    tasks = ("task", "role", "process", "rack", RESTORING, "rate per s", "eta s", "caught_up", "source")
+    _below_in_table([_task(row) for row in document["task_list"]], tasks, every=every)
+
+
+def _assignor(document: GroupDetailsDocument, limits: Limits) -> str | None:
+    """As a plan names it: the protocol of a Streams group is ``stream``, whatever assigns its tasks."""
+    if document["kind"] == GroupKind.STREAMS.value:
+        return _STREAMS_ASSIGNOR
+    if document["kind"] != GroupKind.CLASSIC_STREAMS.value or document["assignor"] != _STREAM:
+        return document["assignor"]
+    return assignor_of(limits.groups.get(document["group"], limits.default_group))
 
 
 def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
@@ -165,7 +195,7 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
     """One topic, its readers by rack, and its partitions."""
     facts = {**topics([document])[0], "partitions": document["partitions"]}
     del facts["readers"]
-    emit_one(facts, Format.TABLE, tuple(facts))
+    emit_one(facts, Format.TABLE, with_money(facts, look.limits))
     basis(look)
     readers = [
         {
@@ -176,7 +206,7 @@ def show_topic(document: TopicDetailsDocument, look: Seen, *, every: bool) -> No
         }
         for row in document["readers"] or ()
     ]
-    _below(readers, ("group", "rack", "partitions", "read across", "$/day"), every=every)
+    _below(readers, with_money(("group", "rack", "partitions", "read across", "$/day"), look.limits), every=every)
     partitions = [
         {
             "partition": row["partition"],
@@ -292,11 +322,25 @@ def _below(rows: list[Any], columns: tuple[str, ...], *, every: bool) -> None:
         emit(rows, columns, Format.TABLE, every=every)
 
 
+def _below_in_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, every: bool) -> None:
+    """The same without columns that hold one value in all of many rows: they are one line below the table."""
+    if len(rows) < _MANY:
+        _below(rows, columns, every=every)
+        return
+    same = [name for name in columns[1:] if len({str(row[name]) for row in rows}) == 1]
+    _below(rows, tuple(name for name in columns if name not in same), every=every)
+    if same:
+        told = (
+            f"{name.replace('_', ' ')} {'unknown' if rows[0][name] is None else shown(rows[0][name])}" for name in same
+        )
+        emit_text(f"of all {len(rows):,}: {', '.join(told)}")
+
+
 def _task(row: TaskCopyDocument) -> dict[str, Any]:
     return {
         **row,
-        "role": row["role"] + ("" if row["role_certain"] else "?"),
-        "lag": _range(row["lag_records"]),
+        "role": row["role"] if row["role_certain"] else "standby or warm-up (unknown)",
+        RESTORING: _range(row["lag_records"]),
         "rate per s": _range(row["rate_records_per_s"]),
         "eta s": _range(row["eta_s"]),
     }

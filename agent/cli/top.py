@@ -168,9 +168,10 @@ def _page(look: Seen, every: str) -> list[str]:
         tables.basis(look)
     lines = page.getvalue().splitlines()
     room = height - 1 - len(lines)
-    of_topics = _fitted(topics, _TOPICS, room // 2)
-    of_groups = _fitted(groups, _GROUPS, room - len(of_topics))
-    of_topics = _fitted(topics, _TOPICS, room - len(of_groups))
+    of_group, of_topic = (tables.with_money(columns, look.limits) for columns in (_GROUPS, _TOPICS))
+    of_topics = _fitted(topics, of_topic, room // 2)
+    of_groups = _fitted(groups, of_group, room - len(of_topics))
+    of_topics = _fitted(topics, of_topic, room - len(of_groups))
     return [*lines, *of_groups, *of_topics][: height - 1]
 
 

@@ -8,7 +8,7 @@ from agent.cli.views import members_of, rack_name
 from agent.cli.views_money import priced
 from agent.detect.assessment import Assessment, Locality, Measure
 from agent.detect.located import whence
-from agent.model.snapshot import Member, OtherGroup, Rack, Range, StreamsGroup, TaskCopy
+from agent.model.snapshot import Member, OtherGroup, Rack, RackState, Range, StreamsGroup, TaskCopy
 from agent.money import Costs, lag_of
 from agent.money.lags import worst_task_lag
 from agent.money.words import worst_first
@@ -64,7 +64,7 @@ def group_row(name: str, costs: Costs, look: Seen) -> GroupDocument:
         "state": group.state,
         "assignor": None if isinstance(group, OtherGroup) else group.assignor,
         "members": None if isinstance(group, OtherGroup) else len(members),
-        "racks": sorted({rack_name(member.rack) for member in members}),
+        "racks": sorted({_rack(member.rack) for member in members}, key=lambda name: (name is None, name or "")),
         "local_share": _share(read),
         "unknown_share": _unknown(read),
         "best_local_share": _share(_best(judged, Measure.READ_LOCAL)),
@@ -83,6 +83,11 @@ def group_row(name: str, costs: Costs, look: Seen) -> GroupDocument:
         "lag_worst_records": None if lag is None else lag.worst_records,
         "max_task_lag_records": worst_task_lag(look.snapshot, name),
     }
+
+
+def _rack(rack: Rack) -> str | None:
+    """The rack as it is named; None where it is not known."""
+    return None if rack.state is RackState.UNKNOWN else rack_name(rack)
 
 
 def _now(assessment: Assessment | None, measure: Measure) -> Locality | None:
@@ -111,7 +116,7 @@ def _member(member: Member) -> MemberDocument:
         "member": member.id,
         "client_id": member.client_id,
         "host": member.client_host,
-        "rack": rack_name(member.rack),
+        "rack": _rack(member.rack),
         "known_from": whence(member.rack, "client.rack"),
         "assigned": None if member.assigned is None else [str(partition) for partition in member.assigned],
         "defects": [defect.sentence for defect in member.defects],
@@ -139,7 +144,7 @@ def _copy(copy: TaskCopy, rack: Rack | None) -> TaskCopyDocument:
         "role": copy.role.value,
         "role_certain": copy.role_certain,
         "process": copy.process_id,
-        "rack": None if rack is None else rack_name(rack),
+        "rack": None if rack is None else _rack(rack),
         "lag_records": _range(copy.lag),
         "rate_records_per_s": _range(copy.rate_per_s),
         "eta_s": _range(copy.eta_s),

@@ -19,8 +19,8 @@ class GroupDocument(PricedDocument):
     assignor: str | None
     members: int | None
     """Null where members are not visible."""
-    racks: list[str]
-    """Racks of the members."""
+    racks: list[str | None]
+    """Racks of the members; null among them: the rack of a member is not known."""
     local_share: float | None
     """Share of its reads (0 to 1, in partitions) that stay in the reader's rack, as bytes really go."""
     unknown_share: float | None
@@ -61,7 +61,8 @@ class MemberDocument(TypedDict):
     """The member id."""
     client_id: str
     host: str
-    rack: str
+    rack: str | None
+    """Null where it is not known."""
     known_from: str | None
     """Where the rack is known from; null where it is not."""
     assigned: list[str] | None

@@ -76,12 +76,30 @@ class SimulatedFinding(TypedDict):
 
 
 class SimulatedProposal(TypedDict):
-    """What rackwise would propose after the changes."""
+    """What rackwise would propose after the changes, or proposes only without them."""
 
+    change: Literal["new", "gone", "unchanged"]
+    """Unchanged: the same is proposed now."""
     kind: Literal["reassign", "leaders", "trigger", "advise"]
     subject: str
     """What it is about, as kind/name."""
     sentence: str
+
+
+class SimulatedCopies(TypedDict):
+    """What added replicas of a topic cost."""
+
+    topic: str
+    replicas_added: int
+    bytes_to_copy: int | None
+    """Bytes copied once to the added replicas; null where the size of a partition is unknown."""
+    cross_rack_bytes_per_s_now: float | None
+    """Bytes per second that followers of the topic fetch across racks now; null where a part of it is unknown."""
+    cross_rack_bytes_per_s_then: float | None
+    """The same after the changes."""
+    usd_per_day_now: float | None
+    """What they cost a day; null also where a pair of racks has no price."""
+    usd_per_day_then: float | None
 
 
 class SimulatedRack(TypedDict):
@@ -102,4 +120,6 @@ class Simulation(TypedDict):
     groups: list[SimulatedGroup]
     findings: list[SimulatedFinding]
     proposals: list[SimulatedProposal]
+    copies: list[SimulatedCopies]
+    """Topics that get replicas."""
     racks: list[SimulatedRack]

@@ -35,6 +35,8 @@ class Absence(NamedTuple):
     """True where it is registered and fenced."""
     has_replicas: bool
     """True where a replica list names it."""
+    removed: bool = False
+    """True where a simulation takes it away: it is absent in no look."""
 
     def awaited(self, absent_for_ms: int) -> bool:
         """Whether it may well be a restart: nothing is moved because of it yet. One look cannot tell: then False."""
@@ -56,6 +58,7 @@ def absences(memory: Memory, snapshot: Snapshot) -> dict[int, Absence]:
             seen_before=broker in memory.brokers,
             fenced=state is not None and state.fenced is True,
             has_replicas=broker in named,
+            removed=broker in memory.removed,
         )
     return found
 
@@ -75,7 +78,8 @@ def absent_since(memory: Memory, snapshot: Snapshot) -> Mapping[int, int]:
 def gone_for_good(memory: Memory, snapshot: Snapshot, absent_for_ms: int, gone: Iterable[int]) -> Memory:
     """The memory in which those brokers have been absent for long enough: a simulation is about what is so then."""
     since_ms = snapshot.monotonic_ms - absent_for_ms
-    return replace(memory, absent={**memory.absent, **dict.fromkeys(gone, since_ms)})
+    brokers = frozenset(gone)
+    return replace(memory, absent={**memory.absent, **dict.fromkeys(brokers, since_ms)}, removed=brokers)
 
 
 def _absent(memory: Memory, snapshot: Snapshot) -> list[int]:
@@ -114,6 +118,8 @@ def lasted(ms: int) -> str:
 
 def absence_words(broker: int, absence: Absence) -> str:
     """``broker 3 has been absent for 12 s``, ``broker 3 is absent in this one look``; or fenced."""
+    if absence.removed:
+        return f"broker {broker} is removed in this simulation"
     what = "fenced" if absence.fenced else "absent"
     if absence.for_ms is None:
         return f"broker {broker} is {what} in this one look"

@@ -214,6 +214,8 @@ class Memory:
     """Group -> what was last predicted of it, where a wrong guess would show."""
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
     """Topic -> size on disk per record, as learned so far."""
+    removed: frozenset[int] = frozenset()
+    """Brokers that a simulation takes away. Never written down."""
     topic_states: Mapping[str, TopicState] = field(default_factory=dict, compare=False, repr=False)
     """The very objects of the last snapshot: an unchanged topic costs one identity check. Never written down; without
     them every topic is compared by value, with the same result."""

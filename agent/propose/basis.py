@@ -5,11 +5,11 @@ Each proposal has it in its evidence. An answer of many proposals says it once, 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from agent.detect.assessment import Assessment
 from agent.detect.finding import Evidence
+from agent.detect.words import in_full
 from agent.model.snapshot import Snapshot, TopicState
 from agent.model.weighed import Basis
 from agent.propose.proposal import Proposal
@@ -17,6 +17,8 @@ from agent.propose.words import counted
 
 _MINUTE_S = 60
 _HOUR_S = 3_600
+_NAMED = 5
+"""Proposals that are named where the figures of an answer rest on different things."""
 _NO_WEIGHT = "some of the partitions that it is about have none"
 
 
@@ -52,13 +54,22 @@ def told_basis(basis: Basis, snapshot: Snapshot) -> Evidence:
 
 def figures_rest_on(proposals: Iterable[Proposal]) -> str | None:
     """On what the figures of an answer rest, once for all of its proposals; None where weights are not asked for."""
-    told = Counter(_told(dict(proposal.evidence)) for proposal in proposals)
-    told.pop(None, None)
+    told: dict[str, list[str]] = {}
+    for proposal in proposals:
+        basis = _told(dict(proposal.evidence))
+        if basis is not None:
+            told.setdefault(basis, []).append(proposal.id)
     if len(told) < 2:
         return next((f"figures: {each}" for each in told), None)
     # The basis of most comes first; of as many, by its words.
-    ordered = sorted(told.items(), key=lambda entry: (-entry[1], str(entry[0])))
-    return "; ".join(f"figures of {counted(number, 'proposal')}: {each}" for each, number in ordered)
+    ordered = sorted(told.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    return "; ".join(f"figures of {_named(ids)}: {each}" for each, ids in ordered)
+
+
+def _named(ids: list[str]) -> str:
+    if len(ids) <= _NAMED:
+        return in_full(ids)
+    return in_full([*ids[:_NAMED], counted(len(ids) - _NAMED, "more proposal")])
 
 
 def _told(evidence: Mapping[str, object]) -> str | None:

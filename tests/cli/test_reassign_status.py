@@ -60,6 +60,18 @@ def test_moves_of_other_tools_are_shown_where_no_agent_ever_ran(
     assert (told.json["plans"], told.json["journal"]) == ([], "none")
     table = here("reassign", "status", "-o", "table", *arguments)
     assert "another tool" in table.stdout
+    assert "journal" not in table.stderr
+    assert (table.stdout + table.stderr).count("no agent in mode execute has run here") == 1
+
+
+def test_where_nothing_is_to_be_shown_there_is_no_blank_line(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown(monkeypatch, an_observation(a=(1,), b=(2,)).topic("t", (1,)))
+    refuse(monkeypatch, NoJournalError("There is no topic rackwise.journal"))
+    monkeypatch.setenv("COLUMNS", "80")
+    told = here("reassign", "status", "-o", "table", *KAFKA)
+    assert told.exit_code == 0
+    assert "" not in told.stdout.splitlines()
+    assert max(map(len, (*told.stdout.splitlines(), *told.stderr.splitlines()))) <= 80
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, error: RackwiseError) -> None:

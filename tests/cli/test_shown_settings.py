@@ -78,3 +78,9 @@ def test_a_command_that_fails_tells_no_secret(here: Run, settings: str, command:
     done = here(*command, "-c", settings)
     assert done.exit_code != 0
     assert CANARY not in done.stdout + done.stderr
+
+
+def test_a_setting_that_is_not_set_is_none(here: Run) -> None:
+    table = here("config", "show", "-o", "table").stdout
+    assert "?" not in [line.split()[-1] for line in table.splitlines()]
+    assert any(line.split()[-1] == "none" for line in table.splitlines())

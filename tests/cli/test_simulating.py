@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from agent.cli.columns import told_in_words
+from agent.cli.tables import _task
 from agent.limits import GroupLimits, Limits
 from agent.predict.notes import told_once
 from tests.builders import Answers, an_observation, consumer, instance, reader
@@ -244,3 +245,86 @@ def test_a_rack_that_is_gone_is_not_unknown(here: Run, file: str, monkeypatch: p
     racks = table[table.index("losing a rack") :]
     assert re.search(r"^b {2,}.* {2,}the rack does not exist$", racks, re.MULTILINE)
     assert "?" not in racks
+
+
+def split(table: str, title: str) -> list[str]:
+    """The lines of one table of the answer."""
+    return table[table.index(title) :].split("\n\n", maxsplit=1)[0].splitlines()[1:]
+
+
+def test_proposals_are_new_gone_or_unchanged(here: Run, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("crowded", (1, 4), (4, 1)).topic("u", (1, 2))
+    file = str(record(answers))
+    document = simulated(here, file, "--remove-replica", "u-0=2")
+    told = {(row["change"], row["kind"], row["subject"]) for row in document["proposals"]}
+    assert ("unchanged", "reassign", "topic/crowded") in told
+    table = here("simulate", "--replay", file, "--remove-replica", "u-0=2", "-o", "table").stdout
+    unchanged = sum(row["change"] == "unchanged" for row in document["proposals"])
+    assert f"{unchanged} proposal{'s' if unchanged > 1 else ''} unchanged by this: rackwise plan" in table
+    assert "topic/crowded" not in table
+    gone = simulated(here, file, "--add-replica", "crowded-0=2", "--add-replica", "crowded-1=3")
+    assert ("gone", "reassign", "topic/crowded") in {
+        (row["change"], row["kind"], row["subject"]) for row in gone["proposals"]
+    }
+
+
+def test_a_rack_whose_loss_costs_the_same_is_not_listed(here: Run, file: str) -> None:
+    racks = simulated(here, file, "--add-broker", "9=a")["racks"]
+    assert all(row["now"] != row["then"] for row in racks)
+
+
+def test_added_replicas_have_a_cost(here: Run, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    file = str(record(a_cluster()))
+    (row,) = simulated(here, file, "--replication-factor", "orders=3")["copies"]
+    assert (row["topic"], row["replicas_added"]) == ("orders", 4)
+    assert row["bytes_to_copy"] is None, "no size was seen"
+    table = here("simulate", "--replay", file, "--replication-factor", "orders=3", "-o", "table").stdout
+    heads, cells = split(table, "cost of the added replicas")[:2]
+    assert "bytes to copy" in heads
+    assert re.split(" {2,}", cells)[2] == "unknown" or "unknown" in cells
+    assert simulated(here, file, "--remove-member", "billing=consumer-2")["copies"] == []
+
+
+def test_a_removed_broker_has_been_absent_for_no_time(here: Run, file: str) -> None:
+    findings = simulated(here, file, "--remove-rack", "a")["findings"]
+    absent = [row["sentence"] for row in findings if row["subject"] in ("broker/1", "broker/4")]
+    assert absent
+    assert all("is removed in this simulation" in sentence for sentence in absent)
+    assert not any("30 min" in row["sentence"] for row in findings)
+
+
+def test_a_note_and_a_head_say_what_they_are_about(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    gone = "app=00000002-0000-0000-0000-000000000000"
+    table = here("simulate", "--replay", file, "--remove-member", gone, "-o", "table").stdout
+    assert "exact" not in [line.strip() for line in table.splitlines()]
+    assert "the prediction is exact" in table
+    table = here("simulate", "--replay", file, "--add-member", "search=c", "-o", "table").stdout
+    assert "without a reader" not in table, "there is none"
+    table = here("simulate", "--replay", file, "--remove-member", "billing=consumer-2", "-o", "table").stdout
+    assert "without a reader: partitions that wait until the group has rebalanced" in table
+
+
+def test_a_streams_group_is_shown_in_a_table_that_fits(here: Run, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    table = here("groups", "app", "--replay", file, "-o", "table").stdout
+    lines = table.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("task") for line in lines) == 1, "one table, no block for each task"
+    assert sum("records to restore" in " ".join(line.split()) for line in lines) <= 1
+    assert "?" not in "".join(line for line in lines if "active" in line)
+    (planned,) = [row for row in here("plan", "--groups", "--replay", file, "-o", "json").json if row["group"] == "app"]
+    assert re.search(rf"^assignor +{planned['assignor']}$", table, re.MULTILINE)
+
+
+def test_a_role_that_is_not_known_is_written_out() -> None:
+    task: Any = {
+        "role": "standby",
+        "role_certain": False,
+        "lag_records": None,
+        "rate_records_per_s": None,
+        "eta_s": None,
+    }
+    assert _task(task)["role"] == "standby or warm-up (unknown)"

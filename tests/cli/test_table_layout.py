@@ -204,3 +204,47 @@ def test_a_long_list_below_its_row_has_its_name_and_an_empty_one_is_not_there() 
         "    shop-frontend-prod, search-indexer-prod",
         "b       0 B/s",
     )
+
+
+SPREAD = (
+    "at most 1 replica of a partition in one rack; per broker: 2 of the topic's replicas "
+    "(as preferred leader: 0 to 1), 16 to 18 of all topics (as preferred leader: 5 to 6)"
+)
+PLACED = "kafka-topics.sh places it so that each rack has one replica, by the striped placer of KRaft"
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_a_long_text_is_never_folded_to_a_column_of_single_words(width: int) -> None:
+    rows = [["kafka", PLACED, SPREAD], ["optimum", "", SPREAD]]
+    laid = lay_out(("placement", "sentence", "spread"), rows, (False,) * 3, width)
+    assert len(laid.body) <= 10
+    joined = " ".join(line.strip() for line in lines(laid))
+    if laid.heads[0] == "placement":
+        assert joined.count(f"spread: {SPREAD}") == 2
+    else:
+        assert min(sum(part in line for line in laid.body) for part in ("at most 1 replica", "16 to 18 of all")) == 2
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_a_text_that_is_the_same_in_all_rows_does_not_fold_to_one_word_a_line(width: int) -> None:
+    finding = "part of the cluster did not answer"
+    sentence = (
+        "broker 3 did not answer DescribeLogDirs within 10 s, so the sizes of its replicas are unknown in this look"
+    )
+    rows = [["warning", finding, f"broker/{number}", sentence] for number in (3, 4)]
+    laid = lay_out(("severity", "finding", "subject", "sentence"), rows, (False,) * 4, width)
+    assert any("part of the cluster did" in line for line in lines(laid))
+
+
+def test_three_short_texts_are_not_squeezed_beside_a_long_word() -> None:
+    cost = "{} of 6 cross, 15.3 kB/s, $0.03/day"
+    rows = [
+        [f"shop-app-{n}", "HighAvailabilityTaskAssignor" if n else "range", *[cost.format(n)] * 3] for n in range(3)
+    ]
+    laid = lay_out(("group", "assignor", "now", "own", "optimum"), rows, (False,) * 5, 80)
+    assert laid.heads[0].split() == ["group", "now", "own", "optimum"]
+    assert [line.split() for line in laid.body[:3]] == [
+        ["shop-app-0", *["0", "of", "6", "cross,"] * 3],
+        ["15.3", "kB/s,", "$0.03/day"] * 3,
+        ["assignor:", "range"],
+    ]

@@ -128,7 +128,7 @@ def test_a_group_that_brokers_assign_is_advised_in_bytes() -> None:
     assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 1 min old"
 
 
-def test_an_answer_says_each_basis_once_and_for_how_many_proposals() -> None:
+def test_an_answer_says_each_basis_once_and_for_which_proposals() -> None:
     answers = an_observation().topic("t", (1,), (2,), (1,), (2,)).topic("u", (1,), (2,), (1,), (2,))
     for topic in ("t", "u"):
         first, second = (
@@ -139,9 +139,10 @@ def test_an_answer_says_each_basis_once_and_for_how_many_proposals() -> None:
     found = proposals(of(answers, told({"t": HEAVY})))
     assert [one.subject.name for one in found] == ["gt", "gu"]
     assert all("weights" not in one.sentence and "counted" not in one.sentence for one in found)
+    ids = {one.subject.name: one.id for one in found}
     assert figures_rest_on(found) == (
-        "figures of 1 proposal: partitions are counted (no weights: some of the partitions that it is about have "
-        "none); figures of 1 proposal: weights of the pipeline, 1 min old"
+        f"figures of {ids['gu']}: partitions are counted (no weights: some of the partitions that it is about have "
+        f"none); figures of {ids['gt']}: weights of the pipeline, 1 min old"
     )
 
 
