@@ -58,11 +58,11 @@ def status(
         emit_text(f"The agent reports: {sentence}.")
     if document["worst_groups"]:
         emit_line()
-        shown = document["worst_groups"]
+        worst = document["worst_groups"]
         counts = document["groups"]
-        of = "" if counts is None else f" ({len(shown):,} of {sum(counts.values()):,})"
+        of = "" if counts is None else f" ({len(worst):,} of {sum(counts.values()):,})"
         columns = tables.with_money(tables.WORST, look.limits)
-        emit(tables.worst(shown), columns, output, title=f"costliest groups{of}")
+        emit(tables.worst(worst), columns, output, title=f"costliest groups{of}")
     unknown = tables.unknown_cost(document["unknown_groups"])
     if unknown is not None and look.snapshot.bytes_per_s:  # without rates none has a known cost: that is said above
         emit_text(unknown)
