@@ -19,11 +19,11 @@ from enum import StrEnum
 from agent import doctor_groups as groups
 from agent import doctor_sight as sight_of
 from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
+from agent.detect.finding import Finding, FindingReason, Severity
 from agent.detect.located import whence
-from agent.detect.words import listed, numbered
 from agent.doctor_fixes import Fix, fixes_of
 from agent.doctor_sight import Sight, SightOf, World
+from agent.doctor_words import each_subject, few, told_infos, told_once
 from agent.limits import Limits
 from agent.memory.values import Memory
 from agent.model.snapshot import Snapshot
@@ -33,9 +33,6 @@ from agent.plan.loss import RackLoss, rack_losses, unseen_parts
 from agent.plan.loss_words import loss_details, loss_label
 from agent.plan.plan import AdvicePlan, Plan
 from agent.propose.proposal import Proposal, ProposalReason
-
-SENTENCES = 10
-"""Findings of one check that are told one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
 class CheckState(StrEnum):
@@ -316,11 +313,11 @@ def _answer(question: _Question, world: World, advice: tuple[AdvicePlan, ...]) -
     gaps = gaps_of(world.snapshot, question.parts)
     sight = question.sight(world)
     missing = [f"{gap.part}{f' of {gap.subject}' if gap.subject else ''}: {gap.cause} ({gap.detail})" for gap in gaps]
-    unseen = [*_few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
+    unseen = [*few(list(dict.fromkeys(missing)), "answers"), *sight.unseen]
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *sight.who]))
     state, sentences = _judged(sight, unseen)
     if found:  # nothing to mend, but worth knowing: what holds elsewhere would contradict it
-        sentences = (*(() if state is CheckState.OK else sentences), *_infos(found))
+        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(found))
     return Check(
         name=question.name,
         key=question.name,
@@ -350,11 +347,6 @@ def _fixes(
     return fixes_of([*faults, *open_infos], question.advice, advice, world) if faults or open_infos else ()
 
 
-def _infos(found: Iterable[Finding]) -> list[str]:
-    """Findings of which nothing is wrong, as ``status`` calls them."""
-    return [f"info: {sentence}" for sentence in _few(_told_once(_each_subject(found)), "infos")]
-
-
 def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str, ...]]:
     if unseen:
         return CheckState.UNKNOWN, (*unseen, *filter(None, [sight.once]))
@@ -367,9 +359,9 @@ def _judged(sight: Sight, unseen: Sequence[str]) -> tuple[CheckState, tuple[str,
 
 def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePlan, ...], world: World) -> Check:
     """What is wrong or at risk, then what is only worth knowing."""
-    grave = _each_subject([finding for finding in found if _is_grave(finding)])
+    grave = each_subject([finding for finding in found if _is_grave(finding)])
     risks = [finding for finding in found if finding.reason in question.risks and not _is_grave(finding)]
-    faults = [*grave, *_each_subject(risks)]
+    faults = [*grave, *each_subject(risks)]
     known = {finding.subject for finding in faults}
     infos = [finding for finding in found if finding.subject not in known]
     fixes = _fixes(question, faults, infos, advice, world)
@@ -380,44 +372,7 @@ def _fault(question: _Question, found: Sequence[Finding], advice: tuple[AdvicePl
         name=question.name,
         key=question.name,
         state=CheckState.FAULT if grave else CheckState.RISK,
-        sentences=(*_few(_told_once(faults), "findings"), *_infos(infos)),
+        sentences=(*few(told_once(faults), "findings"), *told_infos(infos)),
         who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
         fixes=fixes,
     )
-
-
-def _each_subject(found: Iterable[Finding]) -> list[Finding]:
-    """The first finding of each subject."""
-    first: dict[Subject, Finding] = {}
-    for finding in found:
-        first.setdefault(finding.subject, finding)
-    return list(first.values())
-
-
-def _told_once(findings: Iterable[Finding]) -> list[str]:
-    """The sentences of these findings; where they differ in the subject's name alone, one with all the names."""
-    alike: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        kind, name = finding.subject.kind, finding.subject.name
-        # Where the name is a number it may be one of the sentence's figures too.
-        text = finding.sentence.replace(f"{kind} {name}" if name.isdecimal() else name, "\0")
-        key = (kind, text)
-        alike.setdefault(key, []).append(finding)
-    told = []
-    for (kind, _), same in alike.items():
-        others = [finding.subject.name for finding in same[1:]]
-        told.append(same[0].sentence + (f" (the same for {_more(kind, others)})" if others else ""))
-    return told
-
-
-def _more(kind: str, names: Sequence[str]) -> str:
-    of = f"{kind}{'' if len(names) == 1 else 's'}"
-    if all(name.isdecimal() for name in names):
-        return f"{of} {numbered(map(int, names))}"
-    return f"{len(names)} more {of}: {listed(names)}"
-
-
-def _few(sentences: list[str], what: str) -> list[str]:
-    if len(sentences) <= SENTENCES:
-        return sentences
-    return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES} more {what}: see rackwise status"]

@@ -117,8 +117,8 @@ def _heavier(
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=Subject("group", group.id),
-        sentence=f"group {group.id} reads {weighing.crossing:,.0f} of {weighing.total:,.0f} bytes/s across racks, by "
-        f"Kafka's measure and weights of the pipeline, and could read {weighing.optimal_crossing:,.0f}",
+        sentence=f"group {group.id} reads {sized(weighing.crossing)}/s of {sized(weighing.total)}/s across racks, by "
+        f"Kafka's measure and weights of the pipeline, and could read {sized(weighing.optimal_crossing)}/s",
         evidence=(
             ("crossing", assessment.crossing),
             ("optimal crossing", assessment.optimal_crossing),
@@ -155,7 +155,7 @@ def _not_fixed(
     causes = () if finding is None else dict(finding.evidence)["causes"]
     home = f"its {count(assessment.gap, 'partition')}"
     if assessment.weighing is not None:
-        home = f"the {assessment.weighing.gained:,.0f} bytes/s in question"
+        home = f"the {sized(assessment.weighing.gained)}/s in question"
     return Finding(
         reason=FindingReason.ASSIGNOR_WOULD_NOT_FIX,
         subject=Subject("group", group.id),

@@ -44,8 +44,8 @@ def test_heavy_partitions_are_read_at_home_although_as_many_cross() -> None:
     (finding,) = run.of(FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM)
     assert finding.severity is Severity.WARNING
     assert finding.sentence == (
-        "group g reads 1,800 of 1,820 bytes/s across racks, by Kafka's measure and weights of the pipeline, and could "
-        "read 20"
+        "group g reads 1.8 kB/s of 1.8 kB/s across racks, by Kafka's measure and weights of the pipeline, and could "
+        "read 20 B/s"
     )
 
 

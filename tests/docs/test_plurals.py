@@ -24,8 +24,8 @@ FINE = frozenset(
         # a verb
         "agent.detect.groups: group {} reads {} across racks, by Kafka's measure, and could read {}{}",
         (
-            "agent.detect.groups: group {} reads {} of {} bytes/s across racks, by Kafka's measure and weights of "
-            "the pipeline, and could read {}"
+            "agent.detect.groups: group {} reads {}/s of {}/s across racks, by Kafka's measure and weights of "
+            "the pipeline, and could read {}/s"
         ),
         "agent.doctor_groups: it is unknown whether the assignor of {} looks at racks",
         "agent.doctor_sight: it is unknown whether {}={} looks at racks",
