@@ -144,7 +144,8 @@ def emit_proposals(
     from agent.propose.codec import proposal_to_json
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
-    form, columns = chosen(output), _COLUMNS
+    form = chosen(output)
+    columns: tuple[str, ...] = _COLUMNS
     if form in {Format.TABLE, Format.CSV}:
         rows = [
             {**row, "subject": str(proposal.subject), **_saves(proposal.predicted)}
