@@ -66,7 +66,7 @@ def list_proposals(
     output: options.Output = None,
     every: options.All = False,
 ) -> None:
-    """Published proposals that are still open; the same as ``proposals`` alone."""
+    """Published proposals that are still open; the same as proposals alone."""
     _list(options.settings(config, properties, assign, bootstrap), output, every=every)
 
 
@@ -103,7 +103,7 @@ def apply(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Approve the proposal and follow it until it ends. Ctrl-C ends only the following; ``cancel`` stops the plan."""
+    """Approve the proposal and follow it until it ends. Ctrl-C ends only the following; cancel stops the plan."""
     from agent.cli import following
 
     loaded = options.settings(config, properties, assign, bootstrap)
@@ -161,7 +161,7 @@ def pause(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """Start no new batch and no rebalance until ``resume``, also after a restart; open batches and observing go on."""
+    """Start no new batch and no rebalance until resumed, also after a restart; open batches and observing go on."""
     tell("pause", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
 
 
@@ -177,7 +177,7 @@ def resume(
     bootstrap: options.Bootstrap = None,
     output: options.Output = None,
 ) -> None:
-    """End a ``pause``: new batches and rebalances may start again."""
+    """End a pause: new batches and rebalances may start again."""
     tell("resume", options.settings(config, properties, assign, bootstrap), proposal, reason, wait, output)
 
 

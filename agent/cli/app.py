@@ -49,7 +49,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog="Exit codes: 0 done, 1 failure, 2 usage or settings, 3 changes proposed (plan --detailed-exitcode), "
     "4 guard refused, 5 cluster unreachable or answer partial, 6 another agent took over, 7 memory ceiling. "
-    "Settings: rackwise config show --origin. Tracebacks: --debug.",
+    "Settings: rackwise config show --origin.",
 )
 app.command()(running.run)
 app.command()(seeing.status)
@@ -100,6 +100,9 @@ def _version(asked: bool) -> None:
 def main(
     _version_asked: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    _debug: Annotated[  # taken off the arguments before they are read, wherever it stands among them
+        bool, typer.Option("--debug", help="Show the traceback of an error; RACKWISE_DEBUG=1 is the same.")
     ] = False,
 ) -> None:
     """Keeps Kafka's work in the right rack."""

@@ -8,6 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from agent.cli.short_helps import SHORT
+
 _AT = "-b broker:9092"
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
@@ -115,7 +117,7 @@ class PlainCommand(TyperCommand):
 
 
 def add_examples(app: typer.Typer) -> None:
-    """Give every command of an application and of its groups its examples and plain arguments."""
+    """Give every command of an application and of its groups its examples, its short help and plain arguments."""
     _add(app, "")
 
 
@@ -123,10 +125,12 @@ def _add(app: typer.Typer, before: str) -> None:
     for command in app.registered_commands:
         name = command.name or (command.callback.__name__ if command.callback is not None else "")
         command.epilog, command.cls = _epilog(f"{before}{name}"), PlainCommand
+        command.short_help = SHORT.get(f"{before}{name}")
     for group in app.registered_groups:
         if group.typer_instance is not None and group.name is not None:
             _add(group.typer_instance, f"{before}{group.name} ")
             group.epilog = _epilog(f"{before}{group.name}")
+            group.short_help = SHORT.get(f"{before}{group.name}")
 
 
 def _epilog(command: str) -> str | None:

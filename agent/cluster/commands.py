@@ -72,7 +72,7 @@ def up(
     clear: Clear = False,
     output: Output = None,
 ) -> None:
-    """Start a cluster that keeps running; `rackwise cluster down` ends it."""
+    """Start a cluster that keeps running; rackwise cluster down ends it."""
     spec = local.ClusterSpec(
         version=version or local.DEFAULT_VERSION,
         racks=tuple(None if rack == _NO_RACK else rack for rack in racks.split(",")),
@@ -183,7 +183,7 @@ def fault(
     ] = 500,
     name: Name = DEFAULT_NAME,
 ) -> None:
-    """Harm what goes through the recording proxy; `pass` lifts it."""
+    """Harm what goes through the recording proxy; pass lifts it."""
     cluster = local.EmbeddedCluster.open(name)
     cluster.inject(local.Fault(local.FaultKind(kind.value), delay_ms), broker_id)
     say(f"{'all brokers' if broker_id is None else f'broker {broker_id}'}: {kind.value}")

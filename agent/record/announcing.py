@@ -38,11 +38,33 @@ def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) ->
     missing = [topic for topic in topics if topic.name not in shown]
     exist = tuple(name for name in names if name in shown)
     parts = [f"creates {_listed(_described(topic, observation) for topic in missing)}"] if missing else []
+    parts += _fewer_replicas(missing, observation)
     if exist:
         parts.append(
             f"{_listed(exist)} {'exists and stays as it is' if len(exist) == 1 else 'exist and stay as they are'}"
         )
     return Announcement("; ".join(parts), tuple(topic.name for topic in missing), exist)
+
+
+def _fewer_replicas(missing: Sequence[OwnTopic], observation: Observation) -> list[str]:
+    """What an outage does to the topics for good: they have fewer replicas than the settings say, also after it."""
+    usable = {broker.id for broker in usable_brokers(observation)}
+    named = {
+        replica for topic in observation.topics for partition in topic.partitions for replica in partition.replicas
+    }
+    away = sorted((named | {broker.id for broker in observation.brokers}) - usable)
+    fewer = [topic.name for topic in missing if usable and len(usable) < topic.replication_factor]
+    if not away or not fewer:
+        return []
+    brokers = (
+        f"broker{'s' if len(away) > 1 else ''} {_listed(map(str, away))} {'are' if len(away) > 1 else 'is'} absent"
+    )
+    told = (
+        f"{brokers}, so {_listed(fewer)} {'gets' if len(fewer) == 1 else 'get'} fewer replicas than "
+        "topics.replication_factor, and rackwise adds none later: reassign the partitions and raise "
+        "min.insync.replicas after the outage"
+    )
+    return [told]
 
 
 def _described(topic: OwnTopic, observation: Observation) -> str:

@@ -59,7 +59,7 @@ NOBODY = "127.0.0.1:1"
 class FileAgent:
     """An agent of a single host that only obeys."""
 
-    def __init__(self, path: Path, limits: ExecuteLimits, people: People) -> None:
+    def __init__(self, path: Path, limits: ExecuteLimits, people: People = MappingProxyType({})) -> None:
         self.journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
         self._inbox = SpoolInbox(path.with_name(f"{path.name}.commands"))
         self._limits, self._people = limits, people

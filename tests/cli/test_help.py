@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from agent.cli.app import app
 from agent.cli.examples import EXAMPLES
+from agent.cli.short_helps import SHORT
 from agent.documents.catalogue import NOT_YET
 from tests.cli.documents import commands
 
@@ -57,3 +58,29 @@ def test_an_example_is_one_that_the_parser_takes(name: str, line: str) -> None:
 def test_no_value_is_named_by_the_type_behind_it(name: str) -> None:
     types = "str|int|float|path|Path|bool|list|tuple|datetime"
     assert re.findall(rf"<(?:{types})\b[^>]*>|\bINTEGER\b", help_of(name)) == []
+
+
+GROUPS = sorted({"", *(name.rpartition(" ")[0] for name in COMMANDS)})
+
+
+@pytest.mark.parametrize("name", GROUPS, ids=lambda name: name or "rackwise")
+def test_a_list_of_commands_says_each_in_one_whole_line(name: str) -> None:
+    rows = help_of(name).partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    below = {one.removeprefix(f"{name} ".lstrip()).partition(" ")[0] for one in COMMANDS if one.startswith(name)}
+    assert {row.split()[0] for row in rows} >= below - {name}
+    for row in rows:
+        assert re.fullmatch(r"  [a-z]+ +[^ `].*\.", row), row
+        assert (len(row) <= 80, "..." in row) == (True, False), row
+
+
+def test_no_command_without_a_line_and_no_line_without_a_command() -> None:
+    assert {*SHORT} == {*COMMANDS, *GROUPS} - {""}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_help_has_marks_of_another_format(name: str) -> None:
+    assert "``" not in help_of(name)
+
+
+def test_the_help_names_what_shows_a_traceback() -> None:
+    assert re.search(r"^  --debug +Show the traceback", help_of(""), re.MULTILINE)

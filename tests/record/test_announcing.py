@@ -39,8 +39,23 @@ def test_where_there_are_fewer_brokers_than_replicas_the_topic_is_told_with_what
     assert told.sentence == (
         "creates rackwise.proposals (1 partition, replication factor 2, min.insync.replicas 1, "
         "cleanup.policy compact,delete, retention 1 hour) and rackwise.journal (1 partition, replication factor 2, "
-        "min.insync.replicas 1, cleanup.policy compact, retention unlimited)"
+        "min.insync.replicas 1, cleanup.policy compact, retention unlimited); broker 3 is absent, so "
+        "rackwise.proposals and rackwise.journal get fewer replicas than topics.replication_factor, and rackwise adds "
+        "none later: reassign the partitions and raise min.insync.replicas after the outage"
     )
+
+
+def test_a_broker_that_only_a_replica_list_names_is_absent_too() -> None:
+    answers = brokers(a=(1,), b=(2,)).topic("orders", (1, 2, 3))
+    assert "broker 3 is absent, so rackwise.proposals gets fewer replicas" in (
+        announce((PROPOSALS,), answers.at(), "propose").sentence
+    )
+
+
+def test_a_small_cluster_and_an_outage_that_leaves_enough_brokers_are_no_matter() -> None:
+    assert "absent" not in announce((PROPOSALS,), brokers(a=(1,), b=(2,)).at(), "propose").sentence
+    four = brokers(a=(1,), b=(2,), c=(3,)).broker(4, "c", fenced=True)
+    assert "absent" not in announce((PROPOSALS,), four.at(), "propose").sentence
 
 
 def test_a_topic_that_exists_stays_as_it_is() -> None:
