@@ -142,7 +142,7 @@ def test_a_topic_without_partitions_is_told_as_such_and_plans_nothing() -> None:
         )
     assert (plan.exit_code, plan.json) == (0, [])
     assert (status.json["topics"], status.json["partitions"]) == (1, 0)
-    assert [row["sentence"] for row in explained.json if row["rule"] == "included"] == [
+    assert [row["sentence"] for row in explained.json if row["rule"] == "not excluded by settings"] == [
         "the topic has no partitions yet, so there is nothing to place"
     ]
 

@@ -358,7 +358,7 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
 @pytest.mark.parametrize(
     ("mode", "view", "last"),
     [
-        pytest.param(Mode.PROPOSE, NOBODY, ("mode", Answer.NO), id="a dry run asks nobody"),
+        pytest.param(Mode.PROPOSE, NOBODY, ("approval", Answer.WAIT), id="a dry run shows every check"),
         pytest.param(Mode.EXECUTE, None, ("leading", Answer.WAIT), id="without a journal there is nothing to ask"),
         pytest.param(
             Mode.EXECUTE, journal(Write("batch/x/1", "sent", {}), at_ms=1), ("leading", Answer.NO),
@@ -372,6 +372,7 @@ def test_an_explanation_ends_where_nothing_more_can_be_asked(
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), replace(limits_of(), mode=mode), view)
     assert (rows[-1].rule, rows[-1].answer) == last
+    assert [row.answer for row in rows if row.rule == "mode"] == ([] if mode is Mode.EXECUTE else [Answer.NO])
 
 
 def test_an_approval_that_was_voided_stays_void() -> None:

@@ -28,6 +28,8 @@ _WAIT_S = 6.0
 """How long after its start the answer waits for the agent's telemetry: the time of a read, and some to spare."""
 PROPOSALS_SHOWN = 8
 """Open proposals that an error names, where an id is unknown."""
+_RULES = {"basis": "figures rest on"}
+"""In a table: rules whose names are those of figures, for machines."""
 COLUMNS = ("about", "rule", "answer", "sentence")
 
 
@@ -77,7 +79,7 @@ def explain(
     if not rows and chosen(output) is not Format.TABLE:
         say(nothing)
     if chosen(output) is Format.TABLE:
-        rows = [{**row, "rule": row["rule"].replace("_", " ")} for row in rows]
+        rows = [{**row, "rule": _RULES.get(row["rule"], row["rule"].replace("_", " "))} for row in rows]
     emit(rows, COLUMNS, output, empty=nothing, every=every)
     session.leave(seen)
 
@@ -249,7 +251,9 @@ def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Expla
     rows = explained(proposal, seen.snapshot, seen.before, seen.limits, view)
     sentence = "no journal was read, so approvals, budgets, pauses and earlier attempts are unknown"
     unread = Line(proposal.id, "journal", Answer.UNKNOWN, sentence)
-    return (unread if row.rule == "leading" and view is None else row for row in rows)
+    if view is not None or not any(row.rule == "leading" for row in rows):
+        return rows
+    return (*(row for row in rows if row.rule != "leading"), unread)
 
 
 def _journal(loaded: Loaded | None, *, ended: bool = False) -> View | None:

@@ -151,14 +151,18 @@ def emit_json(document: object, indent: int | None = None) -> None:
 
 
 def say(text: str) -> None:
-    """Talk to the person: on stderr, so that stdout stays data. Folded in a terminal, and where COLUMNS is set."""
+    """Talk to the person: on stderr, so that stdout stays data. Folded in a terminal."""
     told = shortened(hidden(runnable(text)))
-    if sys.stderr.isatty() or "COLUMNS" in os.environ:
+    if _talks_to_a_terminal():
         from agent.cli.table_layout import paragraph
 
         words = told.lstrip(" ")
         told = "\n".join(paragraph(words, _columns(sys.stderr), indent=" " * (len(told) - len(words))))
     print(told, file=sys.stderr, flush=True)
+
+
+def _talks_to_a_terminal() -> bool:
+    return sys.stderr.isatty()
 
 
 def cell(value: object) -> str:

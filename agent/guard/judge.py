@@ -34,8 +34,10 @@ from agent.propose.rests import Rests
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
 """Gravest first; whether somebody approved it is asked after all of them."""
-_GATES = (CHECKS[-1], ACTING_CHECKS[0])
-"""Where these hold, nothing after them can be asked: nothing is acted in this mode, or there is no journal to read."""
+_LEADING = ACTING_CHECKS[0]
+"""Where it holds there is no journal to read, and what rests on earlier plans and on approvals is unknown."""
+_WITHOUT_JOURNAL = WORTH_CHECKS[-1:]
+"""Of what comes after it this can be asked all the same: when the copies of a move are paid back."""
 
 
 def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that leads has)
@@ -82,16 +84,21 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
     view: View | None = None,
     now_ms: int | None = None,
 ) -> tuple[Explained, ...]:
-    """What every check says of one proposal, with its numbers, in the order in which they are asked."""
+    """What every check says of one proposal, with its numbers, in the order in which they are asked; also in a dry run.
+
+    Without a journal (``view`` is None) checks that need it are left out after ``leading``, which says so.
+    """
     ground = ground_of(fresh, memory, limits, view, now_ms)
     lines: list[Explained] = []
+    readable = True
     for check in ALL_CHECKS:
+        if not readable and check not in _WITHOUT_JOURNAL:
+            continue
         answer = check(proposal, ground)
         if answer is not None:
             lines.append(_line(proposal.id, _name(check), answer))
-        if check in _GATES and isinstance(answer, Hold):
-            return tuple(lines)
-    return (*lines, _line(proposal.id, "approval", approved(proposal, ground)))
+        readable = readable and not (check is _LEADING and isinstance(answer, Hold))
+    return (*lines, _line(proposal.id, "approval", approved(proposal, ground))) if readable else tuple(lines)
 
 
 def ground_of(fresh: Snapshot, memory: Memory, limits: Limits, view: View | None, now_ms: int | None) -> Ground:

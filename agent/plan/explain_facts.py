@@ -19,16 +19,25 @@ _BASES = {
     Basis.COUNTS.value: "figures rest on counts of partitions",
 }
 _BOUND = "lower_bound"
+_BEFORE, _AFTER, _LEADERS = "_before", "_after", "preferred_leaders_by"
 
 
 def facts_of(proposal: Proposal) -> list[Explained]:
     """One row for each figure of the evidence, then the lower bound."""
+    evidence = dict(proposal.evidence)
     rows = [
         Explained(proposal.id, name, Answer.FACT, _sentence(name, value), value)
         for name, value in proposal.evidence
-        if value is not None and name != _BOUND
+        if value is not None and name != _BOUND and not _unchanged(name, evidence)
     ]
     return [*rows, *_lower_bound(proposal)]
+
+
+def _unchanged(name: str, evidence: Mapping[str, Value]) -> bool:
+    """Whether it is one of the two sides of what the proposal leaves as it is."""
+    stem = name.removesuffix(_BEFORE).removesuffix(_AFTER)
+    before, after = evidence.get(stem + _BEFORE), evidence.get(stem + _AFTER)
+    return stem != name and stem.startswith(_LEADERS) and before is not None and before == after
 
 
 def _sentence(name: str, value: Value) -> str:
@@ -108,7 +117,7 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
     "partitions_changed": _count("the replica lists of {} change", "partition"),
     "replica_racks_before": _names("racks of the replicas now: {}"),
     "replica_racks_after": _names("racks of the replicas afterwards: {}"),
-    "readers": _count("consumer groups read it with {}, one for each partition that a member holds", "read"),
+    "readers": _count("{} by consumer groups: a read is one partition, read by one member", "read"),
     "bytes_counted": lambda _: (
         "traffic counts copies from leader to follower, and reads from the leader or from an in-sync replica in the "
         "reader's rack"

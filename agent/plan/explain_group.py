@@ -56,7 +56,7 @@ def _locality(about: str, assessment: Assessment | None, what: str) -> list[Expl
     rows = [
         Explained(
             about,
-            LOCAL_BY[now.measure],
+            LOCAL_BY[now.measure] + (", in bytes" if now.unit == "bytes_per_s" else ""),
             _as_far_as_known(now.local >= best.local, now.unknown),
             _shares(now, best),
         )
@@ -129,7 +129,7 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
     rebalances = {None: "many rebalances", 1: "one rebalance"}
     after = rebalances.get(prediction.rebalances, counted(prediction.rebalances or 0, "rebalance"))
     parts = [_cost(shown.own), f"{_moved(shown.own.moved, what)} in {after}"]
-    parts.append(f"certainty: {prediction.certainty.value}; its assignor is known from: {prediction.basis.value}")
+    parts.append(f"certainty: {prediction.certainty.value}; assignor and settings are {prediction.basis.value}")
     parts += [f"settings: {prediction.settings}"] if prediction.settings else []
     if (warmups := prediction.warmups) is not None:
         size = (
@@ -169,7 +169,7 @@ def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | No
             yes_or_no(not static),
             f"{static} of {counted(len(group.members), 'member')} have a group.instance.id",
         ),
-        Explained(about, "cooperative", yes_or_no(cooperative), _protocol(group)),
+        Explained(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
         _looks_at_racks(about, group, scene),
         _racks_known(about, group),
     ]
@@ -258,7 +258,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
         rows.append(
             Explained(
                 about,
-                "reads really get nearer",
+                "more reads stay in the rack, as read",
                 yes_or_no(more_local_worth(read, limits)),
                 f"{read.before.local} of {counted(read.after.total, 'read')} are local as read now, "
                 f"{read.after.local} afterwards",

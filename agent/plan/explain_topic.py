@@ -42,12 +42,12 @@ def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> l
 def _included(topic: TopicState, scene: Scene) -> Explained:
     if left_out(topic, scene.limits):
         why = "rackwise's own topic, left out unless asked for" if topic.own else "excluded by the settings"
-        return Explained(f"topic/{topic.name}", "included", Answer.NO, why)
+        return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.NO, why)
     if not topic.partitions:  # it is being created
         sentence = "the topic has no partitions yet, so there is nothing to place"
     else:
         sentence = f"{counted(len(topic.partitions), 'partition')} of the topic are planned for"
-    return Explained(f"topic/{topic.name}", "included", Answer.YES, sentence)
+    return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.YES, sentence)
 
 
 def _spread(state: PartitionState, target: Replicas, room: RackRoom) -> Explained:

@@ -76,17 +76,19 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
 
     shell = here("explain", "topic/t", "-o", "json", "--as-configured-here", *agent, *options(path))
     assert "judged with the settings given here, mode propose" in shell.stderr.splitlines()
-    last = shell.json[-1]
-    assert (last["rule"], last["answer"], last["sentence"]) == (
-        "mode", "no", "mode is propose, a dry run: nothing is changed",
-    )  # fmt: skip
+    told = {row["rule"]: (row["answer"], row["sentence"]) for row in shell.json}
+    assert told["mode"] == ("no", "mode is propose, a dry run: nothing is changed")
+    assert shell.json[-1]["rule"] == "journal"
+    assert told["journal"][0] == "unknown", "approvals and budgets are not passed over in silence"
 
 
 def test_its_limits_hold_for_what_is_found_and_planned_too(here: Run, path: Path) -> None:
     given(path, *plan(PlanState.DONE))
     agent = telemetry(path, Limits(exclude_topics=("t",)))
     done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
-    assert [row["sentence"] for row in done.json if row["rule"] == "included"] == ["excluded by the settings"]
+    assert [row["sentence"] for row in done.json if row["rule"] == "not excluded by settings"] == [
+        "excluded by the settings"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,8 @@ def test_a_recorded_look_is_judged_with_the_recorded_settings(here: Run, record:
     done = here("explain", "topic/t", "--replay", str(file), "-o", "json")
     assert done.exit_code == 0
     assert f"judged with the settings recorded in {file}, mode observe; the look is of " in done.stderr
-    assert done.json[-1]["sentence"] == "mode is observe, a dry run: nothing is changed"
+    assert "mode is observe, a dry run: nothing is changed" in [row["sentence"] for row in done.json]
+    assert (done.json[-1]["rule"], done.json[-1]["answer"]) == ("journal", "unknown")
     both = here("explain", "topic/t", "--replay", str(file), "--as-configured-here")
     assert (both.exit_code, "contradict each other" in both.stderr) == (2, True)
 

@@ -89,6 +89,7 @@ def test_what_goes_to_stderr_folds_at_the_width_of_the_terminal(
     answers = uneven_and_crowded()
     answers.extra["weights"] = Told("rackwise.weights", missing="there is no topic rackwise.weights in this cluster")
     monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("agent.cli.output._talks_to_a_terminal", lambda: True)
     done = here("plan", "--replay", str(record(answers)), "-o", "table")
     told = "figures: partitions are counted (no weights: there is no topic rackwise.weights in this cluster)"
     assert told in " ".join(done.stderr.splitlines())

@@ -134,6 +134,11 @@ class TestGroups:
     def test_the_costliest_groups_of_a_status_have_a_heading(self, file: str, here: Run) -> None:
         assert "\ncostliest groups (" in here("status", "--replay", file, "-o", "table").stdout
 
+    def test_reads_and_bytes_that_are_local_have_rules_of_different_names(self, file: str, here: Run) -> None:
+        rules = [row["rule"] for row in rows(here, "explain", "group/shop", "--replay", file)]
+        local = [rule for rule in rules if rule.startswith(("local by", "local as"))]
+        assert len(local) == len(set(local)) == 4
+
     def test_one_group_tells_what_it_reads_of_each_topic(self, file: str, here: Run) -> None:
         shop = rows(here, "groups", "shop", "--replay", file)
         read = [(row["topic"], row["rack"], row["partitions"], row["usd_per_day"]) for row in shop["topic_list"]]

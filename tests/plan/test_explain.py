@@ -11,6 +11,7 @@ from agent.memory import Memory
 from agent.model.snapshot import GroupKind, OtherGroup
 from agent.plan import make_plan
 from agent.plan.explain import explain
+from agent.plan.explain_facts import _unchanged
 from agent.plan.explained import Answer, Explained
 from agent.propose import propose
 from tests.plan.test_placements import share_finding
@@ -99,7 +100,9 @@ def test_why_a_partition_is_not_moved(built, extra, about, rule, answer):
 
 def test_an_excluded_topic_says_so():
     rows = explained("topic/t", shared(), limits=Limits(exclude_topics=("t",)))
-    assert row(rows, "topic/t", "included") == Explained("topic/t", "included", Answer.NO, "excluded by the settings")
+    assert row(rows, "topic/t", "not excluded by settings") == Explained(
+        "topic/t", "not excluded by settings", Answer.NO, "excluded by the settings"
+    )
 
 
 # --- groups ---------------------------------------------------------------------------------------------------
@@ -113,7 +116,13 @@ def test_a_group_tells_its_locality_its_rules_and_each_read():
     assert row(rows, "group/g", "at its optimum").sentence == (
         "2 reads cross racks now, 0 at the optimum (proven), which moves 2 partitions"
     )  # fmt: skip
-    for rule in ("classic group", "stable", "cooperative", "assignor looks at racks", "racks known"):
+    for rule in (
+        "classic group",
+        "stable",
+        "keeps partitions in a rebalance",
+        "assignor looks at racks",
+        "racks known",
+    ):
         assert row(rows, "group/g", rule).answer is Answer.YES
     assert row(rows, "group/g", "gain above the threshold").sentence == (
         "the optimum makes 2 more of 2 reads local by Kafka's rule; the least gain is 1 read and 5 % of them"
@@ -127,7 +136,7 @@ def test_a_group_tells_its_locality_its_rules_and_each_read():
 @pytest.mark.parametrize(
     ("built", "rule", "answer"),
     [
-        pytest.param(swapped(assignor="range"), "cooperative", Answer.NO, id="eager"),
+        pytest.param(swapped(assignor="range"), "keeps partitions in a rebalance", Answer.NO, id="eager"),
         pytest.param(swapped(assignor="roundrobin"), "assignor looks at racks", Answer.NO, id="blind to racks"),
         pytest.param(swapped(state="PreparingRebalance"), "stable", Answer.WAIT, id="rebalancing passes"),
         pytest.param(swapped(kind=GroupKind.CONSUMER), "classic group", Answer.NO, id="KIP-848"),
@@ -191,3 +200,13 @@ def test_a_share_group_is_called_one():
     (only,) = explained("group/s", built)
     assert (only.rule, only.answer) == ("assessed", Answer.NO)
     assert only.sentence.startswith("it is a share group (KIP-932)")
+
+
+def test_leaders_that_a_proposal_leaves_as_they_are_are_no_figure() -> None:
+    evidence = (
+        ("preferred_leaders_by_broker_before", ("1: 2",)), ("preferred_leaders_by_broker_after", ("1: 2",)),
+        ("preferred_leaders_by_rack_before", ("a: 2",)), ("preferred_leaders_by_rack_after", ("a: 1", "b: 1")),
+    )  # fmt: skip
+    names = ["preferred_leaders_by_rack_before", "preferred_leaders_by_rack_after"]
+    assert [name for name, _ in evidence if not _unchanged(name, dict(evidence))] == names
+    assert not _unchanged("basis", {"basis": "counts"})
