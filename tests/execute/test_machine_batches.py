@@ -215,3 +215,28 @@ def test_the_first_throttle_that_cannot_be_set_is_named():
     why = f"{FOLLOWER_RATE} of broker 3 cannot be set"
     assert f"{why}: nothing is moved without a throttle" in live.alarms()
     assert live.finished[0].sentence.startswith(f"{why}; ")
+
+
+def test_what_is_stuck_gets_twice_its_rate_and_the_former_one_is_remembered():
+    live = Live(Plan("p", (MOVE,), throttle_bytes_per_s=5))
+    live.wait(310)
+    assert live.alarms() == ["no progress for 300 s: t-0; the rate is now 10 B/s"]
+    assert live.journal.batches[0].rate_bytes_per_s == 10
+    rates = {(debt.ours, debt.formerly) for debt in live.journal.debts if debt.key in (LEADER_RATE, FOLLOWER_RATE)}
+    assert rates == {("10", "5")}
+    assert "batch 1: 1 partition moving" in [say.sentence for say in live.said]
+
+
+def test_a_replica_that_comes_into_sync_is_progress():
+    """Of two copies one is whole after a while; no byte is read meanwhile."""
+    live = Live(Plan("p", (MOVE._replace(after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
+    live.look_as = lambda cluster: seen_of(cluster)._replace(
+        bytes=tuple((id_, broker, 7) for id_, broker, _ in seen_of(cluster).bytes)
+    )
+    live.wait(200)
+    (part,) = live.cluster.parts
+    live.cluster = live.cluster._replace(parts=(part._replace(isr=part.isr | {3}),))
+    live.wait(200)
+    assert live.alarms() == []
+    live.wait(110)
+    assert len(live.alarms()) == 1
