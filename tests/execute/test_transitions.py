@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.messages import Alter, Answered, Cancel, Kind, Move, Result, Run, Said, Word
-from agent.execute.state import State, answered
+from agent.execute.messages import Alter, Answered, Append, Cancel, Kind, Move, Result, Run, Said, Tick, Word
+from agent.execute.state import State, Watch, answered, appended, looking
 from agent.execute.transitions import turned
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Records
+from agent.execute.values import LEADER_REPLICAS, Batch, BatchState, Debt, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition
-from tests.execute.live import MOVE, OTHER, P0, POLICY
+from tests.execute.live import MOVE, OTHER, P0, POLICY, Live
 
 PAUSED = Plan("p", (MOVE,), PlanState.ELECTING, paused=True, elections=2, heard="c1")
 
@@ -75,3 +75,38 @@ def test_a_cancel_without_an_answer_may_still_be_under_way() -> None:
     assert (after.uncancelled, after.unsure, after.settle_ms) == (FORMER | {P0}, NONE, POLICY.settle_ms)
     known = answered(SENT, cancel, Answered((Result(P0, Kind.OK),)), POLICY)
     assert (known.uncancelled, known.acked) == (NONE, NONE)
+
+
+def test_a_look_asks_for_all_that_the_plan_and_the_throttles_of_ours_need() -> None:
+    debt = Debt(Resource("topic", "gone"), LEADER_REPLICAS, "0:1", None, "q", 1)
+    state, look = looking(SENT._replace(records=SENT.records._replace(debts=(debt,)), unsure=FORMER))
+    assert look.topics == ("gone", "t")
+    assert {(one.kind, one.name) for one in look.resources} == {
+        ("broker", "1"), ("broker", "2"), ("broker", "3"), ("topic", "gone"), ("topic", "t"),
+    }  # fmt: skip
+    assert (state.waiting, state.calm, state.unsure) == (look, True, NONE)
+    busy, _ = looking(SENT._replace(settle_ms=1, unsure=FORMER, uncancelled=FORMER))
+    assert (busy.calm, busy.unsure, busy.uncancelled) == (False, FORMER, FORMER)
+
+
+def test_what_is_known_of_a_batch_ends_with_it() -> None:
+    (batch,) = SENT.records.batches
+    known = SENT._replace(unsent=FORMER, acked=FORMER, refused=FORMER, watches=(Watch(P0, ()),), weak_ms=7)
+    closed = appended(known, Append((batch._replace(state=BatchState.CLOSED),)))
+    assert (closed.unsent, closed.acked, closed.refused) == (NONE, NONE, NONE)
+    assert (closed.watches, closed.weak_ms) == ((), None)
+    open_ = appended(known, Append((batch._replace(sendings=2),)))
+    assert (open_.acked, open_.watches) == (FORMER, known.watches)
+
+
+def test_what_is_not_accepted_and_what_changes_nothing_is_not_in_the_way_of_the_rest() -> None:
+    live = Live()
+    live.state = live.state._replace(
+        incoming=(Plan("p", (MOVE,)), Plan("q", (OTHER,))),
+        words=(Said(Word.RESUME, "gone"), Said(Word.RESUME, "p"), Said(Word.PAUSE, "q")),
+    )
+    live.tell(Tick(60_000))
+    assert [(plan.proposal_id, plan.paused) for plan in live.journal.plans] == [("p", False), ("q", True)]
+    told = {say.sentence: say.alarm for say in live.said}
+    assert told["p is not accepted: it was accepted before"] is False
+    assert told[f"{Word.RESUME} gone: nothing to do"] is False
