@@ -23,6 +23,7 @@ from agent.errors import Fatal, JournalUnavailable
 from agent.execute.values import Plan, PlanState, Target
 from agent.guard import Allow, guard
 from agent.journal import moves
+from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
 from agent.journal.commands import Command, Verb, answer_to, command_to_json
 from agent.journal.entry import View, Write
 from agent.limits import Limits, Mode
@@ -160,6 +161,33 @@ def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(bu
         assert outcome.done is not answered.answer.done, (answered.answer.sentence, outcome.sentence)
         assert "ann@desk" in outcome.sentence
     assert not any(key.startswith(("trigger/", "plan/")) for key in journal.view())
+
+
+@pytest.mark.parametrize("by_a_person", [False, True], ids=["by a rule", "by a person"])
+def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_rests_on(*, by_a_person: bool) -> None:
+    now_ms = system_clock().wall_ms
+    snapshot = shared().snapshot(taken_ms=now_ms)
+    (proposal,) = proposals_of(snapshot)
+    limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=() if by_a_person else (SMALL,)))
+    journal = MemoryJournal()
+    if by_a_person:
+        given = Approval(proposal.id, plan_hash(proposal), ApprovalState.APPROVED, "ann@desk", now_ms, now_ms + 90_000)
+        journal.append(written(given))
+    with acting(Leading(journal, Box()), limits=limits) as one:
+        wait_for(lambda: one.view() is not None, "it leads", 20)
+        view = one.view()
+        (allowed,) = guard([proposal], snapshot, Memory(), limits, view, now_ms)
+        assert isinstance(allowed, Allow), allowed
+        assert one.carry_out(proposal, allowed, snapshot).done
+        wait_for(lambda: bool(moves.plans(journal.view())), "it is written down", 20)
+    (plan,) = moves.plans(journal.view())
+    named = {broker for target in plan.targets for broker in (*target.before, *target.after)}
+    assert dict(plan.racks) == {broker: {1: "a", 2: "b", 3: "c", 4: "a"}[broker] for broker in named}
+    assert plan.begin_by_ms is not None
+    if by_a_person:
+        assert plan.begin_by_ms == now_ms + 90_000
+    else:
+        assert plan.begin_by_ms >= now_ms + limits.execute.approval_valid_ms
 
 
 def test_commands_that_cannot_be_read_are_told_of() -> None:
