@@ -53,6 +53,7 @@ def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
 def test_nothing_begins_where_it_must_not(writes: list[Write], changes: dict[str, object], says: str) -> None:
     may = asked(*writes, **changes)  # type: ignore[arg-type] # a table's row
     assert says in (may.of("p-1") or ""), may
+    assert not (may.of("p-1") or "").startswith("held: ")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from agent.journal.approvals import by_rule
 from agent.journal.entry import View
 from agent.journal.triggers import TriggerVerdict
 from agent.limits import Limits
+from agent.limits_execute import ApprovalRule
 from agent.memory import Memory
 from agent.plan.explained import Answer
 from agent.windows import Window, Windows
@@ -232,3 +233,28 @@ def test_an_approval_is_answered_by_what_the_guard_would_say() -> None:
         assert (never.allowed, never.sentence, never.comes) == (False, "t is excluded", False)
     refused = foreseen(Refuse("p", RefuseReason.EXPIRED, "refused: it expired 5 s ago"))
     assert (refused.allowed, refused.sentence, refused.comes) == (False, "it expired 5 s ago", False)
+
+
+def test_only_the_groups_own_triggers_count_against_its_budget_and_its_margin() -> None:
+    """Another group was triggered in the very same millisecond, and a third one later."""
+    same = NOW_MS - 20 * MINUTE
+    view = journal(triggered("g", same, verdict=TriggerVerdict.AS_PREDICTED), triggered("h", same), at_ms=NOW_MS)
+    rows = said(swapped(), view)
+    assert rows["group triggers"][1].startswith("1 of 6 triggers of group g ")
+    assert rows["triggers"][1].startswith("2 of 100 triggers ")
+    others = said(swapped(), journal(triggered("h", same), at_ms=NOW_MS))
+    assert others["gain"][1] == "it makes 2 of 2 partitions local; the least gain is 1.0"
+
+
+@pytest.mark.parametrize(
+    ("rule", "allows"),
+    [
+        pytest.param(ApprovalRule(name="r", groups=("g*",)), True, id="its groups match"),
+        pytest.param(ApprovalRule(name="r", groups=("h",)), False, id="its groups do not match"),
+        pytest.param(ApprovalRule(name="r", topics=("*",)), False, id="it is for topics only"),
+        pytest.param(ApprovalRule(name="r", groups=("g",), topics=("t",)), True, id="it is for both"),
+    ],
+)
+def test_a_rule_for_groups_approves_their_triggers(rule: ApprovalRule, *, allows: bool) -> None:
+    answer = judged(swapped(), NOBODY, approve_triggers=False, approval_rules=(rule,))
+    assert isinstance(answer, Allow) is allows

@@ -65,6 +65,10 @@ def test_a_plan_has_what_the_proposal_says_and_what_the_snapshot_knows() -> None
     ]
 
 
+def test_a_plan_without_a_reason_has_the_proposals_sentence() -> None:
+    assert plan_of(proposal(), snapshot(), approved_by="me").reason == "two replicas share a rack"
+
+
 def test_what_is_saved_is_shared_out_by_what_is_written() -> None:
     saving = Predicted(cross_rack_bytes_per_s_before=100.0, cross_rack_bytes_per_s_after=20.0)
     plan = plan_of(proposal(predicted=saving), snapshot(), approved_by="me")

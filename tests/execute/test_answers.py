@@ -123,3 +123,20 @@ def test_what_nobody_approved_is_cancelled_against_rules_alone() -> None:
     assert done(result).sentence == (
         f"{MOVE.id} is cancelled: no rule approves it; approve it with: rackwise proposals approve {MOVE.id}"
     )
+
+
+@pytest.mark.parametrize(("state", "how"), [(OPEN, "is taking"), (DONE, "has taken")])
+def test_a_plan_that_is_taken_back_already_is_answered_with_the_plan_that_does_it(state: PlanState, how: str) -> None:
+    view = in_journal(plan(DONE), plan(state, proposal_id=f"{MOVE.id}-back"))
+    answer = done(obey([ask(ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS), view)
+    assert answer.sentence == f"{MOVE.id}-back {how} {MOVE.id} back already"
+    assert (answer.done, answer.plan) == (True, f"{MOVE.id}-back")
+
+
+def test_limits_up_to_those_of_the_settings_are_taken() -> None:
+    low, high = LIMITS.throttle_floor_bytes_per_s, LIMITS.throttle_ceiling_bytes_per_s
+    for rate, most in ((low, LIMITS.max_moves_per_cluster), (high, 1)):
+        wish = ask(APPROVE, MOVE, throttle_bytes_per_s=rate, max_moves=most)
+        assert done(obey([wish], EMPTY, STANDING, LIMITS, NOW_MS)).done
+    for changes in ({"throttle_bytes_per_s": low - 1}, {"throttle_bytes_per_s": high + 1}):
+        assert not done(obey([ask(APPROVE, MOVE, **changes)], EMPTY, STANDING, LIMITS, NOW_MS)).done

@@ -101,9 +101,11 @@ def test_the_safest_and_most_useful_come_first(first, second):
         number = given_.pop("partition", partition)
         return Target(TopicPartition("t", number), "id", **given_)  # type: ignore[arg-type]
 
-    one, other = target(5, first), target(6, second)
-    pair = tuple(sorted((one, other)))
-    assert next_batch(pair, seen(pair, frozenset({7})), policy(batch_partitions=1)) == (one,)
+    by_name = "partition" in first
+    for numbers in ((5, 6), (5, 6) if by_name else (6, 5)):
+        one, other = (target(number, fields) for number, fields in zip(numbers, (first, second), strict=True))
+        pair = tuple(sorted((one, other)))
+        assert next_batch(pair, seen(pair, frozenset({7})), policy(batch_partitions=1)) == (one,)
 
 
 def test_copies_come_from_the_leader_and_racks_count_what_crosses():

@@ -21,7 +21,7 @@ from agent.execute.messages import (
 from agent.execute.state import Rest, State, answered
 from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, BatchState, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import a_part, carried_out, lost, seen_of
+from tests.execute.abstract import a_part, begun, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
 
 
@@ -215,3 +215,78 @@ def test_the_first_throttle_that_cannot_be_set_is_named():
     why = f"{FOLLOWER_RATE} of broker 3 cannot be set"
     assert f"{why}: nothing is moved without a throttle" in live.alarms()
     assert live.finished[0].sentence.startswith(f"{why}; ")
+
+
+def test_what_is_stuck_gets_twice_its_rate_and_the_former_one_is_remembered():
+    live = Live(Plan("p", (MOVE,), throttle_bytes_per_s=5))
+    live.wait(310)
+    assert live.alarms() == ["no progress for 300 s: t-0; the rate is now 10 B/s"]
+    assert live.journal.batches[0].rate_bytes_per_s == 10
+    rates = {(debt.ours, debt.formerly) for debt in live.journal.debts if debt.key in (LEADER_RATE, FOLLOWER_RATE)}
+    assert rates == {("10", "5")}
+    assert "batch 1: 1 partition moving" in [say.sentence for say in live.said]
+
+
+def test_a_replica_that_comes_into_sync_is_progress():
+    """Of two copies one is whole after a while; no byte is read meanwhile."""
+    live = Live(Plan("p", (MOVE._replace(after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
+    live.look_as = lambda cluster: seen_of(cluster)._replace(
+        bytes=tuple((id_, broker, 7) for id_, broker, _ in seen_of(cluster).bytes)
+    )
+    live.wait(200)
+    (part,) = live.cluster.parts
+    live.cluster = live.cluster._replace(parts=(part._replace(isr=part.isr | {3}),))
+    live.wait(200)
+    assert live.alarms() == []
+    live.wait(110)
+    assert len(live.alarms()) == 1
+
+
+def test_what_another_tool_moves_right_before_the_request_is_waited_for():
+    def unset(cluster, asked):
+        return cluster, Answered(tuple(Result(it.resource, Kind.NOT_SENT) for it in asked.settings))
+
+    live = Live(answer_as=unset)
+    live.answer_as = carried_out
+    (part,) = live.cluster.parts
+    live.cluster = live.cluster._replace(parts=(begun(part, (2, 4), foreign=True, up=live.cluster.up),))
+    live.wait(20)
+    assert not live.finished
+    assert "Alter" not in live.kinds()
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2),))
+    live.wait(10)
+    assert live.cluster.parts[0].moving
+
+
+def test_replicas_between_before_and_after_are_waited_for_where_nothing_was_asked_yet():
+    live = Live(min_isr=3)
+    live.cluster = live.cluster._replace(min_isr=1, parts=(a_part(1, 2, 3),))
+    live.wait(30)
+    assert (live.acts, live.finished) == ([], [])
+    live.cluster = live.cluster._replace(parts=(a_part(1, 2),))
+    live.wait(5)
+    assert live.cluster.parts[0].moving
+
+
+def test_a_request_that_never_takes_effect_is_repeated_a_few_times_and_then_given_up():
+    def lost_on_the_way(cluster, asked):
+        return (cluster, Answered(())) if isinstance(asked, Alter) else carried_out(cluster, asked)
+
+    live = Live(answer_as=lost_on_the_way)
+    live.wait(200)
+    assert live.kinds().count("Alter") == POLICY.max_sendings
+    assert live.finished[0].state is PlanState.FAILED
+    assert live.cluster.settings == ()
+
+
+def test_a_topic_made_anew_hides_nothing_that_is_unknown_of_the_next_partition():
+    def half_seen(cluster):
+        seen = seen_of(cluster)
+        first, second = seen.partitions
+        return seen._replace(partitions=(first._replace(topic_id="other"), second._replace(min_isr=None)))
+
+    live = Live(Plan("p", (MOVE, OTHER)), min_isr=3)
+    live.cluster = live.cluster._replace(min_isr=1)
+    live.look_as = half_seen
+    live.wait(10)
+    assert live.acts == []

@@ -210,3 +210,16 @@ def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
 ) -> None:
     rate = Debt(Resource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
     assert complete(rate, seen({})._replace(**change)) is is_complete
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        pytest.param("0:1,5:5", Standing.STANDS, id="one of ours among others"),
+        pytest.param("5:5", Standing.GONE, id="only others'"),
+        pytest.param(None, Standing.GONE, id="no list at all"),
+    ],
+)
+def test_a_list_is_ours_as_long_as_an_entry_of_ours_is_in_it(own: str | None, found: Standing) -> None:
+    entries = Debt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
+    assert standing(entries, seen({} if own is None else {(TOPIC, LEADER_REPLICAS): own})) is found

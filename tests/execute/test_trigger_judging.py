@@ -187,8 +187,16 @@ def test_no_new_generation_is_no_rebalance_and_not_an_unknown_number_of_them() -
     assert (answer.rebalances, answer.sentence) == (0, "no new generation was seen within 60 s")
 
 
-def test_what_is_expected_says_what_the_proposal_was_for() -> None:
+def test_what_is_expected_says_what_the_proposal_was_for_and_what_moves_from_where() -> None:
     assert expected(SWAP, BEFORE.snapshot().groups["g"]).gain == SWAP.sentence
+    promoted = expected(PROMOTE, an_app("0_0 0_1", "").snapshot().groups["g"])
+    assert promoted.moves == (ItemMove("0_1", "p1", "p2"),)
+
+
+def test_a_trigger_may_be_judged_in_the_millisecond_of_its_outcome_and_not_before_it() -> None:
+    now = a_group("t-0", "t-1 t-2", generation=5)
+    assert verdict(entry(STAY, BEFORE), now, 0) is not None
+    assert verdict(entry(STAY, BEFORE), now, -1) is None
 
 
 GONE = a_cluster()

@@ -48,3 +48,9 @@ def test_the_generation_of_a_member_is_the_clients_or_else_the_assignors(
 def test_a_group_of_another_kind_shows_nothing_of_its_members() -> None:
     other = seen_raw(described("x", (9, None))._replace(protocol_type="connect"))
     assert other.kind is GroupKind.OTHER
+
+
+def test_a_streams_member_whose_data_cannot_be_read_still_has_a_generation() -> None:
+    seen = seen_raw(described("stream", (9, b"x"), (9, None)))
+    assert (seen.kind, seen.generations) == (GroupKind.CLASSIC_STREAMS, {9})
+    assert [text.partition(":")[0] for text in seen.unreadable] == ["c0", "c1"]

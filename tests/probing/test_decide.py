@@ -357,6 +357,16 @@ def test_what_explain_says(snapshot: Snapshot, answer: Answer, sentence: str) ->
     assert about_probing("app", ground) == (Explained("group/app", "probing", answer, sentence),)
 
 
+def test_explain_knows_of_earlier_triggers() -> None:
+    (row,) = about_probing("app", Ground(READY, Memory(), Limits()), [Past(NOW - 4_000, True)])
+    assert (row.answer, row.sentence) == (Answer.WAIT, "held: the last trigger was 4 s ago; probing.floor is 10 s")
+
+
+def test_of_many_warm_ups_the_first_are_named() -> None:
+    decision = decide(shown(*(warmup(number) for number in range(4))))
+    assert decision.sentence == "rebalance app now: 4 warm-ups (0_0, 0_1, 0_2 and 1 more) have caught up"
+
+
 def test_explain_says_nothing_of_groups_without_warm_ups_by_their_kind() -> None:
     assert about_probing("app", Ground(shown(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
     assert about_probing("other", Ground(READY, Memory(), Limits())) == ()

@@ -9,6 +9,7 @@ import pytest
 from agent.journal.triggers import Effect, Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged, outcome
 from agent.probing import Past
 from agent.probing.past import Anchors, past_triggers
+from agent.probing.values import failures
 from tests.act.triggers import MemoryJournal
 
 AT_MS = 1_760_000_000_000
@@ -83,3 +84,18 @@ def test_a_jump_of_the_wall_clock_moves_no_trigger_that_was_seen_before(jump_ms:
 def test_a_trigger_of_another_process_from_the_future_counts_as_one_of_now() -> None:
     past, _ = seen(journal_of(ENTRY), 0, jump_ms=-3_600_000)
     assert past == (Past(MONO_MS, None),)
+
+
+@pytest.mark.parametrize(
+    ("past", "count"),
+    [
+        pytest.param([Past(1_000, False), Past(2_000, False)], 2, id="two in vain"),
+        pytest.param([Past(1_000, False), Past(2_000, True), Past(3_000, False)], 1, id="one in vain since a success"),
+        pytest.param([Past(1_000, False), Past(2_000, False, probing=False)], 1, id="one for racks between"),
+        pytest.param([Past(1_000, False), Past(9_000, None)], 0, id="one that can still be judged"),
+        pytest.param([Past(1_000, False), Past(5_000, None)], 2, id="one that was not judged in time"),
+        pytest.param([Past(3_000, False), Past(1_000, True), Past(2_000, False)], 2, id="in any order"),
+    ],
+)
+def test_triggers_in_vain_are_counted_back_from_the_last_one(past: list[Past], count: int) -> None:
+    assert failures(past, 10_000, 5_000) == count
