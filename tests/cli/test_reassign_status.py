@@ -61,7 +61,8 @@ def test_moves_of_other_tools_are_shown_where_no_agent_ever_ran(
     table = here("reassign", "status", "-o", "table", *arguments)
     assert "another tool" in table.stdout
     assert "journal" not in table.stderr
-    assert (table.stdout + table.stderr).count("no agent in mode execute has run here") == 1
+    words = " ".join((table.stdout + table.stderr).split())  # a long cell is folded
+    assert words.count("no agent in mode execute has run here") == 1
 
 
 def test_where_nothing_is_to_be_shown_there_is_no_blank_line(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
