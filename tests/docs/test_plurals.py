@@ -41,8 +41,8 @@ FINE = frozenset(
         "pipeline.price_files: {}, which {} names, cannot be read",
         "pipeline.report.first: what group {} reads",
         (
-            "agent.record.announcing: {}, so {} {} fewer replicas than topics.replication_factor, and rackwise adds none "
-            "later: reassign the partitions and raise min.insync.replicas after the outage"
+            "agent.record.announcing: {}, so {} {} fewer replicas than topics.replication_factor, and rackwise adds "
+            "none later: reassign the partitions and raise min.insync.replicas after the outage"
         ),
         # a name
         "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
