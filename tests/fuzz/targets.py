@@ -21,6 +21,7 @@ from agent.decode.cursor import Broken
 from agent.decode.java_text import from_modified_utf8, to_modified_utf8
 from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable
+from agent.execute.identity import Came
 from agent.execute.obey import obey
 from agent.foreign_json import ForeignJsonError, read_json
 from agent.journal.approvals import plan_hash
@@ -186,6 +187,7 @@ class _Wish(NamedTuple):
     id: str
     value: Any
     after: Write
+    came: Came = Came()
 
 
 def _entry(data: bytes) -> bool:
