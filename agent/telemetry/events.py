@@ -266,7 +266,12 @@ def _joined(open_events: dict[tuple[str, int], dict[int, str]], event: Event) ->
     if len(held) < piece.parts:
         return None
     open_events.pop((event.look, event.n), None)
-    whole = _loads("".join(text for _, text in sorted(held.items())), _MOST_PARTS * MAX_RECORD_CHARS)
+    return from_pieces(held)
+
+
+def from_pieces(pieces: Mapping[int, str]) -> Event | None:
+    """The event whose fragments these are, by their numbers; None of an unknown kind. Raises UnreadableError."""
+    whole = _loads("".join(text for _, text in sorted(pieces.items())), _MOST_PARTS * MAX_RECORD_CHARS)
     if whole is not None and whole.kind is Kind.FRAGMENT:
         raise UnreadableError("a fragment is made of fragments")
     return whole

@@ -25,7 +25,7 @@ from agent.model.snapshot import (
     TaskCopy,
 )
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
-from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_lines
+from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_pieces
 from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events
 from agent.typed_json import UnreadableError, from_json
 from assignors.problem import TopicPartition
@@ -124,8 +124,9 @@ def _events(raw: Iterable[Raw]) -> Iterator[Event]:
         elif one.kind in Kind._value2member_map_:
             yield Event(Kind(one.kind), one.subject, one.cluster, one.look, one.n, one.taken_ms, data, one.v)
     for n, held in pieces.items():
-        if len(held) == parts[n]:
-            yield from from_lines(["".join(text for _, text in sorted(held.items()))])
+        whole = from_pieces(held) if len(held) == parts[n] else None
+        if whole is not None:
+            yield whole
 
 
 def unreadable(problem: str) -> Given:

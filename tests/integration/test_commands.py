@@ -134,7 +134,9 @@ def test_a_simulation_shows_the_groups_that_a_change_concerns(at: tuple[str, ...
 def test_explain_answers_with_rules(at: tuple[str, ...], subject: str, word: str) -> None:
     done = rackwise("explain", subject, *at, "-o", "json")
     assert done.exit_code == 0
-    assert done.stderr.splitlines() == [
+    figures, *judged = done.stderr.splitlines()
+    assert figures.startswith("figures of ")
+    assert judged == [
         (
             "no running agent's telemetry (there is no topic rackwise.telemetry): judged with the settings given here, "
             "mode propose"

@@ -73,7 +73,11 @@ def test_without_the_extra_the_command_names_what_to_install(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        pytest.param(["--conf", "spark.x"], "--conf 'spark.x' is no setting", id="a conf without value"),
+        pytest.param(
+            ["--conf", "spark.x"],
+            "An argument of --conf is no setting: NAME=VALUE is expected",
+            id="a conf without value",
+        ),
         pytest.param(["--format", "iceberg"], "spark.format: iceberg is not offered", id="an unknown format"),
         pytest.param(["--set", "spark.intervall=1s"], "did you mean", id="a misspelt setting"),
     ],
