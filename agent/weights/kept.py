@@ -75,7 +75,8 @@ def topic_rates(weights: TopicWeights) -> TopicRates:
 def group_rates(weights: GroupWeights) -> GroupRates:
     """What it reads, topic by topic, and how fast it restores."""
     reads = tuple(_columns(topic, rows) for topic, rows in groupby(sorted(weights.reads), key=attrgetter("topic")))
-    return GroupRates(weights.group, weights.from_ms, weights.to_ms, reads, tuple(sorted(weights.restores)))
+    restores = tuple(sorted(weights.restores, key=attrgetter("subtopology")))  # named twice: other fields may be None
+    return GroupRates(weights.group, weights.from_ms, weights.to_ms, reads, restores)
 
 
 def _columns(topic: str, rows: Iterable[tuple[str, int, float]]) -> ReadRates:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.weights.codec import MAX_ROWS, UnreadableWeightsError, key_of, keys_of, to_records, weights_of
+from agent.weights.kept import group_rates
 from agent.weights.schema import weights_schema
 from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights
 
@@ -175,3 +176,12 @@ def test_no_field_of_another_type_raises_anything_else(
     assert [json.loads(one) for _, one in to_records(read)] == [
         {name: json.loads(value)[name] for name in json.loads(next(to_records(read))[1])}
     ]
+
+
+def test_a_subtopology_that_a_record_names_twice_is_kept_in_its_order() -> None:
+    once = RestoreWeight(1, 1.0, 1.0, 1.0, 1, None)
+    group = GroupWeights(
+        "c", "app", 3, 1, 2, (), (once._replace(stalled_share=0.25), once, once._replace(subtopology=0))
+    )
+    kept = group_rates(group)
+    assert [(one.subtopology, one.stalled_share) for one in kept.restores] == [(0, None), (1, 0.25), (1, None)]
