@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.act import Outcome
 from agent.act.progress import ActingNow
@@ -24,6 +24,9 @@ from agent.plan.plan import Plan
 from agent.propose.basis import figures_rest_on
 from agent.propose.proposal import Proposal
 from agent.words import counted
+
+if TYPE_CHECKING:
+    from agent.last_known import LastKnown
 
 _NAMED = 3
 MOST_TOLD = 8
@@ -45,10 +48,13 @@ class World(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Findings that were not there at the last look, and those that are gone."""
+    """Findings that were not known at the last look, and those that are known to be gone."""
 
-    new: tuple[str, ...]
-    ended: tuple[str, ...]
+    new: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+_NO_CHANGES = Changes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +71,13 @@ class Cycle:
     after: Memory
     snapshot: Snapshot
     detection: Detection
-    changes: Changes
+    changes: Changes = _NO_CHANGES
     plan: Plan | None = None
     proposals: tuple[Proposal, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    known: LastKnown | None = None
+    """What is known after this look; None before it was compared with what was known before."""
     acting: ActingNow | None = None
     """Mode execute as it is after it; None in the other modes."""
     stages_ms: Mapping[str, int] = field(default_factory=dict)
@@ -96,15 +104,6 @@ def world(snapshot: Snapshot) -> World:
         partitions=sum(len(topic.partitions) for topic in snapshot.topics.values()),
         groups=len(snapshot.groups),
         members=sum(len(group.members) for group in groups),
-    )
-
-
-def changes(before: Memory, detection: Detection) -> Changes:
-    """What is new and what is gone since the look that the memory is of."""
-    now = {finding.id: finding for finding in detection.findings}
-    return Changes(
-        new=tuple(name for name in now if name not in before.first_seen),
-        ended=tuple(name for name in before.first_seen if name not in now),
     )
 
 

@@ -173,6 +173,7 @@ class Agent:
             name=f"{self._instance}-{self._number}",
             planning=planning,
             journal=acting.view if acting is not None else lambda: None,
+            known=self.watch.state.known,
         )
         cycle = replace(cycle, acting=self.acting_now())
         self._memory = cycle.after

@@ -10,15 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from agent.act import Hands, NoHands, Outcome, act
 from agent.collector import CYCLES_BETWEEN_WALKS, no_walks, walk_all
-from agent.cycle import Cycle, changes
+from agent.cycle import Changes, Cycle
 from agent.decode import decode_members
 from agent.detect import detect
 from agent.detect.assessment import Detection
 from agent.guard import Allow, Verdict, guard
 from agent.journal.entry import View
+from agent.last_known import LastKnown, last_known
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory import Memory, remember
@@ -44,10 +46,12 @@ def run_cycle(
     name: str,
     planning: bool,
     journal: Journaled = lambda: None,
+    known: LastKnown | None = None,
 ) -> Cycle:
     """What came of this observation. Where something is proposed, the guard is shown the cluster once more.
 
-    ``journal`` tells what the journal says by now, and None for an agent that does not lead.
+    ``known`` is what the looks before have confirmed, None for the first one. ``journal`` tells what the journal
+    says by now, and None for an agent that does not lead.
     """
     snapshot = line.snapshot(observation, memory)
     detection = line.detect(snapshot, memory)
@@ -59,7 +63,7 @@ def run_cycle(
         fresh = line.snapshot(line.look(look), memory)  # again, right before touching anything
         verdicts = line.guard(proposals, fresh, memory, journal())
         outcomes = line.act(proposals, verdicts, fresh)  # nothing is allowed in a dry run
-    return Cycle(
+    cycle = Cycle(
         number=number,
         look=name,
         limits=line.limits,
@@ -68,12 +72,23 @@ def run_cycle(
         after=line.remember(memory, snapshot, detection, plan),
         snapshot=snapshot,
         detection=detection,
-        changes=changes(memory, detection),
         plan=plan,
         proposals=proposals,
         verdicts=verdicts,
         outcomes=outcomes,
         stages_ms={"look": observation.took_ms, **line.turn()},
+    )
+    after = last_known(known, cycle)
+    return replace(cycle, known=after, changes=_changes(known, cycle, after))
+
+
+def _changes(known: LastKnown | None, cycle: Cycle, after: LastKnown) -> Changes:
+    """A finding has ended when it is known not to be there any more: not when a gap hides it."""
+    before = cycle.before.first_seen if known is None else known.findings
+    unsure = known is None and bool(cycle.snapshot.gaps)
+    return Changes(
+        new=tuple(finding.id for finding in cycle.detection.findings if finding.id not in before),
+        ended=() if unsure else tuple(name for name in before if name not in after.findings),
     )
 
 

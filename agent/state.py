@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agent.act.progress import ActingNow
 from agent.clock import Instant
 from agent.cycle import Cycle
-from agent.last_known import LastKnown, is_failed, last_known
+from agent.last_known import LastKnown, is_failed
 from agent.record.recorder import Recording
 
 
@@ -85,7 +85,7 @@ class LoopWatch:
         self._update(
             cycle=cycle,
             planned=cycle if cycle.planned and not is_failed(cycle.snapshot) else before.planned,
-            known=last_known(before.known, cycle),
+            known=cycle.known,
             recording=recording,
             last_end=at,
             last_success=at,

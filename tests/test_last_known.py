@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agent.clock import Instant
 from agent.cycle import Cycle
+from agent.demo.news import News
 from agent.detect.finding import FindingReason, Severity
 from agent.last_known import LastKnown
 from agent.limits import Limits
@@ -94,7 +95,16 @@ class Agent:
             self.look(look, planning=planning)
 
     def look(self, world: Observation, *, planning: bool = True) -> Cycle:
-        cycle = run_cycle(self._line, lambda: world, world, self._memory, number=1, name="l", planning=planning)
+        cycle = run_cycle(
+            self._line,
+            lambda: world,
+            world,
+            self._memory,
+            number=1,
+            name="l",
+            planning=planning,
+            known=self.watch.state.known,
+        )
         self._memory = cycle.after
         self.watch.succeeded(cycle, RECORDING, DONE)
         return cycle
@@ -254,3 +264,42 @@ def test_an_absent_broker_stays_absent_while_topics_do_not_answer() -> None:
     back = replace(AFTER, brokers=(*AFTER.brokers, AFTER.brokers[0]._replace(id=77)))
     agent.look(without(back, [Part.TOPICS], GapCause.TIMED_OUT))
     assert ("rackwise_brokers", ("", "absent")) not in agent.series(), "it is back"
+
+
+@pytest.mark.parametrize("lost", [(Part.GROUPS,), (Part.TOPICS,), (Part.TOPICS, Part.GROUPS)])
+def test_a_finding_that_a_gap_hides_has_not_ended_and_is_no_news_afterwards(lost: tuple[Part, ...]) -> None:
+    agent, told = Agent(), News()
+    first = agent.look(WORLD)
+    told.of(first)
+    hidden = agent.look(without(AFTER, lost, GapCause.TIMED_OUT), planning=False)
+    gone = {one.id for one in first.detection.findings} - {one.id for one in hidden.detection.findings}
+    assert gone, "the look lacks findings"
+    about_itself = {FindingReason.PART_MISSING, FindingReason.RIGHTS_MISSING}
+    assert hidden.changes.ended == ()
+    assert {one.reason for one in hidden.detection.findings if one.id in hidden.changes.new} <= about_itself
+    assert [line.sentence for line in told.of(hidden) if line.mark == "ended"] == []
+    again = agent.look(AFTER, planning=False)
+    assert gone.isdisjoint(again.changes.new)
+    ended = [line.sentence for line in told.of(again) if line.mark == "ended"]
+    assert all(text.startswith(tuple(one.value for one in about_itself)) for text in ended), ended
+
+
+def test_a_finding_that_is_mended_has_ended() -> None:
+    mended = replace(AFTER, topics=a_world(6, improvable=1.0).topics)
+    agent, told = Agent(), News()
+    told.of(agent.look(WORLD))
+    cycle = agent.look(mended)
+    shared = FindingReason.REPLICAS_SHARE_RACK
+    assert any(name.startswith(shared.name.lower()) for name in cycle.changes.ended), cycle.changes.ended
+    assert any(line.sentence.startswith(shared.value) for line in told.of(cycle) if line.mark == "ended")
+
+
+def test_the_first_look_of_an_agent_with_memory_ends_only_what_it_would_have_seen() -> None:
+    memory = Agent(WORLD).look(WORLD).after
+    mended = replace(AFTER, topics=a_world(6, improvable=1.0).topics)
+
+    def first(world: Observation) -> Cycle:
+        return run_cycle(Line(LIMITS), lambda: world, world, memory, number=1, name="l", planning=False)
+
+    assert first(mended).changes.ended
+    assert first(without(mended, [Part.TOPICS], GapCause.TIMED_OUT)).changes.ended == ()

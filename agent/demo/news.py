@@ -41,8 +41,10 @@ class News:
         now = {finding.id.removesuffix(":held"): finding for finding in cycle.detection.findings}
         new = [finding for name, finding in now.items() if name not in self._found]
         new.sort(key=lambda finding: (_ORDER[finding.severity], finding.id))
-        ended = [finding for name, finding in self._found.items() if name not in now]
-        self._found = now
+        # What a gap hides has not ended, and is no news when it is seen again.
+        known = set() if cycle.known is None else {name.removesuffix(":held") for name in cycle.known.findings}
+        ended = [finding for name, finding in self._found.items() if name not in now and name not in known]
+        self._found = {**{name: one for name, one in self._found.items() if name in known}, **now}
         return [
             *(_first_of(found) for found in _by_reason(new)),
             *(

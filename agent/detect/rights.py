@@ -68,7 +68,7 @@ def rights_findings(view: View) -> list[Finding]:
         for (part, cause), gaps in by_kind.items()
     ]
     told = {part for part, cause in by_kind if cause is GapCause.NOT_ALLOWED}
-    return findings + _cluster_rights(view, told)
+    return findings + _cluster_rights(view, told, {part for part, _ in by_kind})
 
 
 def _not_allowed(part: Part, gaps: Sequence[Gap], view: View) -> Finding:
@@ -96,8 +96,11 @@ def _missing(part: Part, cause: GapCause, gaps: Sequence[Gap], view: View) -> Fi
     )
 
 
-def _cluster_rights(view: View, told: Collection[Part]) -> list[Finding]:
-    """Rights that the brokers say we lack although nothing was refused for want of them, and names that are hidden."""
+def _cluster_rights(view: View, told: Collection[Part], gapped: Collection[Part]) -> list[Finding]:
+    """Rights that the brokers say we lack although nothing was refused for want of them, and names that are hidden.
+
+    Names that a failed question hides (``gapped``) may be shown again with the next answer: no right is missing.
+    """
     rights = view.snapshot.rights
     lacks = (
         (rights.cluster_describe is False and not told, "cluster_describe", "DESCRIBE on the cluster", _HIDES_GROUPS),
@@ -114,13 +117,13 @@ def _cluster_rights(view: View, told: Collection[Part]) -> list[Finding]:
             "no reassignment can be made",
         ),
         (
-            bool(rights.topics_hidden) and Part.TOPICS not in told,
+            bool(rights.topics_hidden) and Part.TOPICS not in gapped,
             "topics_hidden",
             _NEEDS[Part.TOPICS],
             f"{count(rights.topics_hidden or 0, 'topic')} that were there before are not shown any more",
         ),
         (
-            bool(rights.groups_hidden) and Part.GROUPS not in told,
+            bool(rights.groups_hidden) and Part.GROUPS not in gapped,
             "groups_hidden",
             _NEEDS[Part.GROUPS],
             f"{count(rights.groups_hidden or 0, 'group')} that were there before are not shown any more",

@@ -76,6 +76,14 @@ def test_rights_that_are_known_to_be_missing(rights: Rights, mode: Mode, found: 
     assert [finding.detail for finding in Run(Limits(mode=mode)).look(answers.at(0)).of(Reason.RIGHTS_MISSING)] == found
 
 
+def test_groups_that_a_failed_question_hides_show_no_missing_right() -> None:
+    answers = an_observation().gap(Part.GROUPS, GapCause.DOUBTED)
+    answers.rights = Rights(groups_hidden=7)
+    look = Run().look(answers.at(0))
+    assert look.of(Reason.RIGHTS_MISSING) == []
+    assert len(look.of(Reason.PART_MISSING)) == 1
+
+
 def test_a_refusal_and_the_right_that_explains_it_are_one_finding() -> None:
     answers = an_observation().gap(Part.BROKER_CONFIGS, GapCause.NOT_ALLOWED)
     answers.rights = Rights(cluster_describe=True, cluster_describe_configs=False)
