@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from agent.demo.ending import money_lines
+from agent.demo.ending import money_lines, share_lines
+from agent.demo.news import with_line
 from agent.demo.shares import Share
 from agent.detect.assessment import Measure
 from agent.limits import Limits
+from tests.record.test_proposals import a_proposal
 
 SHARES = (
     Share(Measure.KAFKA, "bytes_per_s", 500_000.0, 0.0, 1_000_000.0, 0.0),
@@ -23,3 +25,17 @@ def test_the_cost_of_reads_across_racks_names_the_assumed_price() -> None:
 def test_no_cost_is_shown_without_a_price_or_with_prices_that_differ_by_pair_of_racks() -> None:
     assert money_lines(SHARES, Limits(usd_per_gb=None)) == []
     assert money_lines(SHARES, Limits(usd_per_gb=0.02, prices={("a", "b"): 0.01})) == []
+
+
+def test_shares_of_rates_have_the_units_of_every_other_sentence() -> None:
+    assert share_lines(SHARES) == [
+        "50 % -> 0 %      of 1.0 MB/s by Kafka's rule (local: a replica in the reader's rack)",
+        "50 % -> 2 %      of 2.0 MB/s as read (local: the leader, or a follower fetch in the reader's rack)",
+        "83 % -> 8 %      of 12 partitions as read (local: the leader, or a follower fetch in the reader's rack)",
+    ]
+
+
+def test_each_line_to_set_is_told_by_itself() -> None:
+    two = a_proposal()._replace(sentence="Do it", line="group.protocol=classic\nclient.rack=a")
+    assert with_line(two) == "Do it  > group.protocol=classic  > client.rack=a"
+    assert with_line(two._replace(line=None)) == "Do it"

@@ -15,6 +15,7 @@ from agent.demo.shares import Share, shares
 from agent.detect.assessment import Measure
 from agent.errors import ClusterUnreachable
 from agent.limits import Limits
+from agent.money.words import bytes_words
 from agent.propose.codec import BadProposalDocument, proposal_from_json
 from agent.propose.flows import priced
 from agent.propose.proposal import Proposal, ProposalKind
@@ -90,7 +91,7 @@ def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
         *(f"  {kind:<9} {kinds[kind]}" for kind in (kind.value for kind in ProposalKind)),
         "",
         "Reads across racks now -> after everything that is proposed now (best case)",
-        *(f"  {line}" for line in _share_lines(found_shares)),
+        *(f"  {line}" for line in share_lines(found_shares)),
         *(f"  {line}" for line in money_lines(found_shares, last.limits)),
         "",
         "What to do first",
@@ -103,14 +104,17 @@ def summary(found: Published, topic: str, last: Cycle) -> tuple[str, ...]:
     )
 
 
-def _share_lines(found: Sequence[Share]) -> list[str]:
+def share_lines(found: Sequence[Share]) -> list[str]:
+    """The share of reads across racks now and after what is proposed, one line for each measure."""
     lines: list[str] = []
     for share in found:
         then = f"{_percent(share.crossing_now, share.total)} -> {_percent(share.crossing_after, share.total)}"
-        unit = "partitions" if share.unit == "partitions" else "bytes/s"
+        in_partitions = share.unit == "partitions"
+        total = f"{share.total:,.0f} partitions" if in_partitions else bytes_words(share.total)
+        unknown = f"{share.unknown:,.0f}" if in_partitions else bytes_words(share.unknown)
         lines.append(
-            f"{then:<16} of {share.total:,.0f} {unit} {_RULES[share.measure]}"
-            + (f"; {share.unknown:,.0f} more by readers of unknown rack" if share.unknown else "")
+            f"{then:<16} of {total} {_RULES[share.measure]}"
+            + (f"; {unknown} more by readers of unknown rack" if share.unknown else "")
         )
     return lines or ["unknown: no group has members of known rack"]
 

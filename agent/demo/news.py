@@ -131,8 +131,8 @@ def _some(names: Iterable[str]) -> str:
 
 
 def with_line(proposal: Proposal) -> str:
-    """Its sentence, and the line to set where there is one."""
-    return proposal.sentence + (f"  > {proposal.line}" if proposal.line else "")
+    """Its sentence, and the lines to set where there are some."""
+    return "  > ".join([proposal.sentence, *(proposal.line.splitlines() if proposal.line else ())])
 
 
 def _slot(proposal: Proposal) -> _Slot:

@@ -8,6 +8,7 @@ wrong says which command, what was waited for, how far it was, and where its log
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,7 +47,7 @@ _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
 _TOLD = ("gold:", "weights:")
 """Lines of ingest that are told here; the others are in its log."""
-_NAMES_BYTES = " bytes/s"
+_NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s|\d bytes/s")
 _SHOWN = 3
 
 
@@ -191,7 +192,7 @@ class SparkSide:
             (
                 proposal
                 for proposal in (cycle.proposals if cycle is not None else ())
-                if ("basis", Basis.WEIGHTS.value) in proposal.evidence and _NAMES_BYTES in proposal.sentence
+                if ("basis", Basis.WEIGHTS.value) in proposal.evidence and _NAMES_A_RATE.search(proposal.sentence)
             ),
             key=lambda proposal: proposal.id,
         )
