@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import ConfigDict, Field, model_validator
 
 from config.acting import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
 from config.kafka_client import KafkaClientConfig
@@ -44,10 +43,10 @@ from config.windows import WindowsSettings
 DEFAULT_PLAN_INTERVAL_MS = 60_000
 
 
-class Settings(StreamsSettings, BaseSettings):
+class Settings(StreamsSettings):
     """All settings. The Streams settings at the top apply to every application without its own."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
 
     mode: Literal["observe", "propose", "execute"] = "propose"
     """``observe`` writes no topic, ``propose`` is a dry run that publishes proposals, ``execute`` changes the
@@ -84,18 +83,6 @@ class Settings(StreamsSettings, BaseSettings):
     log: LogSettings = Field(default_factory=LogSettings)
     process: ProcessSettings = Field(default_factory=ProcessSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 the library's signature
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the library's signature
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is passed: `config.load` reads the other sources itself, so that every origin can be told."""
-        return (init_settings,)
 
     @model_validator(mode="after")
     def _no_contradictions(self) -> Self:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
-from agent.doctor import CheckState
 from agent.model.snapshot import GroupKind
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
@@ -37,14 +36,6 @@ TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers"
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
 WORST = ("group", "across racks", "$/day")
-_MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
-    CheckState.OK: "ok",
-    CheckState.NOTHING: "nothing",
-    CheckState.SEEN_ONCE: "once",
-    CheckState.FAULT: "FAULT",
-    CheckState.RISK: "risk",
-    CheckState.UNKNOWN: "unknown",
-}
 RESTORING = "records to restore"
 """How far the copy of a task is behind its changelog: another thing than the lag of a group."""
 _STREAM, _STREAMS_ASSIGNOR = "stream", "sticky"
@@ -276,13 +267,23 @@ def _plain(row: RackDocument) -> str:
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
     """Checks with what their faults cost."""
+    from agent.doctor import CheckState
+
+    marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
+        CheckState.OK: "ok",
+        CheckState.NOTHING: "nothing",
+        CheckState.SEEN_ONCE: "once",
+        CheckState.FAULT: "FAULT",
+        CheckState.RISK: "risk",
+        CheckState.UNKNOWN: "unknown",
+    }
     costs, rows = costs_of(look.snapshot), []
     for check in found:
         cost = NO_COST
         if check.state is CheckState.FAULT:
             cost = fault_cost(check.name, check.who, costs, look)
         row: CheckDocument = {
-            "state": _MARKS[check.state],
+            "state": marks[check.state],
             "check": check.name,
             "sentence": check.sentence,
             "sentences": list(check.sentences),
