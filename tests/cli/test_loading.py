@@ -60,8 +60,8 @@ FOREIGN = {
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
-    "agent.act", "agent.demo", "agent.doctor", "agent.execute.machine", "agent.maven", "agent.probing", "agent.simulate",
-    "agent.start", "agent.web",
+    "agent.act", "agent.demo", "agent.doctor", "agent.execute.machine", "agent.maven", "agent.probing",
+    "agent.simulate", "agent.start", "agent.web",
 }  # fmt: skip
 
 
@@ -83,7 +83,8 @@ def assert_only_what_is_used(loaded: set[str]) -> None:
 def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
     file = record(an_observation().topic("orders", (1, 2), (2, 3)))
     loaded = loaded_by(
-        f"from agent.cli.ending import run; run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
+        "from agent.cli.ending import run; "
+        f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
     )
     assert "agent.seen" in loaded
     assert_only_what_is_used(loaded)
@@ -92,7 +93,8 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
 def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
     loaded = loaded_by(
         "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe; "
-        "import agent.look_with_weights; import agent.record.running_agent; import agent.seen; import agent.cli.tables; "
+        "import agent.look_with_weights; import agent.record.running_agent; import agent.seen; "
+        "import agent.cli.tables; "
         "options.settings(None, None, None, '127.0.0.1:9092')"
     )
     assert {"kafka", "confluent_kafka", "config.settings"} <= loaded
