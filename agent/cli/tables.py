@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 MOST_LOSSES = 20
 """Racks of which it is told what losing them costs."""
+MOST_ABSENCES = 10
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
@@ -171,7 +172,7 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
     return [
         {
             "topic": row["topic"],
-            "leaders": {one["rack"]: one["partitions"] for one in row["leaders"]},
+            "leaders": {one["rack"] or UNKNOWN: one["partitions"] for one in row["leaders"]},
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
             "copied across": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
             "read across": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
@@ -220,6 +221,7 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     return [
         {
             **row,
+            "rack": row["rack"] or UNKNOWN,
             "brokers": None if row["brokers"] is None else marked(row["brokers"], row["absent_brokers"]),
             "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
         }
@@ -242,7 +244,7 @@ def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
             "$/day for what comes in": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
         }
         for row in rows
-        if row["rack"] != UNKNOWN
+        if row["rack"] is not None
     ]
 
 
@@ -251,18 +253,22 @@ def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     live = {_plain(row) for row in rows if set(row["brokers"] or ()) - set(row["absent_brokers"] or ())} | {UNKNOWN}
     for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
-            emit_text(f"{row['rack']} is known from: {shown(row['known_from'])}")
+            emit_text(f"{row['rack'] or UNKNOWN} is known from: {shown(row['known_from'])}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
         if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:
             emit_text(f"rack {_plain(row)} has no live broker")
+        for absence in row["absences"] if every else row["absences"][:MOST_ABSENCES]:
+            emit_text(f"{_plain(row)}: {absence['sentence']}")
+        if len(row["absences"]) > MOST_ABSENCES and not every:
+            emit_text(f"{_plain(row)}: {len(row['absences']) - MOST_ABSENCES:,} more absent brokers: --all or -o json")
     if len(rows) > MOST_LOSSES and not every:
         emit_text(f"and {len(rows) - MOST_LOSSES:,} more racks: --all or -o json")
 
 
 def _plain(row: RackDocument) -> str:
     """The rack's name, also where brokers or members were in it last."""
-    return row["rack"].removesuffix(" (last known)")
+    return (row["rack"] or UNKNOWN).removesuffix(" (last known)")
 
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:

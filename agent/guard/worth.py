@@ -92,7 +92,9 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if limits.min_gain_bytes_per_s > 0:
         saved, least = saved_bytes_per_s(proposal.predicted), limits.min_gain_bytes_per_s * factor
         if saved is None:
-            sentence = f"held: the traffic across racks that it saves is unknown; the least gain is {sized(least)}/s{lately}"
+            sentence = (
+                f"held: the traffic across racks that it saves is unknown; the least gain is {sized(least)}/s{lately}"
+            )
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
         made, bound = sized_apart(saved, least)
         told.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")

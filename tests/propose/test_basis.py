@@ -51,8 +51,8 @@ def test_by_weights_a_rebalance_is_told_in_bytes_with_their_age() -> None:
     proposal = only(proposals(swapped(told({"t": HEAVY}, until_s=-750))), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
         "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, makes 1.8 kB/s of "
-        "1.8 kB/s local by Kafka's measure (crossing 1.8 kB/s -> 0 B/s, at best 0 B/s), moving 4 partitions, though the "
-        "exact assignment may differ"
+        "1.8 kB/s local by Kafka's measure (crossing 1.8 kB/s -> 0 B/s, at best 0 B/s), moving 4 partitions, though "
+        "the exact assignment may differ"
     )
     assert figures_rest_on([proposal, proposal]) == "figures: weights of the pipeline, 12 min old"
     evidence = dict(proposal.evidence)
