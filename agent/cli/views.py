@@ -110,8 +110,8 @@ def racks(look: Seen) -> list[RackDocument]:
     brokers: dict[str, list[int]] = {}
     for broker in snapshot.brokers:
         brokers.setdefault(names[broker.id], []).append(broker.id)
-    for broker in absent.keys() - names.keys():  # registered nowhere, and in no replica list: the agent has seen it
-        brokers.setdefault(UNKNOWN, []).append(broker)
+    for gone in absent.keys() - names.keys():  # registered nowhere, and in no replica list: the agent has seen it
+        brokers.setdefault(UNKNOWN, []).append(gone)
     brokers = {name: sorted(of) for name, of in brokers.items()}
     partitions = [partition for topic in snapshot.topics.values() for partition in topic.partitions]
     replicas = Counter(names.get(replica, UNKNOWN) for partition in partitions for replica in partition.replicas)

@@ -76,8 +76,8 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
         if moved is None:
             sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
-        used, most = sized_apart(moved, execute.move_budget_bytes_per_day)
-        told.append(f"{used} of {most} copied in the last day (execute.bytes_per_day)")
+        copied, most = sized_apart(moved, execute.move_budget_bytes_per_day)
+        told.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
         if moved >= execute.move_budget_bytes_per_day:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}")
     return Fine("; ".join(told))
