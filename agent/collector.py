@@ -36,6 +36,11 @@ def no_walks() -> Iterator[None]:
             gc.enable()
 
 
+def walk_no_more() -> None:
+    """For a process that ends: Python would walk all modules and values once more before it lets them go."""
+    gc.freeze()
+
+
 def walk_all() -> None:
     """Walk everything, also what was set aside."""
     gc.unfreeze()

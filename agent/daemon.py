@@ -32,7 +32,7 @@ from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
 from agent.state import Failure, LoopWatch
 from agent.stopping import Stop, on_ending
-from agent.words import counted
+from agent.words import counted, sized_apart
 
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""
@@ -267,11 +267,12 @@ class Agent:
                 self._stop.wait(_TICK_S)
             ceiling, resident = self._pace.memory_ceiling_bytes, process.memory_info().rss
             if ceiling is not None and resident > ceiling:
+                used, most = sized_apart(resident, ceiling)
                 self._log.error(
                     "memory_ceiling",
                     resident_bytes=resident,
                     ceiling_bytes=ceiling,
-                    sentence=f"resident memory is {resident} bytes, above process.memory_ceiling ({ceiling} bytes); "
+                    sentence=f"resident memory is {used}, above process.memory_ceiling ({most}); "
                     "ending with exit code 7",
                 )
                 return MEMORY_CEILING_EXIT

@@ -105,7 +105,7 @@ def broker_racks(world: World) -> Sight:
     lost = [str(b.id) for b in world.snapshot.brokers if not b.alive and b.rack.state is RackState.UNKNOWN]
     told = f"{brokers_named(lost)} {'is absent, its rack was' if len(lost) == 1 else 'are absent, their racks were'}"
     return Sight(
-        f"{all_of(len(alive), 'broker')} {'tells' if len(alive) == 1 else 'tell'} a rack",
+        f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a broker.rack",
         (f"{told} never seen",) if lost else (),
         who=each_named("broker", lost),
     )

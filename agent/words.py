@@ -10,6 +10,8 @@ from math import floor, log10
 _CENT = 0.01
 _LEAST_USD = 0.000_001
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_NEXT_UNIT, _WHOLE = 999.5, 99.95
+"""From here on a figure would be written with more than three digits before its tenths, or with tenths beside them."""
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -22,10 +24,16 @@ def sized(size_bytes: float) -> str:
     """``512 B``, ``1.5 MB`` (decimal, as prices are)."""
     size = float(size_bytes)
     for unit in _UNITS:
-        if abs(size) < 1000 or unit == _UNITS[-1]:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        if abs(size) < _NEXT_UNIT or unit == _UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "B" or abs(size) >= _WHOLE else f"{size:.1f} {unit}"
         size /= 1000
     raise AssertionError("the last unit takes every size")
+
+
+def sized_apart(one: float, other: float) -> tuple[str, str]:
+    """Both as `sized` has them; by the byte where they differ and would read the same, as a figure beside its bound."""
+    words = sized(one), sized(other)
+    return words if words[0] != words[1] or one == other else (f"{one:,.12g} B", f"{other:,.12g} B")
 
 
 def usd(dollars: float, *, sign: bool = False) -> str:

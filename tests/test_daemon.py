@@ -260,7 +260,7 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
 def test_over_its_memory_ceiling_it_ends_with_seven(events: Events) -> None:
     agent = an_agent(lambda: WORLD, memory_ceiling_bytes=1)
     assert agent.run() == 7
-    assert "above process.memory_ceiling (1 bytes)" in named(events, "memory_ceiling")[0]["sentence"]
+    assert "above process.memory_ceiling (1 B)" in named(events, "memory_ceiling")[0]["sentence"]
 
 
 def test_a_wall_clock_that_is_set_back_does_not_stop_the_looks(events: Events, monkeypatch: pytest.MonkeyPatch) -> None:

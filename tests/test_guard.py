@@ -271,7 +271,7 @@ def test_what_was_proposed_of_a_lasting_absence_is_not_held_for_it():
     once = verdict(gone, limits=EXECUTE)
     assert isinstance(once, Hold)
     assert once.sentence.startswith(
-        "held: broker 4 is absent in this one look; this waits until it is back or has been"
+        "held: broker 4 is absent now, since when is unknown; this waits until it is back or has been"
     )
 
 

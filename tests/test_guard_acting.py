@@ -225,7 +225,7 @@ def test_a_window_of_other_kinds_does_not_hold() -> None:
             id="the hour's batches are used up",
         ),
         pytest.param(
-            shared(), [batch(1, size=600)], {"move_budget_bytes_per_day": 600}, "600 of 600 bytes", None,
+            shared(), [batch(1, size=600)], {"move_budget_bytes_per_day": 600}, "600 B of 600 B copied", None,
             id="the day's bytes are used up",
         ),
         pytest.param(
@@ -351,7 +351,7 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
     assert said["paused"] == (Answer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"
     assert said["batches"] == (Answer.YES, f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)")
-    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 move, 1,000 of 1,000 bytes")
+    assert said["approval"] == (Answer.YES, "allowed by rule small: 1 of 1 move, 1.0 kB of 1.0 kB to copy")
     assert {row.about for row in rows} == {proposal.id}
 
 

@@ -98,7 +98,7 @@ def test_what_is_no_approval_of_this_plan_approves_nothing(given: Write, says: s
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        pytest.param(SMALL, "1 of 1 move, 1,000 of 1,000 bytes", id="within bytes and moves"),
+        pytest.param(SMALL, "1 of 1 move, 1.0 kB of 1.0 kB to copy", id="within bytes and moves"),
         pytest.param(replace(SMALL, keep_leaders=True), "no preferred leader changes", id="the leader stays"),
         pytest.param(ApprovalRule(name="small", topics=("t*",)), "topic/t matches", id="its topic is named"),
         pytest.param(
@@ -155,10 +155,10 @@ def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:
 @pytest.mark.parametrize(
     ("rule", "predicted", "says"),
     [
-        pytest.param(replace(SMALL, max_bytes=999), {}, "1,000 bytes to copy, and at most 999 are allowed",
+        pytest.param(replace(SMALL, max_bytes=999), {}, "1.0 kB to copy, and at most 999 B is allowed",
             id="too many bytes"),
         pytest.param(
-            SMALL, {"bytes_to_move": None}, "an unknown number of bytes to copy, and at most 1,000 are allowed",
+            SMALL, {"bytes_to_move": None}, "an unknown number of bytes to copy, and at most 1.0 kB is allowed",
             id="bytes are unknown",
         ),
         pytest.param(SMALL, {"moves": 2}, "2 moves, and at most 1 are allowed", id="too many moves"),
@@ -177,7 +177,7 @@ def test_a_persons_no_is_kept_as_long_as_the_plan_is_proposed() -> None:
         pytest.param(
             replace(SMALL, min_gain_bytes_per_s=100.0),
             {"cross_rack_bytes_per_s_before": 90.0, "cross_rack_bytes_per_s_after": 0.0},
-            "90.00 bytes/s saved, and at least 100 are required", id="it saves too little",
+            "90 B/s saved, and at least 100 B/s is required", id="it saves too little",
         ),
     ],
 )  # fmt: skip

@@ -114,17 +114,17 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
         pytest.param(
             NOBODY, replace(limits_of(), min_gain_bytes_per_s=10.0),
             {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.YES,
-            "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 bytes/s; the least gain is 10 "
-            "bytes/s", id="enough bytes",
+            "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 B/s; the least gain is 10 "
+            "B/s", id="enough bytes",
         ),
         pytest.param(
             NOBODY, replace(limits_of(), min_gain_bytes_per_s=16.0),
             {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", Answer.NO,
-            "it saves 15 bytes/s; the least gain is 16 bytes/s", id="too few bytes",
+            "it saves 15 B/s; the least gain is 16 B/s", id="too few bytes",
         ),
         pytest.param(
             NOBODY, replace(limits_of(), min_gain_bytes_per_s=10.0), {}, "gain", Answer.NO,
-            "the bytes/s that it saves are unknown; the least gain is 10 bytes/s", id="unknown bytes",
+            "the traffic across racks that it saves is unknown; the least gain is 10 B/s", id="unknown bytes",
         ),
         pytest.param(
             NOBODY, None, {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback",
@@ -177,7 +177,7 @@ def test_partitions_without_bytes_take_nothing_of_the_days_budget() -> None:
     view = with_approval(shared(), batch(1, size=0))
     batches = said(shared(), view, limits_of(move_budget_bytes_per_day=1))["batches"]
     assert batches[0] is Answer.YES
-    assert batches[1].endswith("; 0 of 1 bytes in the last day (execute.bytes_per_day)")
+    assert batches[1].endswith("; 0 B of 1 B copied in the last day (execute.bytes_per_day)")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def weighed() -> Proposal:
 def test_by_weights_the_share_is_one_of_bytes(weighed: Proposal) -> None:
     found = judged(weighed, Limits(min_gain_share=0.5, min_gain_partitions=100))
     assert isinstance(found, Fine)
-    assert found.sentence == "it makes 1,820 of 1,820 bytes/s local; the least gain is 910 bytes/s"
+    assert found.sentence == "it makes 1.8 kB/s of 1.8 kB/s local; the least gain is 910 B/s"
 
 
 def test_too_few_bytes_are_held(weighed: Proposal) -> None:
@@ -41,7 +41,7 @@ def test_too_few_bytes_are_held(weighed: Proposal) -> None:
     found = judged(little, Limits(min_gain_share=0.5))
     assert isinstance(found, Hold)
     assert found.reason is HoldReason.TOO_LITTLE_GAIN
-    assert "makes 0 of 1,820 bytes/s local" in found.sentence
+    assert "makes 0 B/s of 1.8 kB/s local" in found.sentence
     assert after != before
 
 

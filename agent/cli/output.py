@@ -204,10 +204,16 @@ def _shown(value: object, text: Callable[[str], str], most: int | None) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:,.1f}" if not value.is_integer() else f"{int(value):,}"
+            return _number(value)
         case list() | tuple() | set() | frozenset() | Mapping():
             return _listed(value, text, most) or Mark.NONE.value
     return text(str(value))
+
+
+def _number(value: float) -> str:
+    if 0 < abs(value) < 1:
+        return f"{value:.3g}"  # a price of $0.02 is not 0.0
+    return f"{value:,.1f}" if not value.is_integer() else f"{int(value):,}"
 
 
 def _listed(values: Collection[object], text: Callable[[str], str], most: int | None) -> str:

@@ -110,12 +110,18 @@ def with_groups_of(agent: RunningAgent | None, own: Limits, now_ms: int) -> Limi
 
 
 def with_absences_of(agent: RunningAgent | None, memory: Memory, observation: Observation) -> Memory:
-    """The memory with since when the agent misses brokers, on this process's clock: it has looked in between."""
-    if agent is None or not agent.memory.absent:
+    """The memory with since when the agent misses brokers, as it has looked in between, and when it saw the others.
+
+    On this process's clock.
+    """
+    if agent is None:
         return memory
     known, between_ms = agent.memory, max(0, observation.taken_ms - agent.memory.taken_ms)
     since = {
         broker: observation.monotonic_ms - between_ms - (known.monotonic_ms - since_ms)
         for broker, since_ms in known.absent.items()
     }
-    return replace(memory, absent={**memory.absent, **since})
+    # What it missed only after that look is not in its memory yet: then it is known until when the broker was there.
+    live_ms = observation.monotonic_ms - between_ms
+    live = {broker: since.get(broker, live_ms) for broker in known.brokers}
+    return replace(memory, absent={**memory.absent, **since}, last_live=live)

@@ -12,6 +12,7 @@ from agent.cli import options, session
 from agent.cli.output import Format, Mark, chosen, emit, emit_command, emit_line, emit_one, emit_text
 from agent.cli.session import leave
 from agent.words import counted
+from config.foreign_text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -201,9 +202,10 @@ def topics(
         emit(tables.topics(rows), tables.with_money(tables.TOPICS, look.limits), output, empty=empty, every=every)
         tables.basis(look)
         if costs.untold:
-            emit_text(
-                f"not in the table: reads of groups whose assignments are not visible now: {', '.join(costs.untold)}"
-            )
+            named = listed(costs.untold, None if every else WHO_SHOWN)
+            rest = "" if every or len(costs.untold) <= WHO_SHOWN else "; all: --all or status -o json"
+            of = "group" if len(costs.untold) == 1 else "groups"
+            emit_text(f"not in the table: reads of {of} {named} that are not visible now{rest}")
     else:
         emit(rows, tuple(name for name in rows[0] if name != "readers") if rows else (), output)
     leave(look)

@@ -13,6 +13,7 @@ from agent.cli import options
 from agent.cli.hints import remember_replay
 from agent.cli.loading import load_beside
 from agent.cli.output import say
+from agent.collector import walk_no_more
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,4 +156,5 @@ def leave(seen: Seen, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) 
         say(line)
     if len(lines) > GAPS_SHOWN:
         say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
+    walk_no_more()
     raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)

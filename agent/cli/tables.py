@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
-from agent.doctor import CheckState
 from agent.model.snapshot import GroupKind
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
@@ -33,18 +32,11 @@ if TYPE_CHECKING:
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 MOST_LOSSES = 20
 """Racks of which it is told what losing them costs."""
+MOST_ABSENCES = 10
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
 WORST = ("group", "across racks", "$/day")
-_MARKS: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
-    CheckState.OK: "ok",
-    CheckState.NOTHING: "nothing",
-    CheckState.SEEN_ONCE: "once",
-    CheckState.FAULT: "FAULT",
-    CheckState.RISK: "risk",
-    CheckState.UNKNOWN: "unknown",
-}
 RESTORING = "records to restore"
 """How far the copy of a task is behind its changelog: another thing than the lag of a group."""
 _STREAM, _STREAMS_ASSIGNOR = "stream", "sticky"
@@ -180,7 +172,7 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
     return [
         {
             "topic": row["topic"],
-            "leaders": {one["rack"]: one["partitions"] for one in row["leaders"]},
+            "leaders": {one["rack"] or UNKNOWN: one["partitions"] for one in row["leaders"]},
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
             "copied across": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
             "read across": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
@@ -229,6 +221,7 @@ def racks(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
     return [
         {
             **row,
+            "rack": row["rack"] or UNKNOWN,
             "brokers": None if row["brokers"] is None else marked(row["brokers"], row["absent_brokers"]),
             "tasks": None if row["active_tasks"] is None else row["active_tasks"] + (row["standby_tasks"] or 0),
         }
@@ -251,7 +244,7 @@ def borders(rows: Iterable[RackDocument]) -> list[dict[str, Any]]:
             "$/day for what comes in": usd_words(row["usd_per_day"], at_least=bool(row["unknown_parts"])),
         }
         for row in rows
-        if row["rack"] != UNKNOWN
+        if row["rack"] is not None
     ]
 
 
@@ -260,29 +253,43 @@ def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     live = {_plain(row) for row in rows if set(row["brokers"] or ()) - set(row["absent_brokers"] or ())} | {UNKNOWN}
     for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
-            emit_text(f"{row['rack']} is known from: {shown(row['known_from'])}")
+            emit_text(f"{row['rack'] or UNKNOWN} is known from: {shown(row['known_from'])}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
         if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:
             emit_text(f"rack {_plain(row)} has no live broker")
+        for absence in row["absences"] if every else row["absences"][:MOST_ABSENCES]:
+            emit_text(f"{_plain(row)}: {absence['sentence']}")
+        if len(row["absences"]) > MOST_ABSENCES and not every:
+            emit_text(f"{_plain(row)}: {len(row['absences']) - MOST_ABSENCES:,} more absent brokers: --all or -o json")
     if len(rows) > MOST_LOSSES and not every:
         emit_text(f"and {len(rows) - MOST_LOSSES:,} more racks: --all or -o json")
 
 
 def _plain(row: RackDocument) -> str:
     """The rack's name, also where brokers or members were in it last."""
-    return row["rack"].removesuffix(" (last known)")
+    return (row["rack"] or UNKNOWN).removesuffix(" (last known)")
 
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
     """Checks with what their faults cost."""
+    from agent.doctor import CheckState
+
+    marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
+        CheckState.OK: "ok",
+        CheckState.NOTHING: "nothing",
+        CheckState.SEEN_ONCE: "once",
+        CheckState.FAULT: "FAULT",
+        CheckState.RISK: "risk",
+        CheckState.UNKNOWN: "unknown",
+    }
     costs, rows = costs_of(look.snapshot), []
     for check in found:
         cost = NO_COST
         if check.state is CheckState.FAULT:
             cost = fault_cost(check.name, check.who, costs, look)
         row: CheckDocument = {
-            "state": _MARKS[check.state],
+            "state": marks[check.state],
             "check": check.name,
             "sentence": check.sentence,
             "sentences": list(check.sentences),

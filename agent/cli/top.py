@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import measuring, options, session
+from agent.cli import measuring, options, running_agents, session
 from agent.cli.output import Format, emit, emit_json, emit_line, emit_text, say
 
 if TYPE_CHECKING:
@@ -77,16 +77,17 @@ def _live(source: options.Source, every_ms: int, wait: Wait) -> Looks:
     from agent.errors import RackwiseError
 
     loaded = options.settings(*source)
-    limits = to_limits(loaded.settings)
-    agent = measuring.AgentsLook(loaded.settings)
+    agent, beside = measuring.AgentsLook(loaded.settings), running_agents.Beside(loaded)
     with session.looking(loaded) as take:
         began = time.monotonic()
         observation = take()
         from agent.money.looks import first_memory, next_look
 
         began = first_began(began, observation.monotonic_ms, every_ms)
-        yield measuring.with_base_of(agent, observation, limits)
-        memory = first_memory(observation, limits)
+        running = beside.agent(observation, measuring.AGENT_MS / 1000)
+        limits = running_agents.with_groups_of(running, to_limits(loaded.settings), observation.taken_ms)
+        yield measuring.with_base_of(agent, observation, limits, running)
+        memory = running_agents.with_absences_of(running, first_memory(observation, limits), observation)
         while True:
             began = max(began + every_ms / 1000, time.monotonic())
             if wait(began):

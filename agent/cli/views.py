@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
-from agent.memory.absences import absences
+from agent.memory.absences import absence_words, absences
 from agent.model.snapshot import (
     Group,
     Member,
@@ -110,6 +110,9 @@ def racks(look: Seen) -> list[RackDocument]:
     brokers: dict[str, list[int]] = {}
     for broker in snapshot.brokers:
         brokers.setdefault(names[broker.id], []).append(broker.id)
+    for gone in absent.keys() - names.keys():  # registered nowhere, and in no replica list: the agent has seen it
+        brokers.setdefault(UNKNOWN, []).append(gone)
+    brokers = {name: sorted(of) for name, of in brokers.items()}
     partitions = [partition for topic in snapshot.topics.values() for partition in topic.partitions]
     replicas = Counter(names.get(replica, UNKNOWN) for partition in partitions for replica in partition.replicas)
     leaders = Counter(names.get(row.leader, UNKNOWN) for row in partitions if row.leader is not None)
@@ -121,10 +124,15 @@ def racks(look: Seen) -> list[RackDocument]:
     borders = {name: border(costs.crossing, name) for name in every}
     return [
         {
-            "rack": name,
+            "rack": None if name == UNKNOWN else name,
             "known_from": dict(sorted(sources.get(name, Counter()).items())),
             "brokers": seen_of(brokers.get(name, []), snapshot, Part.BROKERS),
             "absent_brokers": seen_of([one for one in brokers.get(name, []) if one in absent], snapshot, Part.BROKERS),
+            "absences": [
+                {"broker": one, "for_ms": absent[one].for_ms, "sentence": absence_words(one, absent[one])}
+                for one in brokers.get(name, [])
+                if one in absent
+            ],
             "replicas": seen_of(replicas[name], snapshot, Part.TOPICS, Part.BROKERS),
             "leaders": seen_of(leaders[name], snapshot, Part.TOPICS, Part.BROKERS),
             "members": seen_of(members[name], snapshot, Part.GROUPS),

@@ -112,7 +112,7 @@ def topic_row(name: str, cost: TopicCost, look: Seen) -> TopicDocument:
     return {
         "topic": name,
         "partitions": sum(cost.leaders.values()),
-        "leaders": [{"rack": rack or UNKNOWN, "partitions": number} for rack, number in cost.leaders.items()],
+        "leaders": [{"rack": rack, "partitions": number} for rack, number in cost.leaders.items()],
         "in_bytes_per_s": cost.in_bytes_per_s,
         "in_unknown_partitions": cost.in_unknown,
         "replicate_bytes_per_s": cost.replicate.bytes_per_s,

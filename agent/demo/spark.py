@@ -47,7 +47,7 @@ _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
 _TOLD = ("gold:", "weights:")
 """Lines of ingest that are told here; the others are in its log."""
-_NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s|\d bytes/s")
+_NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s")
 _SHOWN = 3
 
 

@@ -52,17 +52,28 @@ class LossDocument(TypedDict):
     """Empty also where no topic was seen and some may be hidden."""
 
 
+class AbsenceDocument(TypedDict):
+    """A broker that is not live."""
+
+    broker: int
+    for_ms: int | None
+    """How long it has been absent, as far as looks tell; null where only one look was taken."""
+    sentence: str
+
+
 class RackDocument(TypedDict):
     """A rack with what is in it, what crosses its border, and what losing it costs."""
 
-    rack: str
-    """``(unknown)`` for everything whose rack is not known."""
+    rack: str | None
+    """Null for everything whose rack is not known."""
     known_from: dict[str, int]
     """Where the rack is known from -> how many brokers and members."""
     brokers: list[int] | None
+    """Null where none was seen and some may be hidden, as in the numbers that follow."""
     absent_brokers: list[int] | None
     """Those of ``brokers`` that are not live."""
-    """Null where none was seen and some may be hidden, as in the numbers that follow."""
+    absences: list[AbsenceDocument]
+    """Of each of these, since when."""
     replicas: int | None
     leaders: int | None
     members: int | None

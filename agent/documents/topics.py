@@ -21,7 +21,8 @@ class TopicReaderDocument(PricedDocument):
 class LedHere(TypedDict):
     """Partitions whose leaders are in one rack."""
 
-    rack: str
+    rack: str | None
+    """Null for partitions without a leader, and for leaders of unknown rack."""
     partitions: int
 
 
@@ -31,7 +32,7 @@ class TopicDocument(PricedDocument):
     topic: str
     partitions: int
     leaders: list[LedHere]
-    """By rack; ``(unknown)``: no leader, or one of unknown rack."""
+    """By rack."""
     in_bytes_per_s: float | None
     """Bytes per second that producers write into it: at least, where ``in_unknown_partitions`` is above 0. Where
     producers stand is not visible, so this is in none of the figures about racks."""

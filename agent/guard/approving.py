@@ -18,7 +18,7 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.limits import any_of
 from agent.limits_execute import ApprovalRule
 from agent.propose.proposal import Proposal, ProposalKind
-from agent.words import counted, usd
+from agent.words import counted, sized, sized_apart, usd
 
 DEFAULT_RULE = "triggers-within-budget"
 _APPROVE = "rackwise proposals approve"
@@ -81,10 +81,10 @@ def kept(rule: ApprovalRule, proposal: Proposal) -> str:
     predicted = proposal.predicted
     told = [
         f"{predicted.moves} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
-        f"{_number(predicted.bytes_to_move)} of {rule.max_bytes:,} bytes" if rule.max_bytes is not None else "",
+        f"{' of '.join(_sizes(predicted.bytes_to_move, rule.max_bytes))} to copy" if rule.max_bytes is not None else "",
         "no preferred leader changes" if rule.keep_leaders else "",
         f"{_usd(saved_usd_per_day(predicted))} a day saved" if rule.min_gain_usd_per_day is not None else "",
-        f"{_number(saved_bytes_per_s(predicted))} bytes/s saved" if rule.min_gain_bytes_per_s is not None else "",
+        f"{_rate(saved_bytes_per_s(predicted))} saved" if rule.min_gain_bytes_per_s is not None else "",
         f"{proposal.subject} matches" if rule.topics or rule.groups else "",
         f"the reason is {reason_word(proposal)}" if rule.reasons else "",
     ]
@@ -111,14 +111,16 @@ def _broken(rule: ApprovalRule, proposal: Proposal) -> Iterator[str]:
     if rule.max_moves is not None and predicted.moves > rule.max_moves:
         yield f"{counted(predicted.moves, 'move')}, and at most {rule.max_moves} are allowed"
     if rule.max_bytes is not None and (predicted.bytes_to_move is None or predicted.bytes_to_move > rule.max_bytes):
-        yield f"{_number(predicted.bytes_to_move)} bytes to copy, and at most {rule.max_bytes:,} are allowed"
+        size, most = _sizes(predicted.bytes_to_move, rule.max_bytes)
+        yield f"{size} to copy, and at most {most} is allowed"
     if rule.keep_leaders and (changed := new_leaders(proposal)):
         yield f"{counted(changed, 'preferred leader')} {'changes' if changed == 1 else 'change'}"
     dollars, rate = saved_usd_per_day(predicted), saved_bytes_per_s(predicted)
     if (least := rule.min_gain_usd_per_day) is not None and (dollars is None or dollars < least):
         yield f"{_usd(dollars)} a day saved, and at least {usd(least)} is required"
     if (least := rule.min_gain_bytes_per_s) is not None and (rate is None or rate < least):
-        yield f"{_number(rate)} bytes/s saved, and at least {least:g} are required"
+        saved, needed = _sizes(rate, least)
+        yield f"{saved if rate is None else f'{saved}/s'} saved, and at least {needed}/s is required"
 
 
 def reason_word(proposal: Proposal) -> str:
@@ -153,5 +155,9 @@ def _usd(value: float | None) -> str:
     return "an unknown amount" if value is None else usd(value)
 
 
-def _number(value: float | None) -> str:
-    return "an unknown number of" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+def _sizes(size: float | None, bound: float) -> tuple[str, str]:
+    return ("an unknown number of bytes", sized(bound)) if size is None else sized_apart(size, bound)
+
+
+def _rate(bytes_per_s: float | None) -> str:
+    return "an unknown number of bytes" if bytes_per_s is None else f"{sized(bytes_per_s)}/s"

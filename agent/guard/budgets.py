@@ -13,7 +13,7 @@ from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import acted_at, triggers
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
-from agent.words import counted
+from agent.words import counted, sized_apart
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
@@ -76,7 +76,8 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
         if moved is None:
             sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
-        told.append(f"{moved:,} of {execute.move_budget_bytes_per_day:,} bytes in the last day (execute.bytes_per_day)")
+        copied, most = sized_apart(moved, execute.move_budget_bytes_per_day)
+        told.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
         if moved >= execute.move_budget_bytes_per_day:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}")
     return Fine("; ".join(told))

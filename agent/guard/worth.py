@@ -14,7 +14,7 @@ from agent.limits import Limits
 from agent.model.weighed import Basis
 from agent.propose.flows import BYTES_PER_GB
 from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
-from agent.words import counted, usd
+from agent.words import counted, sized, sized_apart, usd
 
 SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
 """Reasons that claim to save cross-rack bytes."""
@@ -79,9 +79,8 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     home = brought_home(proposal.predicted, unit)
     if home is not None and unit == "bytes_per_s":
         least = limits.min_gain_share * home[1] * factor
-        told.append(
-            f"it makes {home[0]:,.0f} of {home[1]:,.0f} bytes/s local; the least gain is {least:,.0f} bytes/s{lately}"
-        )
+        made, bound = sized_apart(home[0], least)
+        told.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
         if home[0] < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     elif home is not None:
@@ -93,9 +92,12 @@ def _gain(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     if limits.min_gain_bytes_per_s > 0:
         saved, least = saved_bytes_per_s(proposal.predicted), limits.min_gain_bytes_per_s * factor
         if saved is None:
-            sentence = f"held: the bytes/s that it saves are unknown; the least gain is {least:,.0f} bytes/s{lately}"
+            sentence = (
+                f"held: the traffic across racks that it saves is unknown; the least gain is {sized(least)}/s{lately}"
+            )
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
-        told.append(f"it saves {saved:,.0f} bytes/s; the least gain is {least:,.0f} bytes/s{lately}")
+        made, bound = sized_apart(saved, least)
+        told.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")
         if saved < least:
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
     return Fine("; ".join(told) or "no least gain is set")

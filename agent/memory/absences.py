@@ -37,6 +37,8 @@ class Absence(NamedTuple):
     """True where a replica list names it."""
     removed: bool = False
     """True where a simulation takes it away: it is absent in no look."""
+    live_ago_ms: int | None = None
+    """How long ago an agent saw it live, where a command's one look knows no more."""
 
     def awaited(self, absent_for_ms: int) -> bool:
         """Whether it may well be a restart: nothing is moved because of it yet. One look cannot tell: then False."""
@@ -56,6 +58,7 @@ def absences(memory: Memory, snapshot: Snapshot) -> dict[int, Absence]:
         found[broker] = Absence(
             None if since_ms is None else max(0, snapshot.monotonic_ms - since_ms),
             seen_before=broker in memory.brokers,
+            live_ago_ms=None if broker not in memory.last_live else snapshot.monotonic_ms - memory.last_live[broker],
             fenced=state is not None and state.fenced is True,
             has_replicas=broker in named,
             removed=broker in memory.removed,
@@ -85,7 +88,7 @@ def gone_for_good(memory: Memory, snapshot: Snapshot, absent_for_ms: int, gone: 
 def _absent(memory: Memory, snapshot: Snapshot) -> list[int]:
     listed = {broker.id for broker in snapshot.brokers}
     away = {broker.id for broker in snapshot.brokers if not broker.alive}
-    return sorted(away | (memory.brokers.keys() - listed))
+    return sorted(away | ((memory.brokers.keys() | memory.last_live.keys()) - listed))
 
 
 def _named(snapshot: Snapshot, away: list[int]) -> frozenset[int]:
@@ -117,12 +120,15 @@ def lasted(ms: int) -> str:
 
 
 def absence_words(broker: int, absence: Absence) -> str:
-    """``broker 3 has been absent for 12 s``, ``broker 3 is absent in this one look``; or fenced."""
+    """``broker 3 has been absent for 12 s``, ``broker 3 is absent now, since when is unknown``; or fenced."""
     if absence.removed:
         return f"broker {broker} is removed in this simulation"
     what = "fenced" if absence.fenced else "absent"
     if absence.for_ms is None:
-        return f"broker {broker} is {what} in this one look"
+        since = "since when is unknown"
+        if absence.live_ago_ms is not None:
+            since = f"and was live {lasted(absence.live_ago_ms)} ago, as the running agent saw it"
+        return f"broker {broker} is {what} now, {since}"
     if absence.for_ms < 1_000:
         return f"broker {broker} has been {what} since this look"
     least = "" if absence.seen_before else "at least "

@@ -1,7 +1,7 @@
 """The memory as JSON text and back, so that it travels in telemetry and outlives the process.
 
-Written: everything but ``topic_states``, which only saves work, and ``removed``. Round trips are exact, so a
-replay sees what the cycle saw. Equal replica lists, of which a cluster has few, are written once.
+Written: everything but ``topic_states``, which only saves work, ``removed`` and ``last_live``. Round trips are exact,
+so a replay sees what the cycle saw. Equal replica lists, of which a cluster has few, are written once.
 
 A restart may happen on another machine, where the monotonic clock means nothing: `after_restart` moves every monotonic
 time by what the wall clock says has passed. That is the one place where a duration rests on the wall clock. Absences of

@@ -216,6 +216,10 @@ class Memory:
     """Topic -> size on disk per record, as learned so far."""
     removed: frozenset[int] = frozenset()
     """Brokers that a simulation takes away. Never written down."""
+    last_live: Mapping[int, int] = field(default_factory=dict)
+    """Broker that the agent beside a command has seen -> monotonic ms until when it was live, as far as the agent's
+    memory tells. Never written down.
+    """
     topic_states: Mapping[str, TopicState] = field(default_factory=dict, compare=False, repr=False)
     """The very objects of the last snapshot: an unchanged topic costs one identity check. Never written down; without
     them every topic is compared by value, with the same result."""

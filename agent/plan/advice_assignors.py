@@ -17,7 +17,7 @@ from agent.plan.owners import Advised, racks_to_choose
 from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.worth import optimum_worth, total_reads
 from agent.propose.proposal import ProposalReason
-from agent.words import counted
+from agent.words import counted, sized
 
 COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
 
@@ -92,8 +92,8 @@ def _measured(assessment: Assessment) -> str:
             f"and {assessment.optimal_crossing} would do at the same balance"
         )
     return (
-        f"{weighing.crossing:,.0f} of the {weighing.total:,.0f} bytes/s that it reads cross racks by Kafka's measure, "
-        f"and {weighing.optimal_crossing:,.0f} would do at the same balance"
+        f"{sized(weighing.crossing)}/s of the {sized(weighing.total)}/s that it reads cross racks by Kafka's measure, "
+        f"and {sized(weighing.optimal_crossing)}/s would do at the same balance"
     )
 
 

@@ -19,7 +19,7 @@ from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGrou
 from agent.plan.bill import bill
 from agent.plan.worth import given_reads, group_rates, judged_ground, total_reads, worth, worth_bytes
 from agent.predict.prediction import Given, Prediction
-from agent.propose.words import counted
+from agent.propose.words import counted, sized
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -177,7 +177,7 @@ def _worth_in_bytes(
     assessment: Assessment, weighing: Weighing, prediction: Prediction | None, saved: float | None, limits: Limits
 ) -> str:
     """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
-    total, best = f"{weighing.total:,.0f} bytes/s", f"the optimum would make {weighing.gained:,.0f}"
+    total, best = f"{sized(weighing.total)}/s", f"the optimum would make {sized(weighing.gained)}/s"
     if not weighing.gained:
         return _nothing_to_gain(assessment, "by weights it is at its optimum")
     if prediction is None or prediction.settled is None or saved is None:
@@ -186,11 +186,11 @@ def _worth_in_bytes(
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        home = f"The optimum makes {weighing.gained:,.0f} of {total} local"
+        home = f"The optimum makes {sized(weighing.gained)}/s of {total} local"
         return f"{home}; the result of its own assignor is unknown: {why}."
     enough = worth_bytes(saved, weighing.total, limits)
     verdict = "Worth a rebalance by the thresholds" if enough else "Not worth a rebalance"
-    return f"{verdict}: its own assignor would make {saved:,.0f} of {total} local, {best}."
+    return f"{verdict}: its own assignor would make {sized(saved)}/s of {total} local, {best}."
 
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:

@@ -14,8 +14,8 @@ from agent.propose.words import counted, sized
 
 _MINUTE_MS = 60_000
 _BASES = {
-    Basis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes/s",
-    Basis.OWN_RATES.value: "figures rest on the agent's own rates, in bytes/s; the optimum counts partitions",
+    Basis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes per second",
+    Basis.OWN_RATES.value: "figures rest on the agent's own rates, in bytes per second; the optimum counts partitions",
     Basis.COUNTS.value: "figures rest on counts of partitions",
 }
 _BOUND = "lower_bound"

@@ -68,21 +68,28 @@ def _unknown(loss: RackLoss) -> list[str]:
         if number
     ]
     if named:
-        parts.append(f"the effect on {' and '.join(named)} is unknown{_why_untold(loss)}")
+        parts.append(f"the effect on {' and '.join(named)} is unknown ({_untold(loss)})")
     if loss.unseen:
-        more = f" and {len(loss.unseen) - SHOWN} more" if len(loss.unseen) > SHOWN else ""
-        parts.append(f"not all was seen ({', '.join(loss.unseen[:SHOWN])}{more})")
+        parts.append(f"not all was seen ({_few(loss.unseen)})")
     return parts
 
 
-def _why_untold(loss: RackLoss) -> str:
-    """The first tasks, and what is not known of them."""
-    tasks = loss.untold_tasks
-    if not tasks:
-        return ""
-    more = f" and {len(tasks) - SHOWN} more" if len(tasks) > SHOWN else ""
-    names = f"{', '.join(f'{one.group} {one.task}' for one in tasks[:SHOWN])}{more}"
-    return f" ({names}: {', '.join(dict.fromkeys(one.why for one in tasks))})"
+def _untold(loss: RackLoss) -> str:
+    """The first of each kind, what is not known of tasks, and how to see all where some are left out."""
+    parts = [_few(loss.untold)] if loss.untold else []
+    if loss.untold_tasks:
+        reasons = ", ".join(dict.fromkeys(one.why for one in loss.untold_tasks))
+        parts.append(f"{_few([f'{one.group} {one.task}' for one in loss.untold_tasks])}: {reasons}")
+    if loss.untold_groups:
+        parts.append(f"{_plural(len(loss.untold_groups), 'group')} {_few(loss.untold_groups)}")
+    cut = max(len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)) > SHOWN
+    return "; ".join([*parts, "all: rackwise racks -o json"] if cut else parts)
+
+
+def _few(names: Sequence[object]) -> str:
+    """``t-0, t-1, t-2 and 3 more``."""
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(map(str, names[:SHOWN]))}{more}"
 
 
 def _load(loss: RackLoss) -> str:
@@ -106,8 +113,7 @@ def _load(loss: RackLoss) -> str:
 
 def _named(names: Sequence[object], noun: str, what: str) -> str:
     """``6 partitions without a leader: t-0, t-1, t-2 and 3 more``."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{counted(len(names), noun)} {what}: {', '.join(map(str, names[:SHOWN]))}{more}"
+    return f"{counted(len(names), noun)} {what}: {_few(names)}"
 
 
 def _plural(number: int, word: str) -> str:

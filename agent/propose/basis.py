@@ -79,7 +79,7 @@ def _told(evidence: Mapping[str, object]) -> str | None:
     if why is None:
         return None
     if evidence["basis"] == Basis.OWN_RATES.value:
-        return f"bytes/s are rackwise's own rates, and optima count partitions (no weights: {why})"
+        return f"bytes per second are rackwise's own rates, and optima count partitions (no weights: {why})"
     return f"partitions are counted (no weights: {why})"
 
 

@@ -27,7 +27,7 @@ from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Rested, Scene, dated, rested
 from agent.propose.warmups import promotion
-from agent.propose.words import counted
+from agent.propose.words import counted, sized
 from agent.reuse import each
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -126,21 +126,21 @@ def _sentence_in_bytes(columns: Columns, weighing: Weighing | None) -> str | Non
     """The same by weights of the pipeline; None where partitions are counted."""
     if weighing is None:
         return None
-    now, total, what = weighing.crossing, f"{weighing.total:,.0f} bytes/s", _moved_in(columns)
+    now, total, what = weighing.crossing, f"{sized(weighing.total)}/s", _moved_in(columns)
     if columns.own is None or columns.own_bytes is None or columns.prediction is None:
         why = columns.prediction.why_not if columns.prediction is not None else None
         moved = 0 if columns.optimum is None else columns.optimum.moved
         return (
-            f"Rebalance {columns.group_id} once: at best its own assignor makes {weighing.gained:,.0f} of {total} local"
-            f" by Kafka's measure (crossing {now:,.0f} -> {weighing.optimal_crossing:,.0f} bytes/s), moving "
+            f"Rebalance {columns.group_id} once: at best its own assignor makes {sized(weighing.gained)}/s of {total} "
+            f"local by Kafka's measure (crossing {sized(now)}/s -> {sized(weighing.optimal_crossing)}/s), moving "
             f"{counted(moved, what)}; its exact result is unknown: "
             f"{why.value if why is not None else 'no prediction was asked for'}"
         )
     literally = "" if columns.prediction.certainty is Certainty.EXACT else ", though the exact assignment may differ"
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, which counts partitions, "
-        f"makes {now - columns.own_bytes:,.0f} of {total} local by Kafka's measure (crossing {now:,.0f} -> "
-        f"{columns.own_bytes:,.0f} bytes/s, at best {weighing.optimal_crossing:,.0f}), moving "
+        f"makes {sized(now - columns.own_bytes)}/s of {total} local by Kafka's measure (crossing {sized(now)}/s -> "
+        f"{sized(columns.own_bytes)}/s, at best {sized(weighing.optimal_crossing)}/s), moving "
         f"{counted(columns.own.moved, what)}{literally}{_warming(columns.prediction.warmups)}"
     )
 

@@ -131,10 +131,10 @@ def _traffic(now: Fetches, then: Fetches, predicted: Predicted, limits: Limits) 
         numbers = f"at {sized(after)}/s" if before == after else f"from {sized(before)}/s to {sized(after)}/s"
         return f"traffic across racks {_change(before, after)}s {numbers}{_money(predicted, limits)}"
     if now.all is not None and then.all is not None:
-        return f"fetches across racks by followers and readers {_counts(now.all, then.all)}, bytes/s are unknown"
+        return f"fetches across racks by followers and readers {_counts(now.all, then.all)}, their bytes are unknown"
     if now.followers is not None and then.followers is not None:
         counts = _counts(now.followers, then.followers)
-        return f"fetches across racks by followers {counts}, those by readers and bytes/s are unknown"
+        return f"fetches across racks by followers {counts}, those by readers and their bytes are unknown"
     return "the change in traffic across racks is unknown"
 
 

@@ -15,7 +15,7 @@ from agent.detect.assessment import Locality, Measure
 from agent.detect.finding import Evidence, Subject
 from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.rests import proposal_id
-from agent.propose.words import counted
+from agent.propose.words import counted, sized
 from assignors.measure import measure_consumer, measure_tasks, sole_owners
 from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
 from assignors.problem import BadProblem, ConsumerProblem, ReplicaProblem, TaskId, TaskProblem, TopicPartition
@@ -239,7 +239,7 @@ def _reassignment(
     copied = None if None in sizes else sum(size for size in sizes if size is not None)
     sentence = (
         f"Move {counted(len(moves), 'replica')} of {topic}, so that no rack holds more copies of a partition than it "
-        "must; " + ("the bytes to copy are unknown" if copied is None else f"{copied:,} bytes are copied")
+        "must; " + ("the bytes to copy are unknown" if copied is None else f"{sized(copied)} is copied")
     )
     return _proposal(
         ProposalKind.REASSIGN,

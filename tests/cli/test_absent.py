@@ -34,13 +34,11 @@ def recorded(path: Path, *seconds: float) -> Path:
 def test_one_look_shows_the_proposal_with_the_words_that_an_agent_holds_it(here: Command, record: Record) -> None:
     path = str(record(down()))
     (proposal,) = here("plan", "--replay", path, "-o", "json").json
-    assert proposal["sentence"].endswith(
-        "; broker 3 is absent in this one look: an agent holds this until that has lasted 30 min"
-    )
+    assert proposal["sentence"].endswith("; broker 3 is absent now: an agent holds this until that has lasted 30 min")
     status = here("status", "--replay", path, "-o", "json").json
     assert status["absent_brokers"] == [3]
     (found,) = [one for one in status["findings"] if one["finding"] == "broker absent"]
-    assert found["sentence"].startswith("broker 3 is fenced in this one look; it holds 2 replicas")
+    assert found["sentence"].startswith("broker 3 is fenced now, since when is unknown; it holds 2 replicas")
     assert "absent brokers" in here("status", "--replay", path, "-o", "table").stdout
 
 

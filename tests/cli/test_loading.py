@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from agent.cli import loading, measuring, session
 from config.load import Loaded, load_settings
 from tests.builders import an_observation
+from tests.cli.conftest import Record
+from tests.command import ROOT
 
 
 @pytest.fixture
@@ -48,3 +52,50 @@ def test_what_the_thread_that_asks_for_the_agents_look_needs_is_loaded_before_it
     monkeypatch.setattr(measuring.AgentsLook, "_ask", lambda _self: told.append("asked"))
     measuring.AgentsLook(loaded.settings)._thread.join()
     assert told == ["agent.record.newest_look", "asked"]
+
+
+FOREIGN = {
+    "apscheduler", "cryptography", "networkx", "numpy", "ortools", "pandas", "pyspark",
+    "rich", "starlette", "structlog", "uvicorn", "yaml",
+}  # fmt: skip
+"""What takes long to load and is of no use to a look without a problem to solve."""
+OWN = {
+    "agent.act", "agent.demo", "agent.doctor", "agent.execute.machine", "agent.maven", "agent.probing",
+    "agent.simulate", "agent.start", "agent.web",
+}  # fmt: skip
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that Python holds after it."""
+    asked = f"import sys; {statement}; print(*sys.modules, file=sys.stderr)"
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stderr.split()
+    )
+
+
+def assert_only_what_is_used(loaded: set[str]) -> None:
+    assert {name.partition(".")[0] for name in loaded} & FOREIGN == set()
+    assert loaded & OWN == set()
+
+
+def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
+    file = record(an_observation().topic("orders", (1, 2), (2, 3)))
+    loaded = loaded_by(
+        "from agent.cli.ending import run; "
+        f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
+    )
+    assert "agent.seen" in loaded
+    assert_only_what_is_used(loaded)
+
+
+def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
+    loaded = loaded_by(
+        "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe; "
+        "import agent.look_with_weights; import agent.record.running_agent; import agent.seen; "
+        "import agent.cli.tables; "
+        "options.settings(None, None, None, '127.0.0.1:9092')"
+    )
+    assert {"kafka", "confluent_kafka", "config.settings"} <= loaded
+    assert_only_what_is_used(loaded)

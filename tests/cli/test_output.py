@@ -122,6 +122,7 @@ def test_a_command_says_what_null_means_in_a_column_and_a_field_that_is_not_ther
         pytest.param(1234.5, "1,234.5", "1234.5", id="a number with a fraction"),
         pytest.param(-2.0, "-2", "-2.0", id="a number without one"),
         pytest.param(float("nan"), "nan", "nan", id="what is no number"),
+        pytest.param(0.02, "0.02", "0.02", id="a price below one"),
         pytest.param({"a": 1, "b": [2, 3]}, "a: 1; b: 2, 3", "a: 1; b: 2, 3", id="a mapping"),
         pytest.param(tuple(range(12)), "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more",
                      "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11", id="a long list"),

@@ -69,6 +69,11 @@ def test_groups_are_judged_with_the_settings_of_the_agent_that_runs(here: Comman
     assert f"{LINE}=min_traffic" not in done.stdout, "the fix is in place"
 
 
+def test_top_judges_with_them_too(here: Command, look: Look) -> None:
+    *options, _form, _json = look(shop().at(), MIN_TRAFFIC)
+    assert BY_AGENT in here("top", "--count", "1", *options).stderr.splitlines()
+
+
 @pytest.mark.parametrize(
     ("age_s", "own", "says"),
     [
@@ -108,9 +113,35 @@ def test_since_when_a_broker_is_absent_is_known_from_the_agent(here: Command, lo
     memory = Run().look(earlier(now, 428)).look(earlier(now, 68)).memory
     done = here(command, *look(now, Limits(), memory))
     assert "broker 3 has been fenced for at least 7 min" in done.stdout
-    assert "in this one look" not in done.stdout
+    assert "since when is unknown" not in done.stdout
     unknown = here(command, *look(now, Limits(), memory, age_s=3_600))
-    assert "in this one look" in unknown.stdout, "an agent that stopped does not know of its return in between"
+    assert "since when is unknown" in unknown.stdout, "an agent that stopped does not know of its return in between"
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_an_absence_that_the_agents_memory_has_not_yet_is_bounded_by_when_it_saw_the_broker(
+    here: Command, look: Look, command: str
+) -> None:
+    """The agent has looked twice without it by now; what it wrote in full last is the look before."""
+    now = without_3().at(2_000)
+    there = an_observation(a=(1,), b=(2,), c=(3,)).topic("t", (3, 1)).at(2_000)
+    done = here(command, *look(now, Limits(), Run().look(earlier(there, 48)).memory))
+    assert "broker 3 is fenced now, and was live 48 s ago, as the running agent saw it" in done.stdout
+
+
+def test_an_absent_broker_of_a_rack_that_was_never_seen_is_among_the_racks(here: Command, look: Look) -> None:
+    """It holds no replica, so only the agent that has seen it knows of it."""
+    now = an_observation(a=(1,), b=(2,)).topic("t", (1, 2)).at(2_000)
+    there = an_observation(a=(1,), b=(2,), _=(9,)).topic("t", (1, 2)).at(2_000)
+    memory = Run().look(earlier(there, 500)).look(earlier(now, 428)).look(earlier(now, 68)).memory
+    *_, row = here("racks", *look(now, Limits(), memory)).json
+    assert (row["rack"], row["brokers"], row["absent_brokers"]) == (None, [9], [9])
+    (absence,) = row["absences"]
+    assert absence == {"broker": 9, "for_ms": 428_000, "sentence": "broker 9 has been absent for at least 7 min"}
+    *options, _json = look(now, Limits(), memory)
+    table = here("racks", *options, "table").stdout
+    assert "9 (absent)" in table
+    assert "(unknown): broker 9 has been absent for at least 7 min" in table
 
 
 def test_a_plan_waits_for_an_absent_broker_as_the_agent_does(here: Command, look: Look) -> None:

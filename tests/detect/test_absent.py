@@ -97,9 +97,9 @@ def test_a_broker_that_restarts_is_absent_since_the_look_that_missed_it_and_is_b
 def test_one_look_says_that_it_is_one_look() -> None:
     (found,) = Run().look(without(crowded(), 3).at(0)).of(Reason.BROKER_ABSENT)
     assert found.sentence == (
-        "broker 3 is absent in this one look; it holds 5 replicas and is the preferred leader of 3 partitions, which "
-        "other replicas lead now; its rack was never seen; one look cannot tell a restart from a loss, and an agent "
-        "moves nothing because of it until it has been absent for 30 min"
+        "broker 3 is absent now, since when is unknown; it holds 5 replicas and is the preferred leader of 3 "
+        "partitions, which other replicas lead now; its rack was never seen; one look cannot tell a restart from a "
+        "loss, and an agent moves nothing because of it until it has been absent for 30 min"
     )
     assert not found.held
     assert dict(found.evidence)["absent_s"] is None
@@ -268,9 +268,7 @@ def test_what_no_absent_broker_has_to_do_with_is_proposed_as_ever() -> None:
 def test_one_look_proposes_with_the_words_that_it_is_one() -> None:
     down = without(crowded(), 3).broker(3, "c", fenced=True)
     (proposal,) = moves(Run().look(down.at(0)))
-    assert proposal.sentence.endswith(
-        "; broker 3 is absent in this one look: an agent holds this until that has lasted 30 min"
-    )
+    assert proposal.sentence.endswith("; broker 3 is absent now: an agent holds this until that has lasted 30 min")
 
 
 def test_no_leader_follows_its_readers_from_a_broker_of_unknown_rack() -> None:

@@ -152,7 +152,7 @@ def _topics() -> tuple[Target, ...]:
         to_bytes(Entry("pause", "paused", {"who": "ann", "reason": "", "since_ms": NOW_MS}, NOW_MS, 3, 8)),
     ]
     proposals = [proposal_to_bytes(a_proposal(name)) for name in ("orders", "zahlungen/ä")]
-    lives = [record.value or b"" for record in step(step(None, proposal).standing).records]
+    lives = [record.value or b"" for record in step(dict(step(None, proposal).standing)).records]
     run, _ = a_rich_memory()
     looks = [line for event in observation_to_events(SMALL, run.memory, Limits(), look="l") for line in to_lines(event)]
     weights = [value for told in (ORDERS, BILLING) for _, value in to_records(told)]
@@ -243,9 +243,9 @@ def _looks() -> tuple[Target, ...]:
     """What was read goes through a whole look: a memory or a weight that ends one would end each after it."""
     run, answers = a_rich_memory()
     seen = answers.at(130.0)
-    here = {"cluster": seen.cluster_id, "computed_ms": seen.taken_ms, "to_ms": seen.taken_ms}
-    topic = ORDERS._replace(**here)
-    group = BILLING._replace(**here, group="app")
+    cluster, now_ms = seen.cluster_id, seen.taken_ms
+    topic = ORDERS._replace(cluster=cluster, computed_ms=now_ms, to_ms=now_ms)
+    group = BILLING._replace(cluster=cluster, computed_ms=now_ms, to_ms=now_ms, group="app")
     told = [(one.subject.partition("/")[0], pair) for one in (topic, group) for pair in to_records(one)]
     return (
         _json("memory in a look", [memory_to_json(run.memory)], partial(_memory_in, seen, run.limits)),

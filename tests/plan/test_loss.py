@@ -12,7 +12,7 @@ from agent.doctor import CheckState, risks
 from agent.model.snapshot import PartitionState, RackState, Role, Snapshot, Statefulness, StreamsGroup, TaskCopy
 from agent.observation import Gap, GapCause, Part
 from agent.plan.loss import RackLoss, rack_losses
-from agent.plan.loss_words import loss_label, loss_sentence
+from agent.plan.loss_words import loss_details, loss_label, loss_sentence
 from assignors.problem import TaskId
 from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, process, task, tasks
@@ -129,6 +129,15 @@ def test_tasks(built: Builder, answer: str) -> None:
 def test_a_task_of_unknown_fate_is_named_with_what_is_not_known_of_it(built: Builder, why: str) -> None:
     told = f"the effect on 1 task is unknown (app 0_0: {why})"
     assert told in loss_sentence(loss(built))
+
+
+def test_what_is_of_unknown_effect_is_named_and_of_many_the_first_with_the_way_to_see_all() -> None:
+    few = a_cluster(a=(1,), _=(2,)).topic("t", (1, 2), (1, 2))
+    assert loss_sentence(loss(few)).startswith("the effect on 2 partitions is unknown (t-0, t-1); ")
+    many = a_cluster(a=(1,), _=(2,)).topic("t", *[(1, 2)] * 5)
+    told = "the effect on 5 partitions is unknown (t-0, t-1, t-2 and 2 more; all: rackwise racks -o json)"
+    assert loss_sentence(loss(many)).startswith(f"{told}; ")
+    assert told in loss_details(loss(many))[0]
 
 
 def test_leaders_go_to_the_first_in_sync_replica_that_is_left_with_their_bytes() -> None:

@@ -50,9 +50,9 @@ def only(found: list[Proposal], reason: ProposalReason) -> Proposal:
 def test_by_weights_a_rebalance_is_told_in_bytes_with_their_age() -> None:
     proposal = only(proposals(swapped(told({"t": HEAVY}, until_s=-750))), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
-        "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, makes 1,820 of 1,820 "
-        "bytes/s local by Kafka's measure (crossing 1,820 -> 0 bytes/s, at best 0), moving 4 partitions, though the "
-        "exact assignment may differ"
+        "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, makes 1.8 kB/s of "
+        "1.8 kB/s local by Kafka's measure (crossing 1.8 kB/s -> 0 B/s, at best 0 B/s), moving 4 partitions, though "
+        "the exact assignment may differ"
     )
     assert figures_rest_on([proposal, proposal]) == "figures: weights of the pipeline, 12 min old"
     evidence = dict(proposal.evidence)
@@ -112,7 +112,7 @@ def test_own_rates_tell_bytes_beside_an_optimum_that_counts() -> None:
     proposal = only(proposals(swapped(Told(TOPIC, missing="there is none")), memory), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == COUNTED
     assert figures_rest_on([proposal]) == (
-        "figures: bytes/s are rackwise's own rates, and optima count partitions (no weights: there is none)"
+        "figures: bytes per second are rackwise's own rates, and optima count partitions (no weights: there is none)"
     )
     assert dict(proposal.evidence)["basis"] == "own rates"
     assert dict(proposal.evidence)["crossing_bytes_per_s_now"] == 2_000.0
@@ -123,7 +123,7 @@ def test_a_group_that_brokers_assign_is_advised_in_bytes() -> None:
     answers.kip848("g", consumer("m1", "a", "t-1 t-3"), consumer("m2", "b", "t-0 t-2"))
     proposal = only(proposals(of(answers, told({"t": HEAVY}))), ProposalReason.CHANGE_ASSIGNOR)
     assert (
-        "1,820 of the 1,820 bytes/s that it reads cross racks by Kafka's measure, and 0 would do" in proposal.sentence
+        "1.8 kB/s of the 1.8 kB/s that it reads cross racks by Kafka's measure, and 0 B/s would do" in proposal.sentence
     )
     assert figures_rest_on([proposal]) == "figures: weights of the pipeline, 1 min old"
 
@@ -168,7 +168,7 @@ def test_one_heavy_partition_is_worth_a_rebalance_that_its_count_is_not() -> Non
     assert proposals(of(answers, None), limits=limits) == []
     (proposal,) = proposals(of(answers, told({"t": rates})), limits=limits)
     assert proposal.reason is ProposalReason.REBALANCE_IMPROVES
-    assert "makes 10,001 of 10,039 bytes/s local" in proposal.sentence
+    assert "makes 10.0 kB/s of 10.0 kB/s local" in proposal.sentence
 
 
 def test_leaders_follow_the_readers_of_heavy_partitions_first() -> None:

@@ -46,7 +46,7 @@ def test_traffic_that_must_rise_is_told_in_bytes_and_dollars_and_that_no_other_m
 def test_without_rates_fetches_are_counted_and_bytes_are_unknown():
     proposal = reassigned(six_led_by_six())
     assert proposal.sentence.endswith(
-        "; fetches across racks by followers and readers rise from 0 to 6, bytes/s are unknown; no set of 6 moves "
+        "; fetches across racks by followers and readers rise from 0 to 6, their bytes are unknown; no set of 6 moves "
         "keeps that lower"
     )
     evidence = told(proposal)
@@ -63,12 +63,12 @@ def test_new_replicas_go_where_readers_are_so_that_traffic_need_not_rise():
     ("changed", "words"),
     [
         pytest.param(
-            {"readers": "_bc"}, "fetches across racks by followers rise from 0 to 6, those by readers and bytes/s are "
-            "unknown", id="a reader of unknown rack",
+            {"readers": "_bc"}, "fetches across racks by followers rise from 0 to 6, those by readers and their bytes "
+            "are unknown", id="a reader of unknown rack",
         ),
         pytest.param(
             {"selector": None, "readers": "bca"}, "fetches across racks by followers rise from 0 to 6, those by "
-            "readers and bytes/s are unknown", id="a selector that is not known",
+            "readers and their bytes are unknown", id="a selector that is not known",
         ),
     ],
 )  # fmt: skip
@@ -121,7 +121,7 @@ def test_leaders_that_must_rise_are_named():
     built = three_lead_three().broker(4, "c", cordoned=True)
     assert reassigned(built).sentence.endswith(
         "; no set of 1 move off brokers that are away keeps all others from leading more partitions of the cluster: "
-        "broker 2 from 3 to 4; broker 1 is absent in this one look: an agent holds this until that has lasted 30 min"
+        "broker 2 from 3 to 4; broker 1 is absent now: an agent holds this until that has lasted 30 min"
     )
 
 
@@ -131,7 +131,8 @@ def test_a_change_of_leaders_says_who_leads_how_many_before_and_after():
     assert proposal.sentence == (
         "Give 4 of 6 partitions of t another preferred leader, so that leaders are even over the racks; no data moves; "
         "4 preferred leaders change, by broker: 1 from 6 to 2, 3 from 0 to 2, 5 from 0 to 2, by rack: a from 6 to 2, "
-        "b from 0 to 2, c from 0 to 2; fetches across racks by followers and readers stay at 12, bytes/s are unknown"
+        "b from 0 to 2, c from 0 to 2; fetches across racks by followers and readers stay at 12, their bytes are "
+        "unknown"
     )
     evidence = told(proposal)
     assert evidence["preferred_leaders_by_broker_before"] == ("broker 1: 6",)

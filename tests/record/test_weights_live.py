@@ -125,7 +125,7 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
         write(kafka, topic, [Change("junk", b"\xff\x00")], lambda _: None)
         with agent(servers, prefix, "mode=observe", "weights.max_age=1h") as one:
             cycle, proposal = planned(one)
-            assert "6,030 of the 6,030 bytes/s that it reads cross racks by Kafka's measure" in proposal.sentence
+            assert "6.0 kB/s of the 6.0 kB/s that it reads cross racks by Kafka's measure" in proposal.sentence
             assert "weights of the pipeline, 10 min old" in sentence(cycle)
             assert dict(proposal.evidence)["basis"] == "weights of the pipeline"
             assert proposal.predicted.cross_rack_bytes_per_s_before == 6_030.0
