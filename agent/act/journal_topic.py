@@ -27,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 )
 
 from agent.act.journal_reading import Reading, Told
+from agent.act.topic_id import id_of
 from agent.errors import ConfigError, JournalUnavailable
 from agent.journal.entry import View
 from agent.journal.trust import Trust
@@ -70,6 +71,7 @@ class Bounds(NamedTuple):
     """The topic as it is, and which offsets it holds."""
 
     topic_id: str
+    """Empty where brokers report none."""
     first: int
     decided: int
     """Below this offset every transaction is committed or aborted."""
@@ -155,7 +157,7 @@ class JournalTopic:
             for spec, level in ((earliest, every), (latest, committed), (latest, every))
         ]
         first, decided, end = (int(one.result().offset) for one in asked)
-        return Bounds(str(described.topic_id), first, decided, end)
+        return Bounds(id_of(described.topic_id), first, decided, end)
 
 
 def read_journal_topic(

@@ -19,6 +19,7 @@ from agent.act.journal_reading import Told, forgot
 from agent.act.journal_topic import JournalTopic
 from agent.act.kafka_journal_errors import FENCED, fenced_out, for_writer, gone, untangled
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check, writer_settings
+from agent.act.topic_id import is_other
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
 from agent.journal import trust
@@ -293,18 +294,23 @@ class KafkaJournal:
             bounds = self._reader.bounds(_patient_until(self._plan))
         except ConfigError as error:
             raise gone(self._plan.topic) from error
-        if bounds.topic_id != self._topic_id or bounds.end < self._end:
-            self._ended = forgot(
-                self._plan.topic, "the topic was deleted and created again after this agent began to lead"
-            )
-            raise self._ended
+        if is_other(bounds.topic_id, self._topic_id) or bounds.end < self._end:
+            raise self._forgot()
         told = self._reader.read(bounds.end, _patient_until(self._plan))
+        if told.newest_epoch < self._epoch:  # its own first record is gone, and no id tells of another topic
+            raise self._forgot()
         if told.newest_epoch > self._epoch:
             self._ended = fenced_out(self._plan.topic, f"epoch {told.newest_epoch} has begun")
             raise self._ended
         self._view, self._end, self._next = told.view, told.end, None
         self._reader.close()
         return told
+
+    def _forgot(self) -> BadInput:
+        """Ends this writer."""
+        why = "the topic was deleted and created again after this agent began to lead"
+        self._ended = ended = forgot(self._plan.topic, why)
+        return ended
 
     def _end_open(self, finish: Callable[[float], None]) -> None:
         try:
