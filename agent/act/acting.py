@@ -145,12 +145,13 @@ class Acting:
         if led is None or not self._leadership.may_act():
             problem = self._leadership.problem()
             return ActingNow(leads=False, troubles={} if problem is None else {Trouble.LEAD: problem})
+        ignored, notices = self._leadership.ignored(), self._notices()
         try:
             status = led.mover.status()
         except UnreadableError as error:
             journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
-            return ActingNow(leads=True, records_ignored=self._leadership.ignored(), troubles=journal)
-        return acting_now(status, self._leadership.ignored())
+            return ActingNow(leads=True, records_ignored=ignored, troubles=journal, notices=notices)
+        return acting_now(status, ignored, notices)
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 
@@ -384,6 +385,12 @@ class Acting:
                 mover.accept(word.plan)
             else:
                 mover.hear(word)
+
+    def _notices(self) -> tuple[str, ...]:
+        """What is not as it should be, and keeps this agent neither from leading nor from moving."""
+        inbox = self._leadership.inbox()
+        unread = inbox.problem() if inbox is not None else None
+        return (*self._leadership.notices(), *([unread] if unread is not None else []))
 
     def _notice(self) -> None:
         """Say each notice of the leadership, once while it lasts."""

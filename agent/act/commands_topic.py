@@ -30,7 +30,7 @@ from agent.act.topic_id import UNKNOWN, id_of, is_other
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.identity import Came
 from agent.journal.entry import Entry, View, Write
-from agent.librdkafka import client_settings
+from agent.librdkafka import client_settings, in_words
 from agent.propose.cloud_events import headers, source
 from agent.reader_config import reader_config
 from agent.words import counted
@@ -116,7 +116,7 @@ class TopicInbox:
                 if self._consumer is not None and len(self._waiting) < MOST_AT_ONCE:
                     self._fetch(self._consumer)
             except KafkaException as failed:
-                self._problem = f"commands could not be read from {self._topic}: {failed.args[0].str()}"
+                self._problem = f"commands could not be read from {self._topic}: {in_words(failed.args[0])}"
                 self._forget()
             kept = view.get(POSITION)
             done = 0 if kept == self._kept else _position(kept, End(self._topic_id, self._next)) or 0
@@ -249,4 +249,4 @@ def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
             why="the right to write to it is the right to command the agent",
             todo="Grant this user Write on the topic.",
         )
-    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=error.str())
+    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=in_words(error))

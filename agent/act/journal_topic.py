@@ -31,7 +31,7 @@ from agent.act.topic_id import id_of
 from agent.errors import ConfigError, JournalUnavailable
 from agent.journal.entry import View
 from agent.journal.trust import Trust
-from agent.librdkafka import NOT_ALLOWED, client_settings, refusal
+from agent.librdkafka import NOT_ALLOWED, client_settings, in_words, refusal
 from agent.reader_config import reader_config
 
 _PARTITION = 0
@@ -190,7 +190,7 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     error: KafkaError = failed.args[0]
     if error.code() in _MISSING:
         return no_journal(f"topic {topic}", "topics.prefix")
-    return JournalUnavailable(f"The journal {topic} could not be read or written", why=error.str())
+    return JournalUnavailable(f"The journal {topic} could not be read or written", why=in_words(error))
 
 
 def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:

@@ -26,7 +26,7 @@ from agent.journal import trust
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
-from agent.librdkafka import client_settings
+from agent.librdkafka import client_settings, in_words
 from agent.propose.cloud_events import headers, source
 
 ENTRY = "rackwise.journal.entry.v1"
@@ -74,15 +74,7 @@ class KafkaJournal:
         anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
-        until = _patient_until(plan)
-        try:
-            bounds = reader.bounds(until)
-            reader.check_kept(until)
-            # Who is to be fenced may have left a transaction open: only what is decided can be read before.
-            check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), witness)
-        finally:
-            reader.close()
+        believed(plan, witness)
         journal = cls(plan, Producer(client_settings(plan.config, writer_settings(plan))), clock)
         try:
             journal._begin(witness)
@@ -250,7 +242,7 @@ class KafkaJournal:
             self._calls(lambda: self._abort(_until(self._plan)))
         except JournalUnavailable as ended:  # a refused write leaves no way to abort: the refusal is the reason
             if ended is self._ended and isinstance(cause, KafkaException):
-                ended.why = f"{cause.args[0].str()}; {ended.why}"
+                ended.why = f"{in_words(cause.args[0])}; {ended.why}"
             raise
         self._finish = None
         if isinstance(cause, KafkaException):
@@ -258,7 +250,7 @@ class KafkaJournal:
             if cause.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise BadInput(
                     f"The record for the journal {self._plan.topic} is too big",
-                    why=cause.args[0].str(),
+                    why=in_words(cause.args[0]),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
             raise for_writer(cause, self._plan.topic) from cause
@@ -361,15 +353,31 @@ class KafkaJournal:
         """
         error: KafkaError = failed.args[0]
         if error.code() in FENCED:
-            self._ended = fenced_out(self._plan.topic, error.str())
+            self._ended = fenced_out(self._plan.topic, in_words(error))
         elif error.fatal():
             self._ended = JournalUnavailable(
                 f"The writer of the journal {self._plan.topic} cannot continue",
-                why=error.str(),
+                why=in_words(error),
                 todo="A new writer is opened while this agent leads.",
             )
         if self._ended is not None:
             raise self._ended from failed
+
+
+def believed(plan: KafkaJournalPlan, witness: Witness) -> None:
+    """Look whether this journal may be gone on with; nothing is written, and no writer is fenced.
+
+    Raises as `KafkaJournal.open` does.
+    """
+    reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
+    until = _patient_until(plan)
+    try:
+        bounds = reader.bounds(until)
+        reader.check_kept(until)
+        # Who is to be fenced may have left a transaction open: only what is decided can be read before.
+        check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), witness)
+    finally:
+        reader.close()
 
 
 def _patient_until(plan: KafkaJournalPlan) -> float:

@@ -277,7 +277,7 @@ def _remembers(leadership: Leadership, within_s: float) -> str | None:
         if remembered(leadership._lease_plan(), DEADLINE_MS) == reached:
             return None
         time.sleep(0.3)
-    return leadership.problem() or "it is not remembered, and nothing says why"
+    return "; ".join(leadership.notices()) or "it is not remembered, and nothing says why"
 
 
 def _told(answer: Answered) -> str | None:

@@ -241,6 +241,17 @@ def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> N
     assert now.troubles[Trouble.LOOK]
 
 
+def test_what_is_not_as_it_should_be_is_told_beside_what_the_agent_does() -> None:
+    wrong, unread = "rackwise.leader has 3 partitions", "commands could not be read from rackwise.commands: why"
+    box = Box(trouble=unread)
+    leading = Leading(MemoryJournal(), box, wrong=(wrong,))
+    with acting(leading) as one:
+        wait_for(lambda: one.now().leads and one.now().plans == 0, "it leads", 20)
+        assert (one.now().notices, one.now().reasons) == ((wrong, unread), ())
+        leading.wrong, box.trouble = (), None
+        assert one.now().notices == ()
+
+
 def test_what_is_not_as_it_should_be_is_said_once_while_it_lasts() -> None:
     leading = Leading(MemoryJournal(), Box(), wrong=("rackwise.leader has 3 partitions",))
     with structlog.testing.capture_logs() as logs, acting(leading):

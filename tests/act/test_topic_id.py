@@ -60,7 +60,7 @@ class Topic:
     def assign(self, given: list[Any]) -> None:
         self.at = given[0].offset
 
-    def consume(self, most: int, timeout: float) -> list[Sent]:  # noqa: ARG002
+    def consume(self, most: int, timeout: float) -> list[Sent]:
         found = [Sent(offset, name) for offset, name in sorted(self.names.items()) if offset >= self.at]
         self.at = self.end().offset
         return found[:most]
@@ -137,10 +137,10 @@ class Reader:
         self._bounds = Bounds(topic_id, 0, end, end)
         self._told = Told(MappingProxyType({}), newest_epoch=epoch, end=end)
 
-    def bounds(self, until: float) -> Bounds:  # noqa: ARG002
+    def bounds(self, until: float) -> Bounds:
         return self._bounds
 
-    def read(self, end: int, until: float) -> Told:  # noqa: ARG002
+    def read(self, end: int, until: float) -> Told:
         return self._told
 
     def close(self) -> None:
