@@ -21,8 +21,9 @@ import structlog
 from agent.act.approved import Approved
 from agent.act.handing_over import hand_over
 from agent.act.hands import Outcome
+from agent.act.inbox import MOST_AT_ONCE, Command
 from agent.act.journal import Journal
-from agent.act.led import Leads, Led, defect
+from agent.act.led import Hearing, Leads, Led, defect
 from agent.act.mover import Mover
 from agent.act.progress import ActingNow, Trouble, acting_now
 from agent.act.trigger import Trigger
@@ -33,7 +34,7 @@ from agent.execute.accepting import NotCarriedOut, policy_of, traffic_of
 from agent.execute.commanded import Foreseen, Spoken
 from agent.execute.identity import People
 from agent.execute.messages import Accepted, May
-from agent.execute.obey import obey, words_again
+from agent.execute.obey import answerable, obey, stops, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
 from agent.execute.values import Plan
@@ -57,6 +58,7 @@ from agent.typed_json import UnreadableError
 from agent.wire.hand import WireHand
 
 _TICK_S = 0.5
+_HEAR_S = 5.0
 _NOT_LEADING = "not done: this agent no longer leads"
 
 
@@ -187,6 +189,9 @@ class Acting:
             led, view = self._led, self.view()
             if led is None or view is None:
                 return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
+            if (unheard := self._hear_out(led)) is not None:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {unheard}")
+            view = led.journal.view()
             now = still(proposal, fresh, self._limits, view, self._clock().wall_ms)
             if not isinstance(now, Allow):
                 return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
@@ -298,19 +303,19 @@ class Acting:
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
     def _take_over(self, journal: Journal) -> Led:
-        hand = WireHand(self._arguments)
+        hand, hearing = WireHand(self._arguments), Hearing()
         trigger = Trigger(hand, journal, self._clock, self._limits.execute, leads_for_s=self._leadership.leads_for_s)
         mover = Mover(
             journal=journal,
             hand=hand,
             policy=policy_of(self._limits.execute),
-            may=lambda: self._may(journal),
+            may=lambda: self._may(journal, hearing),
             traffic=self._traffic,
             leads_for_s=self._leadership.leads_for_s,
             tick_ms=self._limits.execute.tick_ms,
         )
         mover.start()
-        return Led(journal, hand, trigger, mover)
+        return Led(journal, hand, trigger, mover, hearing)
 
     def _retire(self) -> None:
         led, self._led = self._led, None
@@ -321,13 +326,29 @@ class Acting:
                 "led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} has ended for this agent"
             )
 
-    def _may(self, journal: Journal) -> May:
+    def _may(self, journal: Journal, hearing: Hearing) -> May:
         if not self._leadership.may_act():
             return May(begin=False, sentence="it is not certain that this agent leads")
+        if (unheard := self._unheard(hearing)) is not None:
+            return May(begin=False, sentence=unheard)
         view, now_ms = journal.view(), self._clock().wall_ms
         if self._seen is not view:  # read once for each thing that is written, not once for each look
             self._records, self._seen = Records(in_past(view, now_ms)), view
         return may_begin(self._records, self._limits, now_ms, self._racks())
+
+    def _hear_out(self, led: Led) -> str | None:
+        """Answer what waits since before this agent led; why nothing may begin all the same."""
+        until = time.monotonic() + _HEAR_S
+        while (why := self._unheard(led.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
+            try:
+                self._answer(led)
+            except (JournalUnavailable, UnreadableError) as error:
+                return str(error)
+            time.sleep(_TICK_S / 10)
+        return why
+
+    def _unheard(self, hearing: Hearing) -> str | None:
+        return hearing.why_not(self._leadership.inbox())
 
     def _racks(self) -> Mapping[int, str | None] | None:
         """Broker that is up -> its rack, by the last look; None before the first."""
@@ -350,16 +371,22 @@ class Acting:
     def _answer(self, led: Led) -> None:
         """What operators ask, once this agent knows what stands: an approval is of a proposal."""
         inbox = self._leadership.inbox()
-        if inbox is None or self._standing is None:
+        if inbox is None:
             return
         view = led.journal.view()
-        waiting = inbox.read(view)
+        every = inbox.read(view)
+        # Before the first planning nothing can be approved; what is asked for after it waits for its turn.
+        waiting = every if self._standing is not None else answerable(every)
         self._tell(inbox.problem())
-        if not waiting:
-            return
+        if waiting:
+            self._obey(led, waiting, view)
+        if inbox.caught_up() and len(every) < MOST_AT_ONCE and not stops(every[len(waiting) :]):
+            led.hearing.answered()
+
+    def _obey(self, led: Led, waiting: Sequence[Command], view: View) -> None:
         now_ms = self._clock().wall_ms
         limits, people = self._limits.execute, self._people
-        obeyed = obey(waiting, view, self._standing, limits, now_ms, self._foresee, self._begins, people=people)
+        obeyed = obey(waiting, view, self._standing or (), limits, now_ms, self._foresee, self._begins, people=people)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()

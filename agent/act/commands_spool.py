@@ -74,10 +74,11 @@ class SpoolInbox:
         self._directory = directory
         self._before = before
         self._problem: str | None = None
+        self._has_read = False
 
     def read(self, view: View) -> tuple[Command, ...]:
         """See `Inbox`."""
-        self._problem = None
+        self._problem, self._has_read = None, True
         try:
             with own_directory(self._directory) as directory:
                 return self._read(directory, view)
@@ -91,6 +92,10 @@ class SpoolInbox:
     def problem(self) -> str | None:
         """See `Inbox`."""
         return self._problem
+
+    def caught_up(self) -> bool:
+        """See `Inbox`: each read is of the whole directory."""
+        return self._has_read
 
     def close(self) -> None:
         """See `Inbox`."""

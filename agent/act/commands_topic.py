@@ -104,6 +104,7 @@ class TopicInbox:
         self._next = 0
         self._waiting: list[tuple[int, Command]] = []
         self._problem: str | None = None
+        self._caught_up = False
         self._try_again = 0.0
 
     def read(self, view: View) -> tuple[Command, ...]:
@@ -129,6 +130,10 @@ class TopicInbox:
         """See `Inbox`."""
         return self._problem
 
+    def caught_up(self) -> bool:
+        """See `Inbox`: the end of the partition was reached once, and it was as far as it went then."""
+        return self._caught_up
+
     def close(self) -> None:
         """See `Inbox`."""
         with self._lock:
@@ -142,7 +147,7 @@ class TopicInbox:
         position = _position(self._kept, end)
         self._next = end.offset if position is None else position
         reader = reader_config(f"{self._prefix}-reader")
-        consumer = Consumer(client_settings(self._config, reader, {"enable.partition.eof": False}))
+        consumer = Consumer(client_settings(self._config, reader))
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 
@@ -150,6 +155,9 @@ class TopicInbox:
         passed_over = 0
         for message in consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S):
             error, offset = message.error(), message.offset()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
+                self._caught_up = True
+                continue
             if error is not None:
                 raise KafkaException(error)
             if offset is None or offset < self._next:  # the topic was made anew under the same name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,9 @@ from agent.errors import Fatal, RackwiseError
 from agent.journal.entry import View
 from agent.observation import Observation
 from agent.wire.hand import WireHand
+
+HEAR_WITHIN_S = 30.0
+"""A topic of commands without a leader is waited for so long."""
 
 
 class Leads(Protocol):
@@ -49,6 +53,28 @@ class Leads(Protocol):
         """Leave."""
 
 
+class Hearing:
+    """Has this leadership heard what operators asked for before it? Until then nothing new begins.
+
+    A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold.
+    """
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + HEAR_WITHIN_S
+        self._done = False
+
+    def answered(self) -> None:
+        """All that waited was answered."""
+        self._done = True
+
+    def why_not(self, inbox: Inbox | None) -> str | None:
+        """Why nothing may begin yet; None when it may."""
+        unread = inbox is not None and inbox.problem() is not None
+        if self._done or unread or time.monotonic() > self._until:
+            return None
+        return "operators' commands that wait are answered first"
+
+
 @dataclass(slots=True)
 class Led:
     """What acts under one leadership."""
@@ -57,6 +83,7 @@ class Led:
     hand: WireHand
     trigger: Trigger
     mover: Mover
+    hearing: Hearing
     worded: View | None = None
     """The view whose words the mover has heard."""
 

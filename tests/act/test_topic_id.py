@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Uuid
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Uuid
 
 from agent.act import commands_topic
 from agent.act.commands_topic import End, TopicInbox
@@ -45,6 +45,16 @@ class Sent:
         return TIMESTAMP_LOG_APPEND_TIME, 5_000
 
 
+class AtEnd:
+    """The end of the partition, as the client tells it."""
+
+    def error(self) -> KafkaError:
+        return KafkaError(KafkaError._PARTITION_EOF)
+
+    def offset(self) -> int:
+        return 0
+
+
 class Topic:
     """A commands topic: which id brokers report of it, its first offset that is not cut, and what stands in it."""
 
@@ -60,10 +70,10 @@ class Topic:
     def assign(self, given: list[Any]) -> None:
         self.at = given[0].offset
 
-    def consume(self, most: int, timeout: float) -> list[Sent]:
-        found = [Sent(offset, name) for offset, name in sorted(self.names.items()) if offset >= self.at]
-        self.at = self.end().offset
-        return found[:most]
+    def consume(self, most: int, timeout: float) -> list[Any]:
+        found = [Sent(offset, name) for offset, name in sorted(self.names.items()) if offset >= self.at][:most]
+        self.at += len(found)
+        return found or [AtEnd()]
 
     def close(self) -> None:
         pass
@@ -128,6 +138,18 @@ def test_without_an_id_what_stood_there_before_this_agent_led_is_not_taken_for_n
 ) -> None:
     topic = Topic(Uuid(0, 0), {6: "before", 7: "since"})
     assert read(monkeypatch, topic, kept(ZERO, 6), End(id_of(led_from), 7)) == {"before": False, "since": True}
+
+
+def test_an_inbox_has_caught_up_once_the_end_was_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(ONE, {0: "a", 1: "b"})
+    monkeypatch.setattr(commands_topic, "end_of", topic.end)
+    monkeypatch.setattr(commands_topic, "Consumer", topic.consumer)
+    inbox, view = TopicInbox({}, "rackwise.commands", "rackwise"), kept(ONE, 0)
+    assert not inbox.caught_up()
+    assert [one.id for one in inbox.read(view)] == ["a", "b"]
+    assert not inbox.caught_up(), "more may stand there"
+    assert [one.id for one in inbox.read(view)] == ["a", "b"]
+    assert (inbox.caught_up(), inbox.problem()) == (True, None)
 
 
 class Reader:

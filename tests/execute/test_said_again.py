@@ -6,7 +6,7 @@ import pytest
 
 from agent.execute.identity import SIGNED_FOR_MS, Signer, signed
 from agent.execute.messages import Accepted, Said
-from agent.execute.obey import obey, words_again
+from agent.execute.obey import answerable, obey, stops, words_again
 from agent.execute.transitions import turned
 from agent.execute.values import PlanState
 from agent.guard import guard
@@ -103,6 +103,17 @@ def test_a_cancel_is_a_no_to_what_is_proposed_now_also_where_another_plan_was_ap
     (verdict,) = guard([MOVE], shared().snapshot(), Memory(), limits, after, NOW_MS)
     assert isinstance(verdict, Hold)
     assert "no rule overrules that" in verdict.sentence
+
+
+def test_before_anything_is_proposed_pauses_are_answered_and_what_stops_more_is_waited_for() -> None:
+    first = [ask(Verb.PAUSE, id_="c1"), ask(Verb.RESUME, id_="c2")]
+    queue = [*first, ask(Verb.APPROVE, MOVE, id_="c3"), ask(Verb.PAUSE, id_="c4")]
+    assert [one.id for one in answerable(queue)] == ["c1", "c2"]
+    assert stops(queue[2:])
+    assert not stops([ask(Verb.APPROVE, MOVE), ask(Verb.RESUME)])
+    odd = ask(Verb.PAUSE)._replace(value={"id": "c1", "verb": ["pause"]})
+    assert (len(answerable([odd, queue[2]])), stops([odd])) == (1, False), "what is no command is answered so"
+    assert (answerable([ask(Verb.CANCEL, MOVE)]), stops([ask(Verb.CANCEL, MOVE)])) == ((), True)
 
 
 @pytest.mark.parametrize(
