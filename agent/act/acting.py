@@ -25,15 +25,16 @@ from agent.act.inbox import MOST_AT_ONCE, Command
 from agent.act.journal import Journal
 from agent.act.led import Hearing, Leads, Led, defect
 from agent.act.mover import Mover
-from agent.act.progress import ActingNow, Trouble, acting_now
+from agent.act.notices import Notices, now_of
+from agent.act.progress import ActingNow
 from agent.act.trigger import Trigger
 from agent.clock import Clock
 from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, policy_of, traffic_of
-from agent.execute.commanded import Foreseen, Spoken
+from agent.execute.commanded import Foreseen
 from agent.execute.identity import People
-from agent.execute.messages import Accepted, May
+from agent.execute.messages import May
 from agent.execute.obey import answerable, obey, stops, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
@@ -103,8 +104,7 @@ class Acting:
         self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
-        self._told: str | None = None
-        self._noticed: frozenset[str] = frozenset()
+        self._notices = Notices()
         self._log = structlog.get_logger("rackwise")
         self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
 
@@ -143,17 +143,7 @@ class Acting:
 
     def now(self) -> ActingNow:
         """What this agent is doing, and what fails; callable from any thread."""
-        led = self._led
-        if led is None or not self._leadership.may_act():
-            problem = self._leadership.problem()
-            return ActingNow(leads=False, troubles={} if problem is None else {Trouble.LEAD: problem})
-        ignored, notices = self._leadership.ignored(), self._notices()
-        try:
-            status = led.mover.status()
-        except UnreadableError as error:
-            journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
-            return ActingNow(leads=True, records_ignored=ignored, troubles=journal, notices=notices)
-        return acting_now(status, ignored, notices)
+        return now_of(self._leadership, self._led)
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 
@@ -243,7 +233,7 @@ class Acting:
             writes = (*writes, *moves.tidy(view))
             begun = frozenset(plan.proposal_id for plan in moves.plans(view))
         except UnreadableError as error:
-            self._tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
+            self._notices.tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
             self._approved.planned(view, cycle.proposals)
@@ -264,7 +254,7 @@ class Acting:
         try:
             journal.append(*writes)
         except JournalUnavailable as error:
-            self._tell(f"learned facts could not be written to the journal: {error}")
+            self._notices.tell(f"learned facts could not be written to the journal: {error}")
 
     # --- the thread ---------------------------------------------------------------------------------------------
 
@@ -274,7 +264,7 @@ class Acting:
                 with self._lock:
                     self._follow()
                     if self._led is not None:
-                        self._notice()
+                        self._notices.notice(self._leadership)
                         self._led.check()
                         self._word(self._led)
                         self._answer(self._led)
@@ -282,7 +272,7 @@ class Acting:
                 self.on_fatal(error)
                 return
             except (RackwiseError, UnreadableError) as error:
-                self._tell(str(error))
+                self._notices.tell(str(error))
             except Exception as error:  # noqa: BLE001 an agent that leads and hears nobody must end, and say why
                 self.on_fatal(defect(error))
                 return
@@ -294,11 +284,11 @@ class Acting:
             return
         self._retire()
         if journal is None or self._stop.is_set():
-            self._tell(self._leadership.problem())
+            self._notices.tell(self._leadership.problem())
             return
         if self._former is not None and not self._former.ended:
             return  # what it still asks for is over before anybody reckons with the time since
-        self._told = None
+        self._notices.tell(None)
         self._led = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
@@ -365,7 +355,7 @@ class Acting:
         """Say to the mover what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
-            self._say(led.mover, words_again(view, self._limits.execute.approval_valid_ms))
+            led.say(words_again(view, self._limits.execute.approval_valid_ms))
             led.worded = view
 
     def _answer(self, led: Led) -> None:
@@ -377,7 +367,7 @@ class Acting:
         every = inbox.read(view)
         # Before the first planning nothing can be approved; what is asked for after it waits for its turn.
         waiting = every if self._standing is not None else answerable(every)
-        self._tell(inbox.problem())
+        self._notices.tell(inbox.problem())
         if waiting:
             self._obey(led, waiting, view)
         if inbox.caught_up() and len(every) < MOST_AT_ONCE and not stops(every[len(waiting) :]):
@@ -390,7 +380,7 @@ class Acting:
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
-        self._say(led.mover, obeyed.words)
+        led.say(obeyed.words)
         if obeyed.look_now:
             self.look_now()
 
@@ -405,30 +395,3 @@ class Acting:
     def _begins(self, plan: Plan, view: View) -> May:
         """Whether a new batch of that plan may begin, as its mover is told before each look."""
         return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())
-
-    def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
-        for word in words:
-            if isinstance(word, Accepted):
-                mover.accept(word.plan)
-            else:
-                mover.hear(word)
-
-    def _notices(self) -> tuple[str, ...]:
-        """What is not as it should be, and keeps this agent neither from leading nor from moving."""
-        inbox = self._leadership.inbox()
-        unread = inbox.problem() if inbox is not None else None
-        return (*self._leadership.notices(), *([unread] if unread is not None else []))
-
-    def _notice(self) -> None:
-        """Say each notice of the leadership, once while it lasts."""
-        notices = self._leadership.notices()
-        for one in notices:
-            if one not in self._noticed:
-                self._log.warning("acting_notice", sentence=one)
-        self._noticed = frozenset(notices)
-
-    def _tell(self, problem: str | None) -> None:
-        """Say what stands in the way, once."""
-        if problem is not None and problem != self._told:
-            self._log.warning("acting", sentence=problem)
-        self._told = problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,8 @@ from agent.act.journal import Journal
 from agent.act.mover import Mover
 from agent.act.trigger import Trigger
 from agent.errors import Fatal, RackwiseError
+from agent.execute.commanded import Spoken
+from agent.execute.messages import Accepted
 from agent.journal.entry import View
 from agent.observation import Observation
 from agent.wire.hand import WireHand
@@ -95,6 +98,14 @@ class Led:
             raise
         except Exception as error:
             raise defect(error) from error
+
+    def say(self, words: Sequence[Spoken]) -> None:
+        """Say to the mover what operators asked for."""
+        for word in words:
+            if isinstance(word, Accepted):
+                self.mover.accept(word.plan)
+            else:
+                self.mover.hear(word)
 
     def close(self) -> None:
         """Begin nothing more."""
