@@ -202,7 +202,7 @@ class Runner:
         return Looked(seen)
 
     def _act(self, act: Act) -> Answered:
-        if self._state is not None and begins(self._state, act):
+        if isinstance(act, Alter | Elect) and self._state is not None and begins(self._state, act):
             # Asked once more: a pause may have been answered since the look.
             plan = self._state.plan
             why = self._ask_may().of(plan.proposal_id if plan is not None else "")

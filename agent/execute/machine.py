@@ -15,13 +15,11 @@ What starts after a crash, a restart or a takeover is `resume`, and it does noth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeGuard
 
 from agent.execute.attempts import of_plan
 from agent.execute.judging import view_of
 from agent.execute.messages import (
     Accepted,
-    Act,
     Alter,
     Answered,
     Append,
@@ -77,10 +75,10 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
     return _go_on(state)
 
 
-def begins(state: State, act: Act) -> TypeGuard[Alter | Elect]:
+def begins(state: State, act: Alter | Elect) -> bool:
     """Whether the request begins moves, or elects, and does not only put back the order that a cancel has left."""
-    if not isinstance(act, Alter):
-        return isinstance(act, Elect)
+    if isinstance(act, Elect):
+        return True
     batch = state.batch
     return batch is None or not {move.id for move in act.moves} <= set(batch.cancelling)
 
