@@ -1,7 +1,8 @@
 """The command ``rackwise``: everything that it says when it ends is said in `agent.cli.ending`.
 
-Invariant: Ctrl-C ends it with exit code 130 and not a word, from the first statement to the last. While modules are
-loaded, and when the command is over, it ends on the spot: nothing is open then that would have to be closed.
+Invariant: Ctrl-C ends it with exit code 130 and not a word, from the first statement of this module to the last. While
+modules are loaded, and when the command is over, it ends on the spot: nothing is open then that is to be closed. Before
+this module is loaded, in the first hundredths of a second, Python itself answers.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code; a traceback is shown only with RACKWISE_DEBUG or --debug."""
-    heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # as below nohup, where Ctrl-C is not for it
+    heeded = _heed()
     if heeded:
-        signal.signal(signal.SIGINT, _leave_at_once)
         sys.unraisablehook = _unraisable
     debug = bool(os.environ.get("RACKWISE_DEBUG")) or "--debug" in sys.argv
     if "--debug" in sys.argv:
@@ -38,6 +38,14 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
+def _heed() -> bool:
+    """Have Ctrl-C heeded; False below nohup, where it is not for this process."""
+    heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    if heeded:
+        signal.signal(signal.SIGINT, _leave_at_once)
+    return heeded
+
+
 def _leave_at_once(*_signal: object) -> NoReturn:
     os._exit(INTERRUPTED)
 
@@ -48,6 +56,8 @@ def _unraisable(told: sys.UnraisableHookArgs) -> None:
         _leave_at_once()
     sys.__unraisablehook__(told)
 
+
+_heed()  # what started this module has some more to do before it calls `main`
 
 if __name__ == "__main__":
     main()

@@ -26,7 +26,7 @@ from agent.errors import Fatal, RackwiseError
 from agent.loop import Line, Look, run_cycle
 from agent.memory import Memory
 from agent.observation import Observation
-from agent.record.announcing import announce
+from agent.record.announcing import Announcement, announce
 from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
@@ -76,7 +76,7 @@ class Agent:
         self._acting = acting
         self._line = line
         self._own_topics = own_topics
-        self._announced = False
+        self._announced: Announcement | None = None
         self._recorder = recorder
         self._pace = pace
         self._clock = clock
@@ -189,11 +189,13 @@ class Agent:
         return cycle, recording
 
     def _announce(self, observation: Observation) -> None:
-        """Say once which topics are about to be created, before any is."""
-        if self._announced:
+        """Say which topics are about to be created, before any is; again only once that is known."""
+        before = self._announced
+        if before is not None and before.settled:
             return
-        self._announced = True
-        told = announce(self._own_topics, observation, self._line.limits.mode.value)
+        told = self._announced = announce(self._own_topics, observation, self._line.limits.mode.value)
+        if told == before:
+            return
         self._log.info("own_topics", sentence=told.sentence, creates=list(told.creates), exist=list(told.exist))
 
     def _tell_missing_topics(self) -> None:

@@ -14,12 +14,14 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAllowed, RackwiseError, TlsFailed
+from agent.words import unknown_error
 from config.kafka_keys import DEFAULT_CLIENT_ID
 
 _KEPT = 8
 _MOST_CAUSES = 3
 _NOISE = re.compile(r"/bootstrap(?=:)| \(after \d+ms in state [^)]*\)|(?<=Connect to )ipv[46]#")
 _CONNECT = re.compile(r"(?:(?P<named>\S+): )?Connect to (?P<address>\S+) failed: (?P<why>.+)", re.DOTALL)
+_NO_WORDS = re.compile(r"Err-(-?\d+)\?")
 _RESOLVE = re.compile(r".*Failed to resolve '(?P<host>[^']+?)(?::\d+)?':.*", re.DOTALL)
 NOT_ALLOWED = frozenset(
     {
@@ -83,17 +85,17 @@ def refusal(
         if one.code() in NOT_ALLOWED:
             return NotAllowed(
                 f"This user may not use {subject}",
-                why=one.str(),
+                why=in_words(one),
                 todo="Grant it Describe and Read (docs/operations.md lists all rights), or use another user.",
             )
         if one.code() in _LOGIN_REFUSED:
             return AuthenticationFailed(
                 "The brokers refused the login",
-                why=one.str(),
+                why=in_words(one),
                 todo="Check sasl.mechanism, sasl.username and sasl.password.",
             )
         if one.code() == KafkaError._SSL:  # noqa: SLF001 as above
-            return TlsFailed("The TLS handshake failed", why=one.str(), todo="Check security.protocol and ssl.*.")
+            return TlsFailed("The TLS handshake failed", why=in_words(one), todo="Check security.protocol and ssl.*.")
     if error.code() in MISSING:
         return ConfigError(
             f"There is no {subject}",
@@ -111,8 +113,14 @@ def refusal(
     )
 
 
+def in_words(error: KafkaError) -> str:
+    """What the library says of an error, in words also where it has none for the broker's code."""
+    text = str(error.str())
+    return unknown_error(error.code()) if _NO_WORDS.fullmatch(text) else text
+
+
 def _clean(error: KafkaError) -> str:
-    return _NOISE.sub("", error.str())
+    return _NOISE.sub("", in_words(error))
 
 
 def _cause(error: KafkaError) -> str:

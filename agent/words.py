@@ -15,6 +15,14 @@ _NEXT_UNIT, _WHOLE = 999.5, 99.95
 _MINUS = "\N{MINUS SIGN}"
 
 
+UNKNOWN_ERROR = "an unknown error code"
+
+
+def unknown_error(code: int) -> str:
+    """An error code of Kafka that no table here has, as in a sentence."""
+    return f"{UNKNOWN_ERROR} ({code})"
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """``1 replica``, ``3 replicas``, ``1,200 replicas``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
-from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, refusal
+from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, refusal
 from agent.reader_config import reader_config
 from agent.words import counted
 from config.kafka_client import KafkaClientConfig
@@ -70,7 +70,7 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
         if error.code() in NOT_ALLOWED:
             raise NotAllowed(
                 f"Topic {name} cannot be created",
-                why=error.str(),
+                why=in_words(error),
                 todo=f"Grant CREATE, DESCRIBE, READ and WRITE on {name}, or create it with cleanup.policy=compact.",
             ) from None
         raise refusal(failed, f"topic {name}") from None
@@ -113,7 +113,7 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: 
 
     def done(error: KafkaError | None, _message: Message) -> None:
         if error is not None:
-            failures.append(error.str())
+            failures.append(in_words(error))
 
     number = 0
     for change in changes:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from agent.daemon import Agent, Pace
 from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
 from agent.limits import Limits
 from agent.loop import Line
-from agent.observation import Observation
+from agent.observation import Gap, GapCause, Observation, Part
 from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, RecordPlan
@@ -132,6 +133,30 @@ def test_it_says_which_topics_it_creates_before_it_does_and_which_right_it_lacks
         "grant CREATE on the topic or on the cluster"
     )
     assert len(named(events, "own_topics")) == 1
+
+
+def test_what_it_creates_is_said_by_the_first_look_that_shows_it(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that starts in an outage sees too little at first."""
+    monkeypatch.setattr("agent.record.own_topics.OwnTopics._create", lambda *_: None)
+    topic = OwnTopic(
+        name="rackwise.telemetry", partitions=1, replication_factor=3, min_insync_replicas=2, cleanup_policy="delete",
+        retention_ms=86_400_000,
+    )  # fmt: skip
+    hidden = replace(WORLD, topics=(), gaps=(Gap(Part.TOPICS, GapCause.TIMED_OUT, "", "no answer"),))
+    looks = iter([hidden, hidden, WORLD, WORLD])
+    plan = RecordPlan(telemetry=topic)
+    agent = Agent(
+        look=lambda: next(looks, WORLD), line=Line(Limits()),
+        recorder=Recorder(plan, {"bootstrap.servers": "127.0.0.1:1"}), pace=Pace(), own_topics=plan.topics,
+    )  # fmt: skip
+    for _ in range(4):
+        agent._cycle(planning=False)
+    agent.close(0)
+    before, then = (event["sentence"] for event in named(events, "own_topics"))
+    assert before == "creates no topic before the brokers list topics; needs rackwise.telemetry"
+    assert then.startswith("creates rackwise.telemetry (1 partition, replication factor 3,")
 
 
 def test_an_agent_that_writes_no_topic_says_that_it_creates_none(events: Events) -> None:

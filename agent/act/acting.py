@@ -21,19 +21,21 @@ import structlog
 from agent.act.approved import Approved
 from agent.act.handing_over import hand_over
 from agent.act.hands import Outcome
+from agent.act.inbox import MOST_AT_ONCE, Command
 from agent.act.journal import Journal
-from agent.act.led import Leads, Led, defect
+from agent.act.led import Hearing, Leads, Led, defect
 from agent.act.mover import Mover
-from agent.act.progress import ActingNow, Trouble, acting_now
+from agent.act.notices import Notices, now_of
+from agent.act.progress import ActingNow
 from agent.act.trigger import Trigger
 from agent.clock import Clock
 from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, policy_of, traffic_of
-from agent.execute.commanded import Foreseen, Spoken
+from agent.execute.commanded import Foreseen
 from agent.execute.identity import People
-from agent.execute.messages import Accepted, May
-from agent.execute.obey import obey, words_again
+from agent.execute.messages import May
+from agent.execute.obey import answerable, obey, stops, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
 from agent.execute.values import Plan
@@ -57,6 +59,7 @@ from agent.typed_json import UnreadableError
 from agent.wire.hand import WireHand
 
 _TICK_S = 0.5
+_HEAR_S = 5.0
 _NOT_LEADING = "not done: this agent no longer leads"
 
 
@@ -101,8 +104,7 @@ class Acting:
         self._closed: AbstractSet[BatchKey] | None = None
         """The batches that were through at the last look."""
         self._anchors = NO_ANCHORS
-        self._told: str | None = None
-        self._noticed: frozenset[str] = frozenset()
+        self._notices = Notices()
         self._log = structlog.get_logger("rackwise")
         self._thread = threading.Thread(target=self._run, name="rackwise-acting", daemon=True)
 
@@ -141,16 +143,7 @@ class Acting:
 
     def now(self) -> ActingNow:
         """What this agent is doing, and what fails; callable from any thread."""
-        led = self._led
-        if led is None or not self._leadership.may_act():
-            problem = self._leadership.problem()
-            return ActingNow(leads=False, troubles={} if problem is None else {Trouble.LEAD: problem})
-        try:
-            status = led.mover.status()
-        except UnreadableError as error:
-            journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
-            return ActingNow(leads=True, records_ignored=self._leadership.ignored(), troubles=journal)
-        return acting_now(status, self._leadership.ignored())
+        return now_of(self._leadership, self._led)
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 
@@ -186,6 +179,9 @@ class Acting:
             led, view = self._led, self.view()
             if led is None or view is None:
                 return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
+            if (unheard := self._hear_out(led)) is not None:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {unheard}")
+            view = led.journal.view()
             now = still(proposal, fresh, self._limits, view, self._clock().wall_ms)
             if not isinstance(now, Allow):
                 return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
@@ -237,7 +233,7 @@ class Acting:
             writes = (*writes, *moves.tidy(view))
             begun = frozenset(plan.proposal_id for plan in moves.plans(view))
         except UnreadableError as error:
-            self._tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
+            self._notices.tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
             self._approved.planned(view, cycle.proposals)
@@ -258,7 +254,7 @@ class Acting:
         try:
             journal.append(*writes)
         except JournalUnavailable as error:
-            self._tell(f"learned facts could not be written to the journal: {error}")
+            self._notices.tell(f"learned facts could not be written to the journal: {error}")
 
     # --- the thread ---------------------------------------------------------------------------------------------
 
@@ -268,7 +264,7 @@ class Acting:
                 with self._lock:
                     self._follow()
                     if self._led is not None:
-                        self._notice()
+                        self._notices.notice(self._leadership)
                         self._led.check()
                         self._word(self._led)
                         self._answer(self._led)
@@ -276,7 +272,7 @@ class Acting:
                 self.on_fatal(error)
                 return
             except (RackwiseError, UnreadableError) as error:
-                self._tell(str(error))
+                self._notices.tell(str(error))
             except Exception as error:  # noqa: BLE001 an agent that leads and hears nobody must end, and say why
                 self.on_fatal(defect(error))
                 return
@@ -288,28 +284,28 @@ class Acting:
             return
         self._retire()
         if journal is None or self._stop.is_set():
-            self._tell(self._leadership.problem())
+            self._notices.tell(self._leadership.problem())
             return
         if self._former is not None and not self._former.ended:
             return  # what it still asks for is over before anybody reckons with the time since
-        self._told = None
+        self._notices.tell(None)
         self._led = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
     def _take_over(self, journal: Journal) -> Led:
-        hand = WireHand(self._arguments)
+        hand, hearing = WireHand(self._arguments), Hearing()
         trigger = Trigger(hand, journal, self._clock, self._limits.execute, leads_for_s=self._leadership.leads_for_s)
         mover = Mover(
             journal=journal,
             hand=hand,
             policy=policy_of(self._limits.execute),
-            may=lambda: self._may(journal),
+            may=lambda: self._may(journal, hearing),
             traffic=self._traffic,
             leads_for_s=self._leadership.leads_for_s,
             tick_ms=self._limits.execute.tick_ms,
         )
         mover.start()
-        return Led(journal, hand, trigger, mover)
+        return Led(journal, hand, trigger, mover, hearing)
 
     def _retire(self) -> None:
         led, self._led = self._led, None
@@ -320,13 +316,29 @@ class Acting:
                 "led", epoch=led.journal.epoch, sentence=f"epoch {led.journal.epoch} has ended for this agent"
             )
 
-    def _may(self, journal: Journal) -> May:
+    def _may(self, journal: Journal, hearing: Hearing) -> May:
         if not self._leadership.may_act():
             return May(begin=False, sentence="it is not certain that this agent leads")
+        if (unheard := self._unheard(hearing)) is not None:
+            return May(begin=False, sentence=unheard)
         view, now_ms = journal.view(), self._clock().wall_ms
         if self._seen is not view:  # read once for each thing that is written, not once for each look
             self._records, self._seen = Records(in_past(view, now_ms)), view
         return may_begin(self._records, self._limits, now_ms, self._racks())
+
+    def _hear_out(self, led: Led) -> str | None:
+        """Answer what waits since before this agent led; why nothing may begin all the same."""
+        until = time.monotonic() + _HEAR_S
+        while (why := self._unheard(led.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
+            try:
+                self._answer(led)
+            except (JournalUnavailable, UnreadableError) as error:
+                return str(error)
+            time.sleep(_TICK_S / 10)
+        return why
+
+    def _unheard(self, hearing: Hearing) -> str | None:
+        return hearing.why_not(self._leadership.inbox())
 
     def _racks(self) -> Mapping[int, str | None] | None:
         """Broker that is up -> its rack, by the last look; None before the first."""
@@ -343,26 +355,32 @@ class Acting:
         """Say to the mover what the journal says was asked of it, until its plans show it."""
         view = led.journal.view()
         if view is not led.worded:
-            self._say(led.mover, words_again(view, self._limits.execute.approval_valid_ms))
+            led.say(words_again(view, self._limits.execute.approval_valid_ms))
             led.worded = view
 
     def _answer(self, led: Led) -> None:
         """What operators ask, once this agent knows what stands: an approval is of a proposal."""
         inbox = self._leadership.inbox()
-        if inbox is None or self._standing is None:
+        if inbox is None:
             return
         view = led.journal.view()
-        waiting = inbox.read(view)
-        self._tell(inbox.problem())
-        if not waiting:
-            return
+        every = inbox.read(view)
+        # Before the first planning nothing can be approved; what is asked for after it waits for its turn.
+        waiting = every if self._standing is not None else answerable(every)
+        self._notices.tell(inbox.problem())
+        if waiting:
+            self._obey(led, waiting, view)
+        if inbox.caught_up() and len(every) < MOST_AT_ONCE and not stops(every[len(waiting) :]):
+            led.hearing.answered()
+
+    def _obey(self, led: Led, waiting: Sequence[Command], view: View) -> None:
         now_ms = self._clock().wall_ms
         limits, people = self._limits.execute, self._people
-        obeyed = obey(waiting, view, self._standing, limits, now_ms, self._foresee, self._begins, people=people)
+        obeyed = obey(waiting, view, self._standing or (), limits, now_ms, self._foresee, self._begins, people=people)
         if obeyed.writes:
             led.journal.append(*obeyed.writes)
             led.worded = led.journal.view()
-        self._say(led.mover, obeyed.words)
+        led.say(obeyed.words)
         if obeyed.look_now:
             self.look_now()
 
@@ -377,24 +395,3 @@ class Acting:
     def _begins(self, plan: Plan, view: View) -> May:
         """Whether a new batch of that plan may begin, as its mover is told before each look."""
         return may_begin_plan(plan, Records(view), self._limits, self._clock().wall_ms, self._racks())
-
-    def _say(self, mover: Mover, words: Sequence[Spoken]) -> None:
-        for word in words:
-            if isinstance(word, Accepted):
-                mover.accept(word.plan)
-            else:
-                mover.hear(word)
-
-    def _notice(self) -> None:
-        """Say each notice of the leadership, once while it lasts."""
-        notices = self._leadership.notices()
-        for one in notices:
-            if one not in self._noticed:
-                self._log.warning("acting_notice", sentence=one)
-        self._noticed = frozenset(notices)
-
-    def _tell(self, problem: str | None) -> None:
-        """Say what stands in the way, once."""
-        if problem is not None and problem != self._told:
-            self._log.warning("acting", sentence=problem)
-        self._told = problem

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -31,6 +32,8 @@ _SUFFIX = ".json"
 _BAD = ".bad"
 _OLD = ".old"
 _MOST_FILES = 1_000
+_LIVE_MS = 60_000
+"""A file that is older when it is read was not laid down just now."""
 _NUMBER = re.compile(r"0[0-9]{13}")
 """Milliseconds until the year 2286; what begins otherwise is not from here."""
 _NO_FILE = (errno.ELOOP, errno.ENXIO, errno.EINVAL, errno.EISDIR, errno.EPERM)
@@ -71,10 +74,11 @@ class SpoolInbox:
         self._directory = directory
         self._before = before
         self._problem: str | None = None
+        self._has_read = False
 
     def read(self, view: View) -> tuple[Command, ...]:
         """See `Inbox`."""
-        self._problem = None
+        self._problem, self._has_read = None, True
         try:
             with own_directory(self._directory) as directory:
                 return self._read(directory, view)
@@ -88,6 +92,10 @@ class SpoolInbox:
     def problem(self) -> str | None:
         """See `Inbox`."""
         return self._problem
+
+    def caught_up(self) -> bool:
+        """See `Inbox`: each read is of the whole directory."""
+        return self._has_read
 
     def close(self) -> None:
         """See `Inbox`."""
@@ -133,8 +141,10 @@ class SpoolInbox:
         if is_answered(found[0], view) or (last is not None and last.value.get("name") == name):
             os.unlink(name, dir_fd=directory)
             return None
-        live = name not in self._before
-        came = Came(live=live, at_ms=round(stat.st_mtime * 1_000), owner=user_at_host(stat.st_uid))
+        at_ms = round(stat.st_mtime * 1_000)
+        # Whoever may rename files there may hold one back: what comes late is as old as the file.
+        live = name not in self._before and time.time() * 1_000 - at_ms <= _LIVE_MS
+        came = Came(live=live, at_ms=at_ms, owner=user_at_host(stat.st_uid))
         return Command(*found, Write(POSITION, KIND, {"name": name}), came)
 
 

@@ -26,10 +26,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from agent.act.inbox import MOST_AT_ONCE, POSITION, Command, command_bytes, command_of, is_answered
 from agent.act.journal_topic import NO_EXECUTOR, start_executor
+from agent.act.topic_id import UNKNOWN, id_of, is_other
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.identity import Came
-from agent.journal.entry import View, Write
-from agent.librdkafka import client_settings
+from agent.journal.entry import Entry, View, Write
+from agent.librdkafka import client_settings, in_words
 from agent.propose.cloud_events import headers, source
 from agent.reader_config import reader_config
 from agent.words import counted
@@ -49,6 +50,7 @@ class End(NamedTuple):
     """How far a topic went at some moment."""
 
     topic_id: str
+    """Empty where brokers report none."""
     offset: int
     """Of its next record."""
 
@@ -96,10 +98,13 @@ class TopicInbox:
         self._led_from = led_from
         self._lock = threading.Lock()
         self._consumer: Consumer | None = None
-        self._topic_id = ""
+        self._topic_id = UNKNOWN
+        self._kept: Entry | None = None
+        """The position of the journal from which the topic is read."""
         self._next = 0
         self._waiting: list[tuple[int, Command]] = []
         self._problem: str | None = None
+        self._caught_up = False
         self._try_again = 0.0
 
     def read(self, view: View) -> tuple[Command, ...]:
@@ -112,9 +117,10 @@ class TopicInbox:
                 if self._consumer is not None and len(self._waiting) < MOST_AT_ONCE:
                     self._fetch(self._consumer)
             except KafkaException as failed:
-                self._problem = f"commands could not be read from {self._topic}: {failed.args[0].str()}"
+                self._problem = f"commands could not be read from {self._topic}: {in_words(failed.args[0])}"
                 self._forget()
-            done = _position(view, self._topic_id) or 0
+            kept = view.get(POSITION)
+            done = 0 if kept == self._kept else _position(kept, End(self._topic_id, self._next)) or 0
             self._waiting = [
                 (offset, one) for offset, one in self._waiting if offset >= done and not is_answered(one.id, view)
             ]
@@ -123,6 +129,10 @@ class TopicInbox:
     def problem(self) -> str | None:
         """See `Inbox`."""
         return self._problem
+
+    def caught_up(self) -> bool:
+        """See `Inbox`: the end of the partition was reached once, and it was as far as it went then."""
+        return self._caught_up
 
     def close(self) -> None:
         """See `Inbox`."""
@@ -133,10 +143,11 @@ class TopicInbox:
         """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
         end = end_of(self._config, self._topic)
         self._topic_id, self._led_from = end.topic_id, self._led_from or end
-        position = _position(view, self._topic_id)
+        self._kept = view.get(POSITION)
+        position = _position(self._kept, end)
         self._next = end.offset if position is None else position
         reader = reader_config(f"{self._prefix}-reader")
-        consumer = Consumer(client_settings(self._config, reader, {"enable.partition.eof": False}))
+        consumer = Consumer(client_settings(self._config, reader))
         consumer.assign([TopicPartition(self._topic, _PARTITION, self._next)])
         return consumer
 
@@ -144,6 +155,9 @@ class TopicInbox:
         passed_over = 0
         for message in consumer.consume(MOST_AT_ONCE - len(self._waiting), timeout=_POLL_S):
             error, offset = message.error(), message.offset()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 as above
+                self._caught_up = True
+                continue
             if error is not None:
                 raise KafkaException(error)
             if offset is None or offset < self._next:  # the topic was made anew under the same name
@@ -162,7 +176,7 @@ class TopicInbox:
     def _came(self, offset: int, message: Message) -> Came:
         kind, at_ms = message.timestamp()
         led = self._led_from
-        live = led is not None and (offset >= led.offset or self._topic_id != led.topic_id)
+        live = led is not None and (offset >= led.offset or is_other(self._topic_id, led.topic_id))
         return Came(live=live, at_ms=at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
 
     def _forget(self) -> None:
@@ -190,18 +204,21 @@ def first_position(view: View, end: End) -> tuple[Write, ...]:
     return (Write(POSITION, KIND, {"topic_id": end.topic_id, "next": end.offset}),)
 
 
-def _position(view: View, topic_id: str) -> int | None:
-    """From which offset on nothing is answered yet; None where the journal has none.
+def _position(kept: Entry | None, end: End) -> int | None:
+    """From which offset on nothing is answered yet, in a topic that goes so far; None where the journal has none.
 
-    0 for another topic than the one that it was kept for: that one was made after it.
+    0 for another topic than the one that it was kept for: that one was made after it. Where no id tells them apart, a
+    topic that is shorter is another one; the same topic was cut.
     """
-    entry = view.get(POSITION)
-    if entry is None or entry.kind != KIND:
+    if kept is None or kept.kind != KIND:
         return None
-    if entry.value.get("topic_id") != topic_id:
+    following = kept.value.get("next")
+    if not isinstance(following, int) or following < 0:
         return 0
-    following = entry.value.get("next")
-    return following if isinstance(following, int) and following >= 0 else 0
+    known = id_of(kept.value.get("topic_id"))
+    if is_other(known, end.topic_id) or (UNKNOWN in (known, end.topic_id) and following > end.offset):
+        return 0
+    return min(following, end.offset)
 
 
 def _wait_for_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
@@ -224,7 +241,7 @@ def _wait_for_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
 def _topic_id(admin: AdminClient, topic: str, timeout_s: float) -> str:
     """Raises KafkaException."""
     asked = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
-    return str(asked[topic].result().topic_id)
+    return id_of(asked[topic].result().topic_id)
 
 
 def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
@@ -240,4 +257,4 @@ def _unsent(topic: str, error: KafkaError) -> ClusterUnreachable | ConfigError:
             why="the right to write to it is the right to command the agent",
             todo="Grant this user Write on the topic.",
         )
-    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=error.str())
+    return ClusterUnreachable(f"The command could not be written to {topic} in time", why=in_words(error))

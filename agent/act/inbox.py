@@ -45,6 +45,9 @@ class Inbox(Protocol):
     def problem(self) -> str | None:
         """Why nothing, or not everything, could be read the last time."""
 
+    def caught_up(self) -> bool:
+        """Whether all that was there when this agent began to lead has been handed out."""
+
     def close(self) -> None:
         """Read no more."""
 

@@ -27,10 +27,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 )
 
 from agent.act.journal_reading import Reading, Told
+from agent.act.topic_id import id_of
 from agent.errors import ConfigError, JournalUnavailable
 from agent.journal.entry import View
 from agent.journal.trust import Trust
-from agent.librdkafka import NOT_ALLOWED, client_settings, refusal
+from agent.librdkafka import NOT_ALLOWED, client_settings, in_words, refusal
 from agent.reader_config import reader_config
 
 _PARTITION = 0
@@ -70,6 +71,7 @@ class Bounds(NamedTuple):
     """The topic as it is, and which offsets it holds."""
 
     topic_id: str
+    """Empty where brokers report none."""
     first: int
     decided: int
     """Below this offset every transaction is committed or aborted."""
@@ -155,7 +157,7 @@ class JournalTopic:
             for spec, level in ((earliest, every), (latest, committed), (latest, every))
         ]
         first, decided, end = (int(one.result().offset) for one in asked)
-        return Bounds(str(described.topic_id), first, decided, end)
+        return Bounds(id_of(described.topic_id), first, decided, end)
 
 
 def read_journal_topic(
@@ -188,7 +190,7 @@ def unavailable(failed: KafkaException, topic: str) -> JournalUnavailable | Conf
     error: KafkaError = failed.args[0]
     if error.code() in _MISSING:
         return no_journal(f"topic {topic}", "topics.prefix")
-    return JournalUnavailable(f"The journal {topic} could not be read or written", why=error.str())
+    return JournalUnavailable(f"The journal {topic} could not be read or written", why=in_words(error))
 
 
 def _cut_short(topic: str, position: int, end: int) -> JournalUnavailable:

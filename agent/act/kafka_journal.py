@@ -19,13 +19,14 @@ from agent.act.journal_reading import Told, forgot
 from agent.act.journal_topic import JournalTopic
 from agent.act.kafka_journal_errors import FENCED, fenced_out, for_writer, gone, untangled
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check, writer_settings
+from agent.act.topic_id import is_other
 from agent.clock import Clock, system_clock
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
 from agent.journal import trust
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
 from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
-from agent.librdkafka import client_settings
+from agent.librdkafka import client_settings, in_words
 from agent.propose.cloud_events import headers, source
 
 ENTRY = "rackwise.journal.entry.v1"
@@ -73,15 +74,7 @@ class KafkaJournal:
         anybody is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
-        until = _patient_until(plan)
-        try:
-            bounds = reader.bounds(until)
-            reader.check_kept(until)
-            # Who is to be fenced may have left a transaction open: only what is decided can be read before.
-            check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), witness)
-        finally:
-            reader.close()
+        believed(plan, witness)
         journal = cls(plan, Producer(client_settings(plan.config, writer_settings(plan))), clock)
         try:
             journal._begin(witness)
@@ -249,7 +242,7 @@ class KafkaJournal:
             self._calls(lambda: self._abort(_until(self._plan)))
         except JournalUnavailable as ended:  # a refused write leaves no way to abort: the refusal is the reason
             if ended is self._ended and isinstance(cause, KafkaException):
-                ended.why = f"{cause.args[0].str()}; {ended.why}"
+                ended.why = f"{in_words(cause.args[0])}; {ended.why}"
             raise
         self._finish = None
         if isinstance(cause, KafkaException):
@@ -257,7 +250,7 @@ class KafkaJournal:
             if cause.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 raise BadInput(
                     f"The record for the journal {self._plan.topic} is too big",
-                    why=cause.args[0].str(),
+                    why=in_words(cause.args[0]),
                     todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
                 ) from cause
             raise for_writer(cause, self._plan.topic) from cause
@@ -293,18 +286,23 @@ class KafkaJournal:
             bounds = self._reader.bounds(_patient_until(self._plan))
         except ConfigError as error:
             raise gone(self._plan.topic) from error
-        if bounds.topic_id != self._topic_id or bounds.end < self._end:
-            self._ended = forgot(
-                self._plan.topic, "the topic was deleted and created again after this agent began to lead"
-            )
-            raise self._ended
+        if is_other(bounds.topic_id, self._topic_id) or bounds.end < self._end:
+            raise self._forgot()
         told = self._reader.read(bounds.end, _patient_until(self._plan))
+        if told.newest_epoch < self._epoch:  # its own first record is gone, and no id tells of another topic
+            raise self._forgot()
         if told.newest_epoch > self._epoch:
             self._ended = fenced_out(self._plan.topic, f"epoch {told.newest_epoch} has begun")
             raise self._ended
         self._view, self._end, self._next = told.view, told.end, None
         self._reader.close()
         return told
+
+    def _forgot(self) -> BadInput:
+        """Ends this writer."""
+        why = "the topic was deleted and created again after this agent began to lead"
+        self._ended = ended = forgot(self._plan.topic, why)
+        return ended
 
     def _end_open(self, finish: Callable[[float], None]) -> None:
         try:
@@ -355,15 +353,31 @@ class KafkaJournal:
         """
         error: KafkaError = failed.args[0]
         if error.code() in FENCED:
-            self._ended = fenced_out(self._plan.topic, error.str())
+            self._ended = fenced_out(self._plan.topic, in_words(error))
         elif error.fatal():
             self._ended = JournalUnavailable(
                 f"The writer of the journal {self._plan.topic} cannot continue",
-                why=error.str(),
+                why=in_words(error),
                 todo="A new writer is opened while this agent leads.",
             )
         if self._ended is not None:
             raise self._ended from failed
+
+
+def believed(plan: KafkaJournalPlan, witness: Witness) -> None:
+    """Look whether this journal may be gone on with; nothing is written, and no writer is fenced.
+
+    Raises as `KafkaJournal.open` does.
+    """
+    reader = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
+    until = _patient_until(plan)
+    try:
+        bounds = reader.bounds(until)
+        reader.check_kept(until)
+        # Who is to be fenced may have left a transaction open: only what is decided can be read before.
+        check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), witness)
+    finally:
+        reader.close()
 
 
 def _patient_until(plan: KafkaJournalPlan) -> float:

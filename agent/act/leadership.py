@@ -17,7 +17,7 @@ from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.commands_spool import SpoolInbox, spooled
 from agent.act.commands_topic import End, TopicInbox, end_of, first_position
@@ -26,7 +26,7 @@ from agent.act.inbox import Inbox
 from agent.act.journal import Journal
 from agent.act.journal_reading import forgot
 from agent.act.journal_topic import JournalTopic, no_journal, read_journal_topic
-from agent.act.kafka_journal import KafkaJournal
+from agent.act.kafka_journal import KafkaJournal, believed
 from agent.act.kafka_journal_errors import fenced_out
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness
 from agent.act.leadership_plan import LeadershipPlan
@@ -36,6 +36,7 @@ from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.journal.trust import Trust
+from agent.librdkafka import in_words
 from agent.observation import Observation
 from agent.record.own_topics import OwnTopics
 
@@ -46,6 +47,11 @@ _TICK_S = 0.1
 _RETRY_S = 1.0
 _JOIN_S = 5.0
 _ENSURE_MS = 3_000
+_WRITING = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
 _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other."""
 
@@ -70,6 +76,12 @@ class Leadership:
         self._wrong: tuple[str, ...] = ()
         self._fatal: Fatal | None = None
         self._problem: str | None = "the cluster id is unknown: no look has succeeded yet"
+        """Why it failed last; taken back once it leads, or is seen to be able to."""
+        self._refused = False
+        """Whether that is a missing right to write, which only another try to lead shows to be there again."""
+        self._look_again = 0.0
+        self._no_topics: str | None = None
+        """Which topics are missing, by the last look."""
         self._said = 0.0
         self._failing_since: float | None = None
         self._thread = threading.Thread(target=self._run, name="rackwise-leadership", daemon=True)
@@ -82,8 +94,8 @@ class Leadership:
         """Make sure that the topics are there, and learn which cluster this is; to be called with every look."""
         if self._plan.file is None:
             self._topics.ensure(observation)
-            if not all(self._topics.is_ready(topic.name) for topic in self._plan.topics()):
-                self._problem = "; ".join(self._topics.problems()) or self._problem
+            self._no_topics = "; ".join(self._topics.problems()) or None
+            if self._no_topics is not None:
                 return
         self.begin(observation.cluster_id)
 
@@ -128,13 +140,16 @@ class Leadership:
     def problem(self) -> str | None:
         """Why this agent cannot lead, or could not if it were chosen."""
         lease = self._lease
-        return self._problem or (lease.problem() if lease is not None else None)
+        if self._fatal is not None:
+            return str(self._fatal)
+        return self._no_topics or self._problem or (lease.problem() if lease is not None else None)
 
     def notices(self) -> tuple[str, ...]:
         """What is not as it should be, and keeps nobody from leading: records of others, settings of topics."""
-        journal = self._journal
+        journal, lease = self._journal, self._lease
         told = journal.notice() if isinstance(journal, KafkaJournal) else None
-        return (*self._wrong, *([told] if told is not None else []))
+        unremembered = lease.notice() if lease is not None else None
+        return (*self._wrong, *filter(None, (told, unremembered)))
 
     def ignored(self) -> int | None:
         """Records of the journal's topic that are ignored; None while this agent does not lead, or cannot tell."""
@@ -168,31 +183,39 @@ class Leadership:
 
     def _elect(self) -> None:
         while not self._stop.is_set() and self._fatal is None:
-            wait_s = _TICK_S
-            try:
-                if self._ready.is_set():
-                    self._step()
-                self._failing_since = None
-            except FencedOut as error:
-                self._end(error)
-            except (JournalUnavailable, KafkaException) as failed:
-                wait_s = self._try_again(failed)
-            except RackwiseError as error:
-                wait_s = self._stand_aside(str(error))
-            self._stop.wait(wait_s)
+            self._stop.wait(self._turn())
+
+    def _turn(self) -> float:
+        """One step, whatever comes of it. How long to wait."""
+        try:
+            if self._ready.is_set():
+                self._step()
+            self._failing_since = None
+        except FencedOut as error:
+            self._end(error)
+        except (JournalUnavailable, KafkaException) as failed:
+            return self._try_again(failed)
+        except RackwiseError as error:
+            return self._stand_aside(str(error))
+        return _TICK_S
 
     def _try_again(self, failed: JournalUnavailable | KafkaException) -> float:
         """Once more soon; after half a minute of it another agent shall try. How long to wait."""
-        told = str(failed) if isinstance(failed, JournalUnavailable) else failed.args[0].str()
+        told = str(failed) if isinstance(failed, JournalUnavailable) else in_words(failed.args[0])
         since = self._failing_since = self._failing_since or time.monotonic()
         if time.monotonic() - since > ASIDE_S:
-            return self._stand_aside(told)
-        self._problem = told
+            return self._stand_aside(told, refused=_is_refused(failed))
+        self._fails(told, refused=_is_refused(failed))
         return _RETRY_S
 
-    def _stand_aside(self, why: str) -> float:
+    def _fails(self, why: str, *, refused: bool = False) -> None:
+        self._problem, self._refused = why, refused
+        self._look_again = time.monotonic() + ASIDE_S
+
+    def _stand_aside(self, why: str, *, refused: bool = False) -> float:
         """Leave the lease to others, and try again later. How long to wait."""
-        self._problem, self._failing_since = why, None
+        self._fails(why, refused=refused)
+        self._failing_since = None
         self._retire()
         self._leave()
         return ASIDE_S
@@ -202,28 +225,40 @@ class Leadership:
         if self._plan.file is None and self._lease is None:
             self._lease = KafkaLease(self._lease_plan())
             self._lease.start()
-        journal = self._journal
-        if journal is not None:
-            ended = journal.ended
-            if isinstance(ended, Fatal):
-                self._end(ended)
-            elif not self._is_sure():
-                self._retire()
-            else:
-                if isinstance(journal, KafkaJournal) and self._lease is not None:
-                    self._lease.tell(journal.reached)
-                if time.monotonic() - self._said > STATE_MS / 1_000:
-                    self._say_again(journal)
+        if self._journal is not None:
+            self._go_on(self._journal)
         elif self._former is not None:
             self._look_for_a_successor(self._former)
         elif self._plan.file is not None:
             self._open_file(self._plan.file)
         elif self._lease is not None and (term := self._lease.term) is not None:
             self._open_topic(self._lease, term)
+        elif self._problem is not None and not self._refused and time.monotonic() >= self._look_again:
+            believed(self._journal_plan(), remembered(self._lease_plan(), self._patience_ms))
+            self._problem = None
+
+    def _go_on(self, journal: KafkaJournal | FileJournal) -> None:
+        """Lead on, or write no more."""
+        ended = journal.ended
+        if isinstance(ended, Fatal):
+            self._end(ended)
+        elif not self._is_sure():
+            self._retire()
+        else:
+            if isinstance(journal, KafkaJournal) and self._lease is not None:
+                self._lease.tell(journal.reached)
+            if time.monotonic() - self._said > STATE_MS / 1_000:
+                self._say_again(journal)
+                if self._plan.file is None:
+                    self._wrong = self._named()
+
+    @property
+    def _patience_ms(self) -> int:
+        return _PATIENCE * self._plan.deadline_ms
 
     def _open_topic(self, lease: KafkaLease, term: int) -> None:
-        plan, patience_ms = self._plan, _PATIENCE * self._plan.deadline_ms
-        witness = remembered(self._lease_plan(), patience_ms)
+        plan = self._plan
+        witness = remembered(self._lease_plan(), self._patience_ms)
         led_from = self._commands_end()
         journal = KafkaJournal.open(self._journal_plan(), witness=witness)
         try:
@@ -270,7 +305,7 @@ class Leadership:
         """Write no more under this leadership."""
         with self._lock:
             journal, self._journal, inbox, self._inbox = self._journal, None, self._inbox, None
-            self._term = None
+            self._term, self._wrong = None, ()
         if inbox is not None:
             inbox.close()
         if journal is not None:
@@ -280,7 +315,7 @@ class Leadership:
     def _look_for_a_successor(self, former: Witness) -> None:
         """Raises FencedOut when somebody else has led since; raises JournalUnavailable while that is not known."""
         if self._plan.file is None:
-            until = time.monotonic() + _PATIENCE * self._plan.deadline_ms / 1_000
+            until = time.monotonic() + self._patience_ms / 1_000
             plan = self._journal_plan()
             topic = JournalTopic(plan.config, plan.topic, plan.prefix, plan.trust)
             try:
@@ -337,6 +372,12 @@ class Leadership:
             keys=plan.keys,
             unsigned_below=plan.unsigned_below,
         )
+
+
+def _is_refused(failed: JournalUnavailable | KafkaException) -> bool:
+    """Whether the right to write is missing. Brokers tell of the one to read as often as they are asked."""
+    cause = failed.__cause__ if isinstance(failed, JournalUnavailable) else failed
+    return isinstance(cause, KafkaException) and cause.args[0].code() in _WRITING
 
 
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> View:

@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from agent.act.kafka_journal_plan import Witness
 from agent.errors import BadInput
 from agent.journal.trust import Trust, checked_witness, signed_witness
-from agent.librdkafka import NOT_ALLOWED, client_settings
+from agent.librdkafka import NOT_ALLOWED, client_settings, in_words
 
 _PARTITION = 0
 _WITNESS = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
@@ -87,6 +87,7 @@ class KafkaLease:
         self._term = 0
         self._problem: str | None = None
         self._problem_ms = 0
+        self._unremembered: str | None = None
         self._reached = self._committed = Witness()
         self._thread = threading.Thread(target=self._run, name="rackwise-lease", daemon=True)
 
@@ -123,6 +124,10 @@ class KafkaLease:
         """What the client said last of why the election does not go on, for as long as that is news."""
         return self._problem if self._clock_ms() - self._problem_ms <= _NEWS_MS else None
 
+    def notice(self) -> str | None:
+        """Why the group does not remember how far the journal has come; None while it does, or need not."""
+        return self._unremembered
+
     def close(self, timeout_s: float = _JOIN_S) -> None:
         """Leave the group, so that another is chosen at once; waits that long at most."""
         with self._lock:
@@ -152,6 +157,7 @@ class KafkaLease:
         consumer = Consumer(client_settings(self._plan.config, self._membership()))
         self._leaving, self._polled_ms = False, self._clock_ms()
         self._reached = self._committed = Witness()  # what a former membership knew may be overtaken
+        self._unremembered = None
         try:
             consumer.subscribe(
                 [self._plan.topic], on_assign=self._on_assign, on_revoke=self._on_taken, on_lost=self._on_taken
@@ -191,13 +197,15 @@ class KafkaLease:
             consumer.close()
 
     def _on_commit(self, error: KafkaError | None, _partitions: list[TopicPartition]) -> None:
-        if error is not None:
-            if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
-                self._tell(f"the group does not remember how far the journal has come: {error.str()}")
-            self._committed = Witness()  # once more, with the next poll
+        if error is None:
+            self._unremembered = None
+            return
+        if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
+            self._unremembered = f"the group does not remember how far the journal has come: {in_words(error)}"
+        self._committed = Witness()  # once more, with the next poll
 
     def _say(self, error: KafkaError) -> None:
-        self._tell(error.str())
+        self._tell(in_words(error))
 
     def _tell(self, problem: str) -> None:
         self._problem, self._problem_ms = problem, self._clock_ms()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,9 +12,14 @@ from agent.act.journal import Journal
 from agent.act.mover import Mover
 from agent.act.trigger import Trigger
 from agent.errors import Fatal, RackwiseError
+from agent.execute.commanded import Spoken
+from agent.execute.messages import Accepted
 from agent.journal.entry import View
 from agent.observation import Observation
 from agent.wire.hand import WireHand
+
+HEAR_WITHIN_S = 30.0
+"""A topic of commands without a leader is waited for so long."""
 
 
 class Leads(Protocol):
@@ -49,6 +56,28 @@ class Leads(Protocol):
         """Leave."""
 
 
+class Hearing:
+    """Has this leadership heard what operators asked for before it? Until then nothing new begins.
+
+    A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold.
+    """
+
+    def __init__(self) -> None:
+        self._until = time.monotonic() + HEAR_WITHIN_S
+        self._done = False
+
+    def answered(self) -> None:
+        """All that waited was answered."""
+        self._done = True
+
+    def why_not(self, inbox: Inbox | None) -> str | None:
+        """Why nothing may begin yet; None when it may."""
+        unread = inbox is not None and inbox.problem() is not None
+        if self._done or unread or time.monotonic() > self._until:
+            return None
+        return "operators' commands that wait are answered first"
+
+
 @dataclass(slots=True)
 class Led:
     """What acts under one leadership."""
@@ -57,6 +86,7 @@ class Led:
     hand: WireHand
     trigger: Trigger
     mover: Mover
+    hearing: Hearing
     worded: View | None = None
     """The view whose words the mover has heard."""
 
@@ -68,6 +98,14 @@ class Led:
             raise
         except Exception as error:
             raise defect(error) from error
+
+    def say(self, words: Sequence[Spoken]) -> None:
+        """Say to the mover what operators asked for."""
+        for word in words:
+            if isinstance(word, Accepted):
+                self.mover.accept(word.plan)
+            else:
+                self.mover.hear(word)
 
     def close(self) -> None:
         """Begin nothing more."""

@@ -117,6 +117,8 @@ class ActingNow(NamedTuple):
     """What fails now, and why."""
     waits: str = ""
     """What the open plans wait for."""
+    notices: tuple[str, ...] = ()
+    """What is not as it should be, and keeps no agent from leading."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ class ActingNow(NamedTuple):
         return frozenset(Trouble) if self.leads else frozenset((Trouble.LEAD,))
 
 
-def acting_now(status: Status, ignored: int | None) -> ActingNow:
+def acting_now(status: Status, ignored: int | None, notices: tuple[str, ...] = ()) -> ActingNow:
     """What a leading agent is doing; ``ignored`` are records of the journal that no agent wrote."""
     plans = [one for one in status.plans if not one.plan.ended]
     failing = {
@@ -145,6 +147,7 @@ def acting_now(status: Status, ignored: int | None) -> ActingNow:
         records_ignored=ignored,
         troubles={trouble: why for trouble, why in failing.items() if why is not None},
         waits=status.waits,
+        notices=notices,
     )
 
 

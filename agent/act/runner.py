@@ -202,12 +202,13 @@ class Runner:
         return Looked(seen)
 
     def _act(self, act: Act) -> Answered:
-        if isinstance(act, Alter) and self._state is not None and begins(self._state, act):
+        if isinstance(act, Alter | Elect) and self._state is not None and begins(self._state, act):
             # Asked once more: a pause may have been answered since the look.
             plan = self._state.plan
             why = self._ask_may().of(plan.proposal_id if plan is not None else "")
             if why is not None:
-                return Answered(tuple(Result(move.id, Kind.NOT_SENT, why) for move in act.moves))
+                subjects = act.partitions if isinstance(act, Elect) else [move.id for move in act.moves]
+                return Answered(tuple(Result(one, Kind.NOT_SENT, why) for one in subjects))
         begin_by = Deadline(min(self._good_until, elapsed_s() + self._leads_for_s()))
         results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.request_timeout_ms)
         self._listener.answered(act, results)

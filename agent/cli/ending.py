@@ -15,11 +15,13 @@ from contextlib import suppress
 
 from agent.cli.hints import forget, runnable
 from agent.collector import walk_seldom
-from agent.errors import BadInput, GaveUp, RackwiseError, defect, told
+from agent.errors import BadInput, GaveUp, RackwiseError, defect, reason, told
 from config.foreign_text import shortened
 from config.secrets import hidden, remember
 
 INTERRUPTED = 130
+_WRITERS = ("agent.cli.output", "click.utils", __name__)
+"""The modules that write standard output: ours, the library's for help, and this one, which flushes it."""
 
 
 def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
@@ -44,7 +46,7 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
             print(error, file=sys.stderr)
             code = BadInput.exit_code
         else:
-            code = _tell(_usage(error) or defect(error), debug=debug)
+            code = _tell(_usage(error) or _unwritten(error) or defect(error), debug=debug)
     _let_go(sys.stdout)
     _let_go(sys.stderr)
     return code
@@ -104,6 +106,22 @@ def _usage(error: Exception) -> RackwiseError | None:
     what, _, meant = sentence.partition(". Did you mean ")
     hint = f"Did you mean {meant} " if meant else ""
     return BadInput(what.removesuffix("."), todo=f"{hint}See: {path} --help")
+
+
+def _unwritten(error: Exception) -> RackwiseError | None:
+    """The error for an answer that standard output does not take; None for any other.
+
+    The system's error has no name of a file, so what was writing tells which one it was.
+    """
+    at = error.__traceback__
+    if not isinstance(error, OSError) or error.filename is not None or at is None:
+        return None
+    while at.tb_next is not None:
+        at = at.tb_next
+    if not str(at.tb_frame.f_globals.get("__name__")).endswith(_WRITERS):
+        return None
+    todo = "Make room where it is redirected to, or redirect it to another place."
+    return GaveUp("Standard output cannot be written", why=reason(error), todo=todo)
 
 
 def _mend_streams() -> None:

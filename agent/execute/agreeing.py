@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agent.execute.attempts import Attempt, latest
-from agent.execute.commanded import Result, Room, refused
+from agent.execute.commanded import Result, Room, refused, unfit
 from agent.execute.values import Plan, PlanState
 from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash, written
 from agent.journal.attempts import next_attempt, said_of
 from agent.journal.commands import Command, Verb
 from agent.journal.entry import Entry, View, Write
-from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.words import counted, sized
 
@@ -34,7 +33,7 @@ def approve(command: Command, room: Room) -> Result:
     if proposal is None:
         return refused(_not_standing(name, newest))
     attempt = next_attempt(room.plans, room.view, proposal.id)
-    against = _against(command, proposal) or _other_attempt(command, attempt, newest) or _unfit(command, room.limits)
+    against = _against(command, proposal) or _other_attempt(command, attempt, newest) or unfit(command, room.limits)
     return refused(against) if against is not None else _agreed(command, proposal, attempt, room)
 
 
@@ -70,16 +69,6 @@ def _not_standing(name: str, newest: Plan | None) -> str:
     if newest is not None:
         return f"{name} is not proposed now; {said_of(newest)}"
     return f"{name} is not an open proposal of the leading agent; open proposals: rackwise proposals"
-
-
-def _unfit(command: Command, limits: ExecuteLimits) -> str | None:
-    rate, most = command.throttle_bytes_per_s, command.max_moves
-    low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
-    if rate is not None and not low <= rate <= high:
-        return f"a rate of {rate} bytes/s is not between execute.throttle_floor ({low}) and throttle_ceiling ({high})"
-    if most is not None and most > limits.max_moves_per_cluster:
-        return f"{most} moves at once are more than execute.max_moves_per_cluster ({limits.max_moves_per_cluster})"
-    return None
 
 
 def _agreed(command: Command, proposal: Proposal, attempt: Attempt, room: Room) -> Result:

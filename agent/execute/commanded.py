@@ -84,6 +84,17 @@ def refused(sentence: str) -> Result:
     return Result(done=False, sentence=f"refused: {sentence}")
 
 
+def unfit(command: Command, limits: ExecuteLimits) -> str | None:
+    """Why no plan may have the operator's own limits; None when one may."""
+    rate, most = command.throttle_bytes_per_s, command.max_moves
+    low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
+    if rate is not None and not low <= rate <= high:
+        return f"a rate of {rate} bytes/s is not between execute.throttle_floor ({low}) and throttle_ceiling ({high})"
+    if most is not None and most > limits.max_moves_per_cluster:
+        return f"{most} moves at once are more than execute.max_moves_per_cluster ({limits.max_moves_per_cluster})"
+    return None
+
+
 def because(command: Command) -> str:
     """What the operator wrote, in brackets."""
     return why(command.reason)

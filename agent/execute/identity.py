@@ -25,7 +25,9 @@ STOPPING = (Verb.PAUSE, Verb.CANCEL)
 LATER_MS = 60_000
 """A time so far ahead is one of another clock."""
 SIGNED_FOR_MS = 86_400_000
-"""A signed command counts for so long before and after its time; as long its answer is kept, so none counts twice."""
+"""A signed command counts for so long before and after its time."""
+ANSWERED_FOR_MS = 2 * SIGNED_FOR_MS
+"""So long its answer is kept, so that none counts twice: also one that was answered a day before its own time."""
 _DOMAIN = b"rackwise.command.v1"
 
 People = Mapping[str, JournalKey]

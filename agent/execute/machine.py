@@ -75,8 +75,10 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
     return _go_on(state)
 
 
-def begins(state: State, act: Alter) -> bool:
-    """Whether the request begins moves, and does not only put back the order that a cancel has left."""
+def begins(state: State, act: Alter | Elect) -> bool:
+    """Whether the request begins moves, or elects, and does not only put back the order that a cancel has left."""
+    if isinstance(act, Elect):
+        return True
     batch = state.batch
     return batch is None or not {move.id for move in act.moves} <= set(batch.cancelling)
 

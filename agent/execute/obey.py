@@ -8,21 +8,23 @@ between the two loses nothing, and of the very attempt that it was about. Approv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent.errors import BadInput, reason
 from agent.execute import agreeing, turning
 from agent.execute.attempts import attempt, back_of, forth_of
 from agent.execute.commanded import Begins, Foresee, Result, Room, Spoken, refused
-from agent.execute.identity import SIGNED_FOR_MS, Came, People, against, by, sender_of, too_late
+from agent.execute.identity import ANSWERED_FOR_MS, STOPPING, Came, People, against, by, sender_of, too_late
 from agent.execute.messages import Accepted, May, Said, Word
 from agent.execute.transitions import turned
 from agent.execute.values import Plan
 from agent.journal import moves
 from agent.journal.codec import numbered
 from agent.journal.commands import (
+    KEPT,
     Answer,
     Answered,
     Command,
@@ -40,6 +42,7 @@ from agent.propose.proposal import Proposal
 from agent.typed_json import UnreadableError
 
 _PAUSING = (Verb.PAUSE, Verb.RESUME)
+_OF_PROPOSALS = (Verb.APPROVE, Verb.APPLY, Verb.CANCEL)
 _WORDS = {
     Verb.PAUSE: Word.PAUSE,
     Verb.RESUME: Word.RESUME,
@@ -110,7 +113,26 @@ def obey(  # noqa: PLR0917 (what is commanded, then what it is judged by)
         total = Obeyed((*total.writes, *writes), (*total.words, *result.words), total.look_now or result.look_now)
     if not total.writes:
         return total
-    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - SIGNED_FOR_MS)))
+    return total._replace(writes=(*total.writes, *forgotten(view, now_ms - ANSWERED_FOR_MS)))
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+def answerable(waiting: Sequence[W]) -> Sequence[W]:
+    """The first of them that can be answered without knowing what is proposed, such as pauses and what ends them."""
+    return tuple(takewhile(lambda one: _verb(one) not in _OF_PROPOSALS, waiting))
+
+
+def stops(waiting: Iterable[Waiting]) -> bool:
+    """Whether any of them is to stop something."""
+    return any(_verb(one) in STOPPING for one in waiting)
+
+
+def _verb(one: Waiting) -> Verb | None:
+    """None for what is no command."""
+    name = one.value.get("verb")
+    return Verb.__members__.get(name) if isinstance(name, str) else None
 
 
 def _plans(view: View) -> tuple[Plan, ...]:
@@ -131,7 +153,8 @@ def words_again(view: View, valid_ms: int = 3_600_000) -> tuple[Spoken, ...]:
     ``valid_ms`` is how long an approval lasts, and with it what is taken back by a plan of its own.
     """
     by_plan: dict[str, list[Answered]] = {}
-    for one in history(view):
+    # Older ones stay for persons alone: what was answered between them, and stopped what they began, is dropped.
+    for one in history(view)[-KEPT:]:
         # Before there were attempts, the proposal's id was the plan's name.
         name = one.answer.plan or one.command.proposal_id
         if one.answer.done and name is not None and one.command.verb not in agreeing.VERBS:

@@ -21,12 +21,12 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
 from agent.execute.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
-from agent.execute.commanded import Result, Room, because, refused, why
+from agent.execute.commanded import Result, Room, because, refused, unfit, why
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.transitions import turned
 from agent.execute.values import Batch, End, Plan, PlanState, Target, moved_of
 from agent.journal import moves
-from agent.journal.approvals import ApprovalState, approval_of, plan_hash, vetoed, voided, written
+from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash, vetoed, voided, written
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.entry import View
@@ -49,7 +49,7 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
     following = next_attempt(room.plans, room.view, of)
     approval, cause = approval_of(room.view, str(following)), f"cancelled by {command.who}{because(command)}"
     if approval is not None and approval.state is not ApprovalState.VOID:
-        gone = voided(approval, room.now_ms, cause)._replace(vetoed=True)
+        gone = _no_to(approval, room.standing.get(of), cause, command, room)
         sentence = f"{gone.plan} had not begun; its approval is void, and no rule approves it"
         return Result(done=True, sentence=sentence, writes=(written(gone),))
     no = _veto(room.standing.get(of), following.number, cause, command, room) if ended is None else None
@@ -64,6 +64,13 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
             return refused(f"{_so(ended)}, so there is nothing to cancel")
         case _:
             return refused(f"{_so(ended)}; take it back with: rackwise reassign rollback {name}")
+
+
+def _no_to(approval: Approval, proposal: Proposal | None, cause: str, command: Command, room: Room) -> Approval:
+    """The approval, void; a person's no to what is proposed now, where that is another plan than was approved."""
+    if proposal is None or proposal.kind is ProposalKind.ADVISE or plan_hash(proposal) == approval.plan_hash:
+        return voided(approval, room.now_ms, cause)._replace(vetoed=True)
+    return vetoed(proposal, approval.attempt, who=command.who, now_ms=room.now_ms, why=cause)
 
 
 def _veto(proposal: Proposal | None, number: int, cause: str, command: Command, room: Room) -> Result | None:
@@ -103,6 +110,8 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
         return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
     name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
     way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)
+    if (why_not := unfit(command, room.limits)) is not None:
+        return refused(why_not)
     if not way.targets:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
     sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back{room.held(way)}"

@@ -20,6 +20,8 @@ class Announcement(NamedTuple):
     """Names of the topics that are about to be created."""
     exist: tuple[str, ...]
     """Names of those that exist and are left as they are."""
+    settled: bool = True
+    """False while that is not known yet, or no broker is there to hold a topic: a later look tells what is created."""
 
 
 def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) -> Announcement:
@@ -29,14 +31,14 @@ def announce(topics: Sequence[OwnTopic], observation: Observation, mode: str) ->
         return Announcement(f"creates no topic: {why}", (), ())
     names = tuple(topic.name for topic in topics)
     if any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps):
-        return Announcement(
-            f"creates no topic before the brokers list topics; needs {_listed(names)}",
-            (),
-            (),
-        )
+        sentence = f"creates no topic before the brokers list topics; needs {_listed(names)}"
+        return Announcement(sentence, (), (), settled=False)
     shown = {topic.name for topic in observation.topics if topic.error is None}
     missing = [topic for topic in topics if topic.name not in shown]
     exist = tuple(name for name in names if name in shown)
+    if missing and not usable_brokers(observation):
+        needed = _listed(topic.name for topic in missing)
+        return Announcement(f"creates no topic before a broker can hold it; needs {needed}", (), exist, settled=False)
     parts = [f"creates {_listed(_described(topic, observation) for topic in missing)}"] if missing else []
     parts += _fewer_replicas(missing, observation)
     if exist:
@@ -69,7 +71,7 @@ def _fewer_replicas(missing: Sequence[OwnTopic], observation: Observation) -> li
 
 def _described(topic: OwnTopic, observation: Observation) -> str:
     """``rackwise.telemetry (6 partitions, replication factor 3, ...)``, as it is going to be."""
-    replicas = min(topic.replication_factor, len(usable_brokers(observation))) or topic.replication_factor
+    replicas = min(topic.replication_factor, len(usable_brokers(observation)))
     return (
         f"{topic.name} ({counted(topic.partitions, 'partition')}, replication factor {replicas}, "
         f"min.insync.replicas {least_in_sync(topic, replicas)}, cleanup.policy {topic.cleanup_policy}, "

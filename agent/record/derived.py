@@ -94,7 +94,7 @@ def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
         why_not,
         *teller,
         None if acting is None else acting.leads,
-        () if acting is None else (*acting.reasons, *filter(None, (acting.waits,))),
+        () if acting is None else (*acting.reasons, *filter(None, (acting.waits,)), *acting.notices),
     )
 
 

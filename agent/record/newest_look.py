@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
+from agent.librdkafka import in_words
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.record.restart import MEMORY_PARTITION
 from agent.telemetry.events import Event, Kind, from_lines
@@ -52,7 +53,7 @@ def newest_look(
         with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
             return _newest(reader, topic, cluster, kinds)
     except KafkaException as error:
-        return NewestLook({}, f"{topic} could not be read ({error.args[0].str()})")
+        return NewestLook({}, f"{topic} could not be read ({in_words(error.args[0])})")
 
 
 def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: AbstractSet[Kind]) -> NewestLook:

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.librdkafka import client_settings
+from agent.librdkafka import client_settings, in_words
 from agent.observation import Observation, Part, RawBroker
 from agent.record.placement import place_replicas
 
@@ -114,7 +114,7 @@ class OwnTopics:
             error: KafkaError = failed.args[0]
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 lacks = "; grant CREATE on the topic or on the cluster" if error.code() in _NO_RIGHT else ""
-                self._refuse(name, f"it could not be created: {error.str()}{lacks}")
+                self._refuse(name, f"it could not be created: {in_words(error)}{lacks}")
                 return
         self._ready.add(name)
         self._refused.pop(name, None)

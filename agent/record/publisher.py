@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from agent.librdkafka import client_settings
+from agent.librdkafka import client_settings, in_words
 
 _QUEUE_KBYTES = 65_536
 _WAIT_S = 0.05
@@ -119,7 +119,7 @@ class Publisher:
         except BufferError:
             return False
         except KafkaException as error:
-            self._count(record.topic, failed=1, problem=error.args[0].str())
+            self._count(record.topic, failed=1, problem=in_words(error.args[0]))
         return True
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
@@ -127,14 +127,14 @@ class Publisher:
         if error is None:
             self._count(topic, written=1)
             return
-        self._count(topic, failed=1, problem=error.str())
+        self._count(topic, failed=1, problem=in_words(error))
         if error.code() in _GONE:
             self._on_gone(topic)
 
     def _on_error(self, error: KafkaError) -> None:
         """The connection itself has a problem; it is over once a record is written."""
         with self._lock:
-            self._problems[""] = error.str()
+            self._problems[""] = in_words(error)
 
     def _count(self, topic: str, *, written: int = 0, failed: int = 0, dropped: int = 0, problem: str = "") -> None:
         with self._lock:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from agent.clock import Instant
+from agent.librdkafka import in_words
 from agent.memory import Memory, after_restart
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.telemetry.events import Kind, from_lines
@@ -41,7 +42,7 @@ def restore(
             found, whole, left_out = _last_memory(reader, cluster)
     except KafkaException as error:
         return Restored(
-            Memory(), f"no memory was restored: {topic} could not be read ({error.args[0].str()})", found=False
+            Memory(), f"no memory was restored: {topic} could not be read ({in_words(error.args[0])})", found=False
         )
     if found is None:
         why = f"{topic} holds no memory" if whole else f"no memory was found in the last records of {topic} in time"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.librdkafka import client_settings
+from agent.librdkafka import client_settings, in_words
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.reader_config import reader_config
 from agent.record.reader import partitions_of
@@ -148,7 +148,7 @@ class WeightsReader:
             try:
                 self._read_once()
             except KafkaException as error:
-                self._failed(error.args[0].str(), denied=error.args[0].code() in _DENIED)
+                self._failed(in_words(error.args[0]), denied=error.args[0].code() in _DENIED)
             except Exception as error:  # noqa: BLE001 what goes wrong beside the looks must not end quietly
                 self._failed(f"a fault in rackwise itself: {error!r}", denied=False)
             self._stop.wait(_CHECK_S if self._first.is_set() else _POLL_S)

@@ -49,7 +49,7 @@ class ReportData(NamedTuple):
     leads: bool | None = None
     """Mode execute: whether it led after this cycle; None in the other modes, and from an older agent."""
     acting: tuple[str, ...] = ()
-    """Mode execute: what kept it from leading or from carrying plans on, and what open plans waited for."""
+    """Mode execute: what kept it from leading or from carrying plans on, what open plans waited for, and notices."""
 
 
 class FindingData(NamedTuple):

@@ -147,11 +147,12 @@ def _sight(state: LoopState) -> dict[str, object]:
 
 
 def _acting(state: LoopState) -> dict[str, object]:
-    """Mode execute: whether this agent leads, and what open plans wait for."""
+    """Mode execute: whether this agent leads, what open plans wait for, and what is no reason not to be ready."""
     now = state.acting
     if now is None:
         return {}
-    return {"acting": {"leads": now.leads, "plans_open": now.plans, "waits_for": label(now.waits) or None}}
+    told = {"leads": now.leads, "plans_open": now.plans, "waits_for": label(now.waits) or None}
+    return {"acting": {**told, "notices": _safe(now.notices)}}
 
 
 def _safe(sentences: Iterable[str]) -> list[str]:

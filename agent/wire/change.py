@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent.observation import GapCause
 from agent.wire.failure import CallFailed, from_error_name
-from agent.wire.protocol import error_name
+from agent.wire.protocol import error_name, is_unknown_error
 
 
 class Fate(StrEnum):
@@ -40,11 +40,11 @@ class Answered(NamedTuple):
 
 DONE = Answered(Fate.DONE)
 
-_UNDECIDED = frozenset({"REQUEST_TIMED_OUT", "ERROR_-1", "NETWORK_EXCEPTION", "NOT_CONTROLLER"})
+_UNDECIDED = frozenset({"REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR", "NETWORK_EXCEPTION", "NOT_CONTROLLER"})
 """What a broker says that passed the request on and did not hear what became of it.
 
-NOT_CONTROLLER among them: the controller that loses its office says so of a write that it had begun already.
-ERROR_-1 is Kafka's UNKNOWN_SERVER_ERROR.
+NOT_CONTROLLER among them: the controller that loses its office says so of a write that it had begun already. A code
+that is not known here says as little as UNKNOWN_SERVER_ERROR, for which Kafka's own client takes it.
 """
 
 
@@ -54,7 +54,8 @@ def answered(code: int, message: str | None) -> Answered:
     if name is None:
         return DONE
     failure = from_error_name(name, message)
-    return Answered(Fate.UNKNOWN if name in _UNDECIDED else Fate.REFUSED, name, failure.detail)
+    undecided = name in _UNDECIDED or is_unknown_error(name)
+    return Answered(Fate.UNKNOWN if undecided else Fate.REFUSED, name, failure.detail)
 
 
 def counted_as_done(one: Answered, *names: str) -> Answered:

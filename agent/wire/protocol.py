@@ -65,6 +65,7 @@ from kafka.protocol.sasl import (
 
 from agent.observation import GapCause
 from agent.wire.failure import UnusableAnswer
+from agent.words import UNKNOWN_ERROR, unknown_error
 
 _OWN = "agent.wire.messages"
 
@@ -167,12 +168,22 @@ def decode(api: Api, version: int, frame: memoryview) -> Any:
 
 
 def error_name(code: int) -> str | None:
-    """Kafka's name of an error code (``GROUP_AUTHORIZATION_FAILED``); None when there is no error."""
+    """Kafka's name of an error code (``GROUP_AUTHORIZATION_FAILED``); None when there is no error.
+
+    A code of a newer Kafka is none of its names: it is said to be unknown, as `is_unknown_error` tells.
+    """
     if code == 0:
         return None
+    if code == -1:
+        return "UNKNOWN_SERVER_ERROR"
     found = kafka_errors.for_code(code)
     name = getattr(found, "message", None)
-    return str(name) if name and name != "UNKNOWN" else f"ERROR_{code}"
+    return str(name) if name and name != "UNKNOWN" else unknown_error(code)
+
+
+def is_unknown_error(name: str) -> bool:
+    """Whether `error_name` found no name for a code, so that nothing is known of what it means."""
+    return name.startswith(UNKNOWN_ERROR)
 
 
 def sasl_mechanism(host: str, arguments: dict[str, Any]) -> Any:

@@ -99,10 +99,14 @@ class Grants:
         self._user = user
 
     def give(self, *rights: Right) -> None:
+        if not rights:  # the client refuses to ask for nothing
+            return
         for future in self._admin.create_acls([right.binding(self._user) for right in rights]).values():
             future.result(10)
 
     def take(self, *rights: Right) -> None:
+        if not rights:
+            return
         for future in self._admin.delete_acls([right.filter(self._user) for right in rights]).values():
             assert future.result(10), "there was such a right"
 
@@ -111,8 +115,13 @@ def config_of(cluster: EmbeddedCluster, user: str) -> KafkaClientConfig:
     return KafkaClientConfig.of({**cluster.client_properties(user), "bootstrap.servers": cluster.bootstrap_servers})
 
 
-def abilities(config: KafkaClientConfig, *, prefix: str, lead_within_s: float) -> dict[str, str | None]:
-    """Ability -> None, or how its loss is told; rackwise's own names begin with that prefix."""
+def abilities(
+    config: KafkaClientConfig, eyes: KafkaClientConfig, *, prefix: str, lead_within_s: float
+) -> dict[str, str | None]:
+    """Ability -> None, or how its loss is told; rackwise's own names begin with that prefix.
+
+    An agent looks with the rights of its observer (``eyes``), which are others than those that are asked here.
+    """
     found: dict[str, str | None] = {}
     with WireHand(config.kafka_python()) as hand:
         hand.describe_brokers(DEADLINE_MS)
@@ -121,7 +130,7 @@ def abilities(config: KafkaClientConfig, *, prefix: str, lead_within_s: float) -
                 found[name] = asked(hand)
             except CallFailed as failed:
                 found[name] = str(failed.detail)
-    return found | _led(config, prefix, lead_within_s)
+    return found | _led(config, eyes, prefix, lead_within_s)
 
 
 def _moves(hand: WireHand) -> str | None:
@@ -216,7 +225,7 @@ ASKED: Mapping[str, Callable[[WireHand], str | None]] = {
 }
 
 
-def _led(config: KafkaClientConfig, prefix: str, within_s: float) -> dict[str, str | None]:
+def _led(config: KafkaClientConfig, eyes: KafkaClientConfig, prefix: str, within_s: float) -> dict[str, str | None]:
     """Make the topics where they are missing, be chosen, open the journal, read commands; else what the agent says."""
     plan = LeadershipPlan(
         config=config.confluent(),
@@ -230,7 +239,7 @@ def _led(config: KafkaClientConfig, prefix: str, within_s: float) -> dict[str, s
     leadership.start()
     until = time.monotonic() + within_s
     try:
-        with Clients.open(config) as clients:
+        with Clients.open(eyes) as clients:
             recall = Recall()
             while time.monotonic() < until and not leadership.may_act() and not _is_refused(leadership.problem()):
                 leadership.observed(observe(clients, system_clock, Scope(), recall))
@@ -268,7 +277,7 @@ def _remembers(leadership: Leadership, within_s: float) -> str | None:
         if remembered(leadership._lease_plan(), DEADLINE_MS) == reached:
             return None
         time.sleep(0.3)
-    return leadership.problem() or "it is not remembered, and nothing says why"
+    return "; ".join(leadership.notices()) or "it is not remembered, and nothing says why"
 
 
 def _told(answer: Answered) -> str | None:

@@ -52,12 +52,16 @@ class Box:
 
     waiting: list[Waiting] = field(default_factory=list)
     trouble: str | None = None
+    reached: bool = True
 
     def read(self, view: View) -> tuple[Waiting, ...]:
         return tuple(one for one in self.waiting if answer_to(view, one.id) is None)
 
     def problem(self) -> str | None:
         return self.trouble
+
+    def caught_up(self) -> bool:
+        return self.reached
 
     def close(self) -> None:
         pass
@@ -239,6 +243,63 @@ def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> N
     assert (now.leads, now.plans, now.partitions_left) == (True, 1, 1)
     assert set(now.troubles) == {Trouble.LOOK}
     assert now.troubles[Trouble.LOOK]
+
+
+def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.act.acting._HEAR_S", 0.2)
+    snapshot = shared().snapshot(taken_ms=system_clock().wall_ms)
+    (proposal,) = proposals_of(snapshot)
+    limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=(SMALL,)))
+    (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
+    assert isinstance(allowed, Allow)
+    journal, box = MemoryJournal(), Box(reached=False)
+    journal.append(moves.write(PLAN))
+    first = "operators' commands that wait are answered first"
+    with acting(Leading(journal, box), limits=limits) as one:
+        wait_for(lambda: first in one.now().waits, "no batch of an open plan begins", 20)
+        assert one.carry_out(proposal, allowed, snapshot).sentence == f"not done: {first}"
+        box.trouble = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
+        wait_for(lambda: first not in one.now().waits, "what cannot be read does not hold", 20)
+        box.trouble = None
+        wait_for(lambda: first in one.now().waits, "it waits again", 20)
+        box.reached = True
+        wait_for(lambda: first not in one.now().waits, "all was read", 20)
+        box.reached = False
+        assert one.carry_out(proposal, allowed, snapshot).done, "once"
+
+
+def test_a_pause_that_waited_comes_before_the_first_thing_that_begins() -> None:
+    """Also before the first planning, and in the very cycle in which this agent takes over."""
+    snapshot = shared().snapshot(taken_ms=system_clock().wall_ms)
+    (proposal,) = proposals_of(snapshot)
+    limits = replace(LIMITS, execute=replace(LIMITS.execute, approval_rules=(SMALL,)))
+    (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
+    assert isinstance(allowed, Allow)
+    pause = asked(Verb.PAUSE)
+    pause = pause._replace(value={**pause.value, "proposal_id": None})
+    journal, box = MemoryJournal(), Box([pause])
+    one = Acting(
+        leadership=Leading(journal, box), arguments={"bootstrap_servers": ["127.0.0.1:1"]}, clock=system_clock,
+        limits=limits,
+    )  # fmt: skip
+    try:
+        one._follow()
+        outcome = one.carry_out(proposal, allowed, snapshot)
+    finally:
+        one.close()
+    assert (outcome.done, "ann@desk" in outcome.sentence) == (False, True)
+    assert pause_in(journal.view()) is not None
+
+
+def test_what_is_not_as_it_should_be_is_told_beside_what_the_agent_does() -> None:
+    wrong, unread = "rackwise.leader has 3 partitions", "commands could not be read from rackwise.commands: why"
+    box = Box(trouble=unread)
+    leading = Leading(MemoryJournal(), box, wrong=(wrong,))
+    with acting(leading) as one:
+        wait_for(lambda: one.now().leads and one.now().plans == 0, "it leads", 20)
+        assert (one.now().notices, one.now().reasons) == ((wrong, unread), ())
+        leading.wrong, box.trouble = (), None
+        assert one.now().notices == ()
 
 
 def test_what_is_not_as_it_should_be_is_said_once_while_it_lasts() -> None:

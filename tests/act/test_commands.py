@@ -98,6 +98,20 @@ def test_a_person_whose_name_is_no_text_is_told_so_where_the_command_is_given() 
     assert str(refused.value) == "The command cannot be sent: a text in it holds half a surrogate pair"
 
 
+def test_a_file_that_was_held_back_is_as_old_as_it_is_and_not_as_new_as_its_name(tmp_path: Path) -> None:
+    """Members of the directory's group may rename what another one laid down; only its owner may change its time."""
+    spool = tmp_path / "spool"
+    inbox = SpoolInbox(spool, spooled(spool))
+    spool_command(spool, {"id": "held", "verb": "rollback"}, at_ms=1)
+    (file,) = spool.iterdir()
+    away = file.rename(tmp_path / "away")
+    os.utime(away, (5_000, 5_000))
+    assert inbox.read(placed()) == ()
+    away.rename(spool / "00000000000099-held.json")
+    (one,) = inbox.read(placed())
+    assert (one.came.live, one.came.at_ms) == (False, 5_000_000)
+
+
 def placed(name: str = "none") -> View:
     """What a journal says that has taken commands from files before."""
     return {POSITION: Entry(POSITION, "file", {"name": name}, 0, 1, 1)}

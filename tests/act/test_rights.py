@@ -96,7 +96,8 @@ def eventually(
     """Abilities once what is lost is as wanted, or as they stay: a right reaches brokers a moment after it is given."""
     until = time.monotonic() + 20
     while True:
-        found = abilities(config_of(secured, USER), prefix=prefix, lead_within_s=lead_within_s)
+        eyes = config_of(secured, "admin")
+        found = abilities(config_of(secured, USER), eyes, prefix=prefix, lead_within_s=lead_within_s)
         if lost(found) == wanted or time.monotonic() > until:
             return found
 

@@ -64,7 +64,7 @@ FINE = frozenset(
         "agent.given: {} settings cannot be used",  # of one its own sentence is told
         "agent.execute.still: {} has replicas {}, not {} as when the move was decided",
         "agent.act.journal_topic: it has {} partitions, and the journal needs exactly one",
-        "agent.execute.agreeing: {} moves at once are more than execute.max_moves_per_cluster ({})",  # more than 1
+        "agent.execute.commanded: {} moves at once are more than execute.max_moves_per_cluster ({})",  # more than 1
         "agent.plan.new_partitions: {} new partitions are too many",
         "agent.telemetry.looks: the events belong to {} looks; give those of one",
     }

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.__main__ import main
 from tests.command import Done
 
 Run = Callable[..., Done]
@@ -22,6 +21,8 @@ Run = Callable[..., Done]
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Run]:
     """The command with these arguments; what the environment sets for rackwise is left out."""
     threshold, interrupted = gc.get_threshold(), signal.getsignal(signal.SIGINT)
+    from agent.__main__ import main  # noqa: PLC0415 it heeds Ctrl-C from here on, as a process of its own
+
     for name in [one for one in os.environ if one.startswith("RACKWISE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("RACKWISE_STATE", str(tmp_path / "state"))

@@ -79,6 +79,11 @@ def test_an_interrupt_while_modules_are_loaded_ends_a_command_without_a_word(sha
     assert interrupted(at(share, *look(mute, "1s")), *look(mute)) == Done(130, "", "")
 
 
+def test_so_does_one_before_the_command_line_is_called() -> None:
+    """A script of an installer imports the module, then does what it likes, then calls it."""
+    assert interrupted(0, "--help", more=KILL) == Done(130, "", "")
+
+
 @pytest.mark.parametrize("share", [0, 0.3, 0.9])
 def test_so_does_one_while_the_help_is_made(share: float) -> None:
     assert interrupted(at(share, "--help"), "--help") == Done(130, "", "")
@@ -165,15 +170,18 @@ def shell(script: str) -> Done:
         pytest.param('"$@" config docs >&-', Done(0, "", ""), id="no standard output"),
         pytest.param('"$@" --version 2>&-', Done(0, "VERSION", ""), id="no standard error"),
         pytest.param(f'"$@" status -b {NOWHERE} 2>&-', Done(5, "", ""), id="an error and nowhere to say it"),
-        pytest.param(
-            '"$@" config docs >/dev/full',
-            Done(
-                1,
-                "",
-                "rackwise: The operating system refused an operation\n  why: No space left on device\n"
-                "  do:  Correct the cause and try again; --debug shows the traceback.\n",
-            ),
-            id="no room for the answer",
+        *(
+            pytest.param(
+                f'"$@" {arguments} >/dev/full',
+                Done(
+                    1,
+                    "",
+                    "rackwise: Standard output cannot be written\n  why: No space left on device\n"
+                    "  do:  Make room where it is redirected to, or redirect it to another place.\n",
+                ),
+                id=f"no room for the answer of {arguments}",
+            )
+            for arguments in ("config docs", "config show -o csv", "--version", "--help")
         ),
     ],
 )

@@ -85,7 +85,15 @@ def test_where_the_brokers_list_no_topics_nothing_is_said_to_exist_or_to_be_crea
     assert told.sentence == (
         "creates no topic before the brokers list topics; needs rackwise.telemetry and rackwise.proposals"
     )
-    assert (told.creates, told.exist) == ((), ())
+    assert (told.creates, told.exist, told.settled) == ((), (), False)
+
+
+def test_where_no_broker_can_hold_a_topic_none_is_said_to_be_created() -> None:
+    answers = Answers().broker(1, "a", fenced=True).topic("rackwise.telemetry", (1,))
+    told = announce((TELEMETRY, PROPOSALS), answers.at(), "propose")
+    assert told.sentence == "creates no topic before a broker can hold it; needs rackwise.proposals"
+    assert (told.creates, told.exist, told.settled) == ((), ("rackwise.telemetry",), False)
+    assert announce((TELEMETRY,), answers.at(), "propose").settled, "what exists needs no broker"
 
 
 def test_where_every_broker_is_fenced_no_topic_is_asked_for_until_one_serves() -> None:

@@ -99,6 +99,10 @@ def test_readyz(server: WebServer, seen: LoopState, status: int, reasons: list[s
             ["no plan is carried out any more: fenced", "plans are not carried on: no answer"], None,
             id="everything fails",
         ),
+        pytest.param(
+            ActingNow(leads=True, plans=0, notices=("rackwise.leader has 3 partitions",)), 200, [], None,
+            id="what is only a notice",
+        ),
     ],
 )  # fmt: skip
 def test_readyz_says_whether_mode_execute_can_act(
@@ -106,7 +110,9 @@ def test_readyz_says_whether_mode_execute_can_act(
 ) -> None:
     answer = get(server, "/readyz", replace(state(), acting=now))
     assert (answer.status_code, answer.json()["reasons"]) == (status, reasons)
-    assert answer.json()["acting"] == {"leads": now.leads, "plans_open": now.plans, "waits_for": waits_for}
+    assert answer.json()["acting"] == {
+        "leads": now.leads, "plans_open": now.plans, "waits_for": waits_for, "notices": list(now.notices),
+    }  # fmt: skip
     assert get(server, "/livez", replace(state(), acting=now)).status_code == 200, "a restart mends none of it"
 
 

@@ -144,7 +144,8 @@ FATES = [
     ("an invalid request is refused", 42, Fate.REFUSED, "INVALID_REQUEST"),
     ("a missing right is refused", 31, Fate.REFUSED, "CLUSTER_AUTHORIZATION_FAILED"),
     ("a controller that did not answer in time leaves the fate unknown", 7, Fate.UNKNOWN, "REQUEST_TIMED_OUT"),
-    ("a server error of no known kind leaves the fate unknown", -1, Fate.UNKNOWN, "ERROR_-1"),
+    ("a server error of no known kind leaves the fate unknown", -1, Fate.UNKNOWN, "UNKNOWN_SERVER_ERROR"),
+    ("a code that is not known here leaves the fate unknown", 32767, Fate.UNKNOWN, "an unknown error code (32767)"),
     ("a controller that lost its office leaves the fate unknown", 41, Fate.UNKNOWN, "NOT_CONTROLLER"),
 ]
 

@@ -189,7 +189,9 @@ def filled(kind: Any, version: int) -> Any:
         (35, "UNSUPPORTED_VERSION"),
         (58, "SASL_AUTHENTICATION_FAILED"),
         (69, "GROUP_ID_NOT_FOUND"),
-        (31999, "ERROR_31999"),
+        (-1, "UNKNOWN_SERVER_ERROR"),
+        (31999, "an unknown error code (31999)"),
+        (32767, "an unknown error code (32767)"),
     ],
 )
 def test_errors_have_kafkas_names(code: int, name: str | None) -> None:

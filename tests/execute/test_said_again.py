@@ -1,0 +1,136 @@
+"""What was answered long ago is not said again, obeyed again, or taken for a no to something else."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.execute.identity import SIGNED_FOR_MS, Signer, signed
+from agent.execute.messages import Accepted, Said
+from agent.execute.obey import answerable, obey, stops, words_again
+from agent.execute.transitions import turned
+from agent.execute.values import PlanState
+from agent.guard import guard
+from agent.guard.verdict import Hold
+from agent.journal import moves
+from agent.journal.approvals import Approval, ApprovalState, written
+from agent.journal.codec import applied, numbered
+from agent.journal.commands import KEPT, Verb, history
+from agent.journal.entry import View, Write
+from agent.limits import Limits, Mode
+from agent.limits_execute import ApprovalRule, ExecuteLimits
+from agent.memory import Memory
+from tests.execute.test_identity import ANN, CLUSTER, LIVE, PEOPLE, VIEW, wish
+from tests.execute.test_obey import LIMITS, MINUTE, MOVE, STANDING, Wish, ask, done, plan
+from tests.journals import journal
+from tests.snapshots import NOW_MS
+from tests.test_guard import shared
+
+BY_ANN = Signer("ann", ANN)
+
+
+def grown(view: View, *writes: Write, now_ms: int) -> View:
+    """As the journal has it: what is written last is last."""
+    first = 1 + max((entry.seq for entry in view.values()), default=0)
+    return applied(view, numbered(writes, at_ms=now_ms, epoch=1, first_seq=first))
+
+
+def heard(view: View, *wishes: Wish, now_ms: int = NOW_MS) -> View:
+    """The journal once these are answered, and the mover has written down what it was told."""
+    result = obey(wishes, view, STANDING, LIMITS, now_ms, people=PEOPLE)
+    view = grown(view, *result.writes, now_ms=now_ms)
+    for word in result.words:
+        assert isinstance(word, Said)
+        (before,) = (one for one in moves.plans(view) if one.proposal_id == word.proposal_id)
+        view = grown(view, moves.write(turned(before, word).plan), now_ms=now_ms)
+    return view
+
+
+def about_plan(verb: Verb, name: str, *, by: Signer | None = None) -> Wish:
+    """About the one plan, also where the verb could be about all."""
+    one = ask(verb, MOVE, id_=name)
+    return one._replace(value=one.value if by is None else signed(one.value, by, CLUSTER), came=LIVE)
+
+
+def flood(view: View, now_ms: int = NOW_MS) -> View:
+    """Many others came in between."""
+    for first in range(0, KEPT + 100, 100):
+        junk = [ask(Verb.PAUSE, "p-nothing", id_=f"junk-{first + n}")._replace(came=LIVE) for n in range(100)]
+        view = heard(view, *junk, now_ms=now_ms)
+    return view
+
+
+@pytest.mark.parametrize(
+    ("proven", "then", "state", "paused"),
+    [
+        pytest.param(Verb.RESUME, Verb.PAUSE, PlanState.OPEN, True, id="a pause is not ended by a resume before it"),
+        pytest.param(
+            Verb.ROLLBACK, Verb.CANCEL, PlanState.CANCELLING, False, id="nor a cancel by a rollback before it"
+        ),
+    ],
+)
+def test_what_a_proven_person_asked_for_is_not_said_again_after_what_stopped_it(
+    proven: Verb, then: Verb, state: PlanState, paused: bool
+) -> None:
+    """A proven person's answers are kept for longer than the answer that the plan has heard last."""
+    view = heard({**VIEW, **journal(plan(), at_ms=NOW_MS)}, about_plan(proven, "c-proven", by=BY_ANN))
+    view = flood(heard(view, about_plan(then, "c-then")))
+    kept = {command.id for command, _ in history(view)}
+    assert ("c-proven" in kept, "c-then" in kept) == (True, False)
+    (now,) = moves.plans(view)
+    assert (now.state, now.paused) == (state, paused)
+    assert words_again(view) == ()
+
+
+def test_a_signed_command_of_a_clock_that_is_ahead_is_never_obeyed_twice() -> None:
+    """It counts until a day after its own time, which is nearly two days after it was answered."""
+    pause = ask(Verb.PAUSE, id_="c-pause")._replace(came=LIVE)
+    resume = wish(Verb.RESUME, by=BY_ANN, id_="c-resume", at_ms=NOW_MS + SIGNED_FOR_MS - MINUTE)
+    view = heard({**VIEW}, resume)
+    later = NOW_MS + 2 * SIGNED_FOR_MS - 2 * MINUTE
+    view = flood(heard(view, pause, now_ms=later), now_ms=later)
+    assert obey([resume], view, STANDING, LIMITS, later, people=PEOPLE).writes == ()
+
+
+def test_a_cancel_is_a_no_to_what_is_proposed_now_also_where_another_plan_was_approved() -> None:
+    """One planning that could not see everything leaves the approval of the former plan as it is."""
+    rule = ApprovalRule(name="all", kinds=("reassign",))
+    limits = Limits(mode=Mode.EXECUTE, execute=ExecuteLimits(approval_rules=(rule,)))
+    former = Approval(MOVE.id, "0" * 32, ApprovalState.APPROVED, "ann@desk", NOW_MS, NOW_MS + MINUTE)
+    view = journal(written(former), at_ms=NOW_MS)
+    result = obey([ask(Verb.CANCEL, MOVE.id)], view, STANDING, limits.execute, NOW_MS)
+    assert "no rule approves it" in done(result, view).sentence
+    after = journal(*result.writes, at_ms=NOW_MS, view=view)
+    (verdict,) = guard([MOVE], shared().snapshot(), Memory(), limits, after, NOW_MS)
+    assert isinstance(verdict, Hold)
+    assert "no rule overrules that" in verdict.sentence
+
+
+def test_before_anything_is_proposed_pauses_are_answered_and_what_stops_more_is_waited_for() -> None:
+    first = [ask(Verb.PAUSE, id_="c1"), ask(Verb.RESUME, id_="c2")]
+    queue = [*first, ask(Verb.APPROVE, MOVE, id_="c3"), ask(Verb.PAUSE, id_="c4")]
+    assert [one.id for one in answerable(queue)] == ["c1", "c2"]
+    assert stops(queue[2:])
+    assert not stops([ask(Verb.APPROVE, MOVE), ask(Verb.RESUME)])
+    odd = ask(Verb.PAUSE)._replace(value={"id": "c1", "verb": ["pause"]})
+    assert (len(answerable([odd, queue[2]])), stops([odd])) == (1, False), "what is no command is answered so"
+    assert (answerable([ask(Verb.CANCEL, MOVE)]), stops([ask(Verb.CANCEL, MOVE)])) == ((), True)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"throttle_bytes_per_s": 1}, "is not between execute.throttle_floor"),
+        ({"throttle_bytes_per_s": 1 << 40}, "is not between execute.throttle_floor"),
+        ({"max_moves": 251}, "more than execute.max_moves_per_cluster (250)"),
+    ],
+)
+@pytest.mark.parametrize("state", [PlanState.DONE, PlanState.FAILED])
+def test_a_rollback_has_the_bounds_of_an_approval(options: dict[str, int], says: str, state: PlanState) -> None:
+    view = journal(plan(state, moved=None), at_ms=NOW_MS)
+    result = obey([ask(Verb.ROLLBACK, MOVE.id, **options)], view, STANDING, LIMITS, NOW_MS)
+    found = done(result, view)
+    assert (found.done, result.words) == (False, ())
+    assert says in found.sentence or state is PlanState.FAILED
+    fine = obey([ask(Verb.ROLLBACK, MOVE.id, throttle_bytes_per_s=5_000_000)], view, STANDING, LIMITS, NOW_MS)
+    accepted = [word.plan for word in fine.words if isinstance(word, Accepted)]
+    assert [one.throttle_bytes_per_s for one in accepted] == ([5_000_000] if state is PlanState.DONE else [])
