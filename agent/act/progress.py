@@ -140,7 +140,7 @@ def acting_now(status: Status, ignored: int | None) -> ActingNow:
     return ActingNow(
         leads=True,
         plans=len(plans),
-        partitions_left=sum(len(one.plan.targets) - one.ended for one in plans),
+        partitions_left=sum(one.plan.partitions - one.ended for one in plans),
         throttles=len(status.debts),
         records_ignored=ignored,
         troubles={trouble: why for trouble, why in failing.items() if why is not None},

@@ -150,7 +150,7 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
     lefts = [one.seconds_left for one in progress.brokers]
     return {
         "proposal": progress.plan.proposal_id,
-        "partitions": len(progress.plan.targets),
+        "partitions": progress.plan.partitions,
         "done": progress.done,
         "copies": len(progress.replicas),
         "bytes": _total(one.bytes for one in progress.replicas),

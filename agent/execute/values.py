@@ -136,6 +136,14 @@ class Plan(NamedTuple):
     turned: int = 0
     """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
     which was cancelled."""
+    dropped: int = 0
+    """Number of its partitions where the journal has them no more, because it ended long ago and many were moved since:
+    then it has no targets, and cannot be taken back. 0 while it has them."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it is about."""
+        return len(self.targets) or self.dropped
 
     @property
     def ended(self) -> bool:
@@ -145,15 +153,16 @@ class Plan(NamedTuple):
 
 def moved_by(plan: Plan, moved: Collection[TopicPartition]) -> str:
     """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
-    return f"{sum(1 << at for at, target in enumerate(plan.targets) if target.id in moved):x}"
+    bits = "".join("1" if target.id in moved else "0" for target in reversed(plan.targets))
+    return f"{int(bits or '0', 2):x}"
 
 
 def moved_of(plan: Plan) -> frozenset[TopicPartition] | None:
     """The partitions that a plan has left with their planned replicas; None when that was not written down."""
     if plan.moved is None or not set(plan.moved) <= set("0123456789abcdef") or not plan.moved:
         return None
-    bits = int(plan.moved, 16)
-    return frozenset(target.id for at, target in enumerate(plan.targets) if bits >> at & 1)
+    bits = reversed(f"{int(plan.moved, 16):b}")
+    return frozenset(target.id for bit, target in zip(bits, plan.targets, strict=False) if bit == "1")
 
 
 class BatchState(StrEnum):
