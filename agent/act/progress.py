@@ -68,7 +68,7 @@ class Status(NamedTuple):
     failure: str | None
     """Why nothing is carried out any more; None while it is."""
     journal_failed: str | None = None
-    """Why the journal could not be written lately; None when it could."""
+    """Why the journal could not be written lately, or a plan not at all; None when it could."""
     said: str = ""
     """What the executor said last of the open plans, and did not get past since."""
 

@@ -57,7 +57,8 @@ class View(NamedTuple):
         """
         if not self.policy.min_isr_guard:
             return None
-        return next((why for target in targets if (why := _weak(target, self.partitions.get(target.id)))), None)
+        partitions = self.partitions
+        return next((why for target in targets if (why := _weak(target, partitions.get(target.id)))), None)
 
     def progress_known(self, target: Target) -> bool:
         """False for a partition that moves while the size of a copy that is being made was not reported."""
@@ -69,10 +70,8 @@ class View(NamedTuple):
 
     def lost(self, target: Target) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
-        return any(
-            broker not in self.seen.brokers and self.state.down_ms(broker) >= self.policy.grace_ms
-            for broker in target.adding
-        )
+        down = [broker for broker in target.adding if broker not in self.seen.brokers]
+        return any(self.state.down_ms(broker) >= self.policy.grace_ms for broker in down)
 
 
 def view_of(state: State, seen: Seen, policy: Policy) -> View:
@@ -94,15 +93,16 @@ def open_targets(batch: Batch) -> tuple[Target, ...]:
 
 
 def _status(target: Target, view: View) -> Status:
-    if target.id.topic in view.seen.gone:
+    id_ = target.id
+    if id_.topic in view.seen.gone:
         return Status.GONE
-    now = view.partitions.get(target.id)
+    now = view.partitions.get(id_)
     if now is None:  # one that was made anew may have fewer partitions
         another = view.topic_ids.get(target.id.topic, target.topic_id) != target.topic_id
         return Status.REPLACED if another else Status.UNSEEN
     if now.topic_id != target.topic_id:
         return Status.REPLACED
-    move = view.moves.get(target.id)
+    move = view.moves.get(id_)
     if move is not None:
         return Status.MOVING if move.target == target.after else Status.OTHER
     return _at_rest(target, now.replicas)

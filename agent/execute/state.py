@@ -96,7 +96,9 @@ class State(NamedTuple):
     def batch(self) -> Batch | None:
         """The open batch; there is one at most."""
         batches = self.records.batches
-        return _OPEN.of((batches,), lambda: _open_in(batches), lambda _: 1) if len(batches) > _FEW else _open_in(batches)
+        if len(batches) <= _FEW:
+            return _open_in(batches)
+        return _OPEN.of((batches,), lambda: _open_in(batches), lambda _: 1)
 
     @property
     def plan(self) -> Plan | None:
@@ -153,9 +155,7 @@ def latest_batch(state: State, proposal_id: str) -> int:
 def batches_of(state: State, proposal_id: str) -> tuple[Batch, ...]:
     """A plan's batches, by number."""
     batches = state.records.batches
-    return batches[
-        bisect_left(batches, proposal_id, key=_plan_of) : bisect_right(batches, proposal_id, key=_plan_of)
-    ]
+    return batches[bisect_left(batches, proposal_id, key=_plan_of) : bisect_right(batches, proposal_id, key=_plan_of)]
 
 
 def begin(records: Records, policy: Policy) -> State:

@@ -168,10 +168,11 @@ def applied(own: str | None, change: Setting) -> str | None:
 def resources_of(targets: Iterable[Target], debts: Iterable[Debt]) -> tuple[Resource, ...]:
     """Whose settings matter for these, sorted."""
     found = {debt.resource for debt in debts}
-    for target in targets:
-        if target.moves_data:
-            found.add(Resource("topic", target.id.topic))
-            found.update(Resource("broker", str(broker)) for broker in (*target.before, *target.adding))
+    moving = [target for target in targets if target.moves_data]
+    found.update(Resource("topic", topic) for topic in {target.id.topic for target in moving})
+    pairs = {(target.before, target.after) for target in moving}
+    brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
+    found.update(Resource("broker", str(broker)) for broker in brokers)
     return tuple(sorted(found))
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from assignors.problem import TopicPartition
@@ -34,6 +35,12 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 THROTTLE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """The only settings that an executor ever writes."""
+
+
+@lru_cache(maxsize=65_536)
+def _adding(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Asked several times at every event of each partition of a plan, and few of them have other replicas."""
+    return tuple(broker for broker in after if broker not in before)
 
 
 class Target(NamedTuple):
@@ -54,7 +61,7 @@ class Target(NamedTuple):
     @property
     def adding(self) -> tuple[int, ...]:
         """Brokers that get a copy."""
-        return tuple(broker for broker in self.after if broker not in self.before)
+        return _adding(self.before, self.after)
 
     @property
     def moves_data(self) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agent.execute.attempts import Attempt, latest
 from agent.execute.values import Batch, Plan
+from agent.execute.whole import whole
 from agent.guard.verdict import Fine, Hold, Refuse
 from agent.journal import moves
 from agent.journal.attempts import next_attempt
@@ -65,8 +66,8 @@ class Records:
         """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of."""
         last: dict[str, int] = {}
         for plan, at_ms in self.plans.values():
-            for target in plan.targets if plan.ended else ():
-                last[target.id.topic] = max(at_ms, last.get(target.id.topic, at_ms))
+            for topic in whole(plan.targets).topics if plan.ended else ():
+                last[topic] = max(at_ms, last.get(topic, at_ms))
         return last
 
     @cached_property

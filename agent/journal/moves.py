@@ -16,7 +16,6 @@ from typing import Any
 from agent.execute.values import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
 from agent.journal.columns import columns, targets_of
 from agent.journal.entry import Entry, View, Write, under
-from agent.kept import Kept
 from agent.journal.targets import (
     digest_in,
     header_value,
@@ -26,6 +25,7 @@ from agent.journal.targets import (
     size_in,
     split_of,
 )
+from agent.kept import Kept
 from agent.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 
@@ -34,8 +34,8 @@ KEEP_PLANS = 200
 KEEP_BATCHES = 200
 """So many batches of ended plans, the newest, stay in the journal."""
 KEEP_TARGET_BYTES = 16_000_000
-"""Partitions of ended plans, the newest, stay up to so many bytes, some 250,000 of them, so that they can be moved back;
-those of the newest plan stay in any case."""
+"""Partitions of ended plans, the newest, stay up to so many bytes (some 250,000 partitions), so that they can be moved
+back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
 _ROWS = ("targets", "cancelling", "ends")

@@ -1,10 +1,10 @@
 """A plan in the journal: a header that is written again with every change, and its partitions, which never change.
 
 ``plan/<plan>`` says everything of a plan but its partitions, and how many of these there are, in how many entries, with
-which digest. ``targets/<plan>/<number>``, from 1, are those entries, each far below the size of a record, written in the
-same transaction as the first header. So a plan is written, whatever becomes of it, if it was written once. Invariant: a
-header whose entries are incomplete, too many, or of another digest is `UnreadableError`, and nothing else; only an ended
-plan may have none at all, because the oldest are deleted.
+which digest. ``targets/<plan>/<number>``, from 1, are those entries, each far below the size of a record, written in
+the same transaction as the first header. So a plan that was written once can be written whatever becomes of it.
+Invariant: a header whose entries are incomplete, too many, or of another digest is `UnreadableError`, and nothing else;
+only an ended plan may have none at all, because the oldest are deleted.
 """
 
 from __future__ import annotations
@@ -59,12 +59,14 @@ _PLANS: Kept[Plan] = Kept(10_000)
 
 def split_of(targets: tuple[Target, ...]) -> Split:
     """What a header says of these partitions; worked out once for the same tuple."""
-    return _SPLITS.of((targets,), lambda: _split([*map(_text, _values(targets))], targets), lambda _: len(targets) + 1)
+    return _SPLITS.of((targets,), lambda: _split(targets), lambda _: len(targets) + 1)
 
 
 def part_writes(name: str, targets: tuple[Target, ...]) -> tuple[Write, ...]:
     """The entries with the partitions of a plan of that name."""
-    return tuple(Write(f"{TARGETS}/{name}/{number}", TARGETS, value) for number, value in enumerate(_values(targets), 1))
+    return tuple(
+        Write(f"{TARGETS}/{name}/{number}", TARGETS, value) for number, value in enumerate(_values(targets), 1)
+    )
 
 
 def header_value(plan: Plan) -> Mapping[str, Any]:
@@ -108,7 +110,8 @@ def _values(targets: tuple[Target, ...]) -> Iterator[Mapping[str, Any]]:
     return (columns(run) for run in runs(targets, PART_BYTES))
 
 
-def _split(texts: Sequence[bytes], targets: Sequence[Target]) -> Split:
+def _split(targets: tuple[Target, ...]) -> Split:
+    texts = [_text(value) for value in _values(targets)]
     return Split(len(targets), len(texts), sum(map(len, texts)), hashlib.sha256(b"\n".join(texts)).hexdigest())
 
 

@@ -110,7 +110,11 @@ def _targets(rows: DataFrame) -> DataFrame:
         rows.where(F.col("key").startswith("targets/"))
         .groupBy("cluster", "key")
         .agg(F.max_by("data", F.struct("epoch", "seq")).alias("data"))
-        .select("cluster", F.regexp_extract("key", _OF_PLAN, 1).alias("proposal"), F.from_json("data", _TARGETS).alias("of"))
+        .select(
+            "cluster",
+            F.regexp_extract("key", _OF_PLAN, 1).alias("proposal"),
+            F.from_json("data", _TARGETS).alias("of"),
+        )
     )
     every = F.transform(
         F.arrays_zip("of.topic", "of.partition", "of.before", "of.after"),
