@@ -104,8 +104,8 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
         return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
     if plan.dropped:
         return refused(
-            f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended plans"
-            f" only, and those of this plan ({plan.dropped:,}) are no longer in it"
+            f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended"
+            f" plans only, and those of this plan ({plan.dropped:,}) are no longer in it"
         )
     name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
     way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)

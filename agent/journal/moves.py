@@ -127,9 +127,15 @@ def tidy(view: View) -> tuple[Write, ...]:
 
 def _changed(view: View, change: Change) -> tuple[Write, ...]:
     former = view.get(_plan_key(change.proposal_id)) if isinstance(change, Plan) else None
-    if isinstance(change, Plan) and former is not None and digest_in(former) == split_of(change.targets).digest:
+    if not isinstance(change, Plan) or former is None:
+        return write(change)
+    if digest_in(former) == split_of(change.targets).digest:
         return (_header(change),)
-    return write(change)
+    lines = write(change)
+    written = {line.key for line in lines}
+    name = change.proposal_id
+    others = (part for part in parts_in(view, name).get(name, ()) if part.key not in written)
+    return (*lines, *_deletions(others))
 
 
 def _header(plan: Plan) -> Write:

@@ -69,18 +69,12 @@ class Many:
         self.acts = 0
         self.events = 0
         self.cpu_s = self.journal_s = 0.0
-        self.kill: Callable[[Append], bool] = lambda _: False
+        self.plot: list[tuple[Callable[[Append], bool], Callable[[], None]]] = []
+        self.queue: deque[Command] = deque()
         for target in targets:
             self.put(target.id, a_part(*target.before))
-        self.lead()
-
-    def lead(self) -> None:
-        """Another agent takes over, knowing nothing but the journal."""
-        self.epoch, self.seq = self.epoch + 1, 0
-        begin = time.process_time()
-        self.state, commands = resume(moves.read(self.view), self.policy)
-        self.cpu_s += time.process_time() - begin
-        self.carry_out(commands)
+        self.epoch = 1
+        self.state, _ = resume(moves.read(self.view), policy)
         self.tell(May(begin=True))
 
     def tell(self, event: object) -> None:
@@ -101,24 +95,46 @@ class Many:
             self.tell(Tick(self.policy.look_ms))
         raise AssertionError("it does not come to that")
 
+    def at(self, when: Callable[[Append], bool], do: Callable[[], None]) -> None:
+        """Do that right after the first append of which that holds, once all before it was done."""
+        self.plot.append((when, do))
+
+    def die(self) -> None:
+        """The agent dies."""
+        raise Killed
+
+    def say(self, event: object) -> None:
+        """The machine hears of it while it awaits an answer."""
+        self.queue.extend(self.step(event))
+
     def carry_out(self, commands: Iterable[Command]) -> None:
         """All that is asked for, and what follows from the answers."""
-        queue = deque(commands)
-        while queue:
-            command = queue.popleft()
-            match command:
-                case Append():
-                    self.append(command)
-                    if self.kill(command):
-                        raise Killed
-                    queue.extend(self.step(Appended()))
-                case Look():
-                    queue.extend(self.step(Looked(self.seen(command))))
-                case Alter() | Cancel() | Configure() | Elect():
-                    self.acts += 1
-                    queue.extend(self.step(self.answer(command)))
-                case Finish():
-                    self.finished.append(command)
+        self.queue.extend(commands)
+        while self.queue:
+            try:
+                self.do(self.queue.popleft())
+            except Killed:
+                self.queue.clear()
+                self.epoch, self.seq = self.epoch + 1, 0
+                begin = time.process_time()
+                self.state, following = resume(moves.read(self.view), self.policy)
+                self.cpu_s += time.process_time() - begin
+                self.queue.extend((*following, *self.step(May(begin=True))))
+
+    def do(self, command: Command) -> None:
+        match command:
+            case Append():
+                self.append(command)
+                if self.plot and self.plot[0][0](command):
+                    self.plot.pop(0)[1]()
+                self.queue.extend(self.step(Appended()))
+            case Look():
+                self.queue.extend(self.step(Looked(self.seen(command))))
+            case Alter() | Cancel() | Configure() | Elect():
+                self.acts += 1
+                self.queue.extend(self.step(self.answer(command)))
+            case Finish():
+                self.finished.append(command)
 
     def append(self, command: Append) -> None:
         begin = time.process_time()

@@ -215,13 +215,13 @@ def test_every_state_of_the_worst_plan_fits_its_records() -> None:
         begin_by_ms=2**50, racks=tuple((at, f"rack-{at}") for at in range(2_000)), turned=10**6, order=2**50,
         throttle_bytes_per_s=2**50, max_moves=10**6,
     )  # fmt: skip
-    lines = numbered(write(worst), at_ms=2**50, epoch=2**53, first_seq=0)
+    lines = numbered(write(worst), at_ms=2**47, epoch=2**53, first_seq=0)
     assert max(len(line.data or b"") for line in lines) < MAX_VALUE_BYTES
     view = applied({}, lines)
     all_moved = moved_by(worst, {one.id for one in targets})
     for state in PlanState:
         after = worst._replace(state=state, paused=True, elections=3, moved=all_moved)
-        (line,) = numbered(changed(view, [after]), at_ms=2**50, epoch=2**53, first_seq=2**53)
+        (line,) = numbered(changed(view, [after]), at_ms=2**47, epoch=2**53, first_seq=2**53)
         assert len(line.data or b"") < MAX_VALUE_BYTES
     assert plan_of(view, worst.proposal_id) == worst
     for number, run in enumerate(in_records(targets[:2_000]), 1):
@@ -230,7 +230,7 @@ def test_every_state_of_the_worst_plan_fits_its_records() -> None:
         batch = Batch(
             worst.proposal_id, number, tuple(run), BatchState.CLOSED, True, 2**50, True, 10**6, ids, ends, long
         )
-        (line,) = numbered(write(batch), at_ms=2**50, epoch=2**53, first_seq=2**53)
+        (line,) = numbered(write(batch), at_ms=2**47, epoch=2**53, first_seq=2**53)
         assert len(line.data or b"") < MAX_VALUE_BYTES
     assert batches(journal(batch)) == (batch,)
 
