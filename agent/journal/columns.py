@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.execute.values import Target
 from agent.typed_json import UnreadableError
@@ -20,9 +20,31 @@ MOST_NAMED = 4_000_000
 _NUMBER = frozenset({int})
 _SIZE = frozenset({int, type(None)})
 _RATE = frozenset({int, float, type(None)})
-_COLUMNS = ("topic", "partition", "before", "after", "bytes", "bytes_per_s", "gain")
 
 Columns = Mapping[str, Any]
+
+
+class Table(NamedTuple):
+    """Partitions that are to move, as columns of the same length, and the two tables that they point into."""
+
+    topic: tuple[int, ...]
+    """Number of its row in ``topics``, from 0."""
+    partition: tuple[int, ...]
+    before: tuple[int, ...]
+    """Number of its row in ``replicas``, from 0."""
+    after: tuple[int, ...]
+    bytes: tuple[int | None, ...]
+    """Size of one replica; null when unknown."""
+    bytes_per_s: tuple[float | None, ...]
+    """What producers write; null when unknown."""
+    gain: tuple[float, ...]
+    topics: tuple[tuple[str, str], ...]
+    """Name and topic id."""
+    replicas: tuple[tuple[int, ...], ...]
+    """Brokers in order; the first is the preferred leader."""
+
+
+_COLUMNS = Table._fields[:-2]
 
 
 def columns(targets: Sequence[Target]) -> Columns:

@@ -28,7 +28,8 @@ MOST_TARGETS = 100_000
 PART_BYTES = 400_000
 """Of one entry; compressed records of brokers with smaller limits than Kafka's default are not thought of."""
 _MOST_PARTS = 10_000
-_NOT_SAID = ("targets", "dropped")
+NOT_SAID = ("targets", "dropped")
+"""Fields of a plan that its header does not have."""
 _MOST_KEPT = 1_500_000
 """Targets in memory beside those of open plans, at most; they are read again where that is not enough."""
 
@@ -72,7 +73,7 @@ def part_writes(name: str, targets: tuple[Target, ...]) -> tuple[Write, ...]:
 def header_value(plan: Plan) -> Mapping[str, Any]:
     """Everything of a plan but its partitions, of which it says what `Split` has."""
     value = to_json(Plan, plan._replace(targets=()))
-    told = {name: one for name, one in value.items() if name not in _NOT_SAID}
+    told = {name: one for name, one in value.items() if name not in NOT_SAID}
     return {**told, **split_of(plan.targets)._asdict()}
 
 

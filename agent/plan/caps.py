@@ -22,10 +22,10 @@ _FIRST = (
     ProposalReason.SET_SELECTOR,
 )
 
-RECORD_BYTES = 700_000
+RECORD_BYTES = 850_000
 """Of a proposal's changes in its record, below what a broker takes by default; the rest of the proposal comes to it."""
 _ROW_BYTES = 30
-_MOVE_BYTES = 130
+_MOVE_BYTES = 100
 
 AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
@@ -58,11 +58,12 @@ def capped(plan: Plan, limits: Limits) -> Plan:
 
 def _fitting(plan: PlacementPlan) -> int:
     """How many of its changes one record of the proposals topic can hold; the first always."""
-    left = RECORD_BYTES - sum(len(finding) + 3 for finding in plan.findings[:1_000])
+    left = RECORD_BYTES - sum(len(finding) + 3 for finding in plan.findings)
     for count, change in enumerate(plan.changes):
         name = len(str(change.id))
         rows = 2 * (name + _ROW_BYTES) + sum(len(str(broker)) + 1 for broker in (*change.before, *change.after))
-        moves = (1 + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
+        led = change.after[0] != change.before[0]
+        moves = (led + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
         left -= rows + moves
         if left < 0:
             return max(1, count)
