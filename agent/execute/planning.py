@@ -203,7 +203,7 @@ def _finish(view: View, plan: Plan, state: PlanState, parts: list[str]) -> Decis
     sentence = "; ".join(part for part in (plan.sentence, *parts) if part)
     forth = {id_ for id_, end in _ends(view, plan, back=False).items() if end is End.DONE}
     back = {id_ for id_, end in _ends(view, plan, back=True).items() if end is End.DONE}
-    moved = moved_by(plan, frozenset(target.id for target in plan.targets if target.id in forth - back))
+    moved = moved_by(plan, forth - back)
     return Decision(Append((plan._replace(state=state, sentence=sentence, moved=moved),)))
 
 

@@ -158,7 +158,7 @@ class Plan(NamedTuple):
         return self.state in ENDED
 
 
-def moved_by(plan: Plan, moved: Collection[TopicPartition]) -> str:
+def moved_by(plan: Plan, moved: Collection[object]) -> str:
     """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
     bits = "".join("1" if target.id in moved else "0" for target in reversed(plan.targets))
     return f"{int(bits or '0', 2):x}"

@@ -54,6 +54,7 @@ def test_a_plan_of_5000_partitions_whose_topic_is_deleted_ends() -> None:
     fits(many)
 
 
+@pytest.mark.timeout(1_200)
 def test_100000_partitions_are_carried_out_through_a_crash_a_deleted_topic_a_rollback_and_a_cancel() -> None:
     every = targets(100_000, 20, name=249)
     many, plan = Many(every, POLICY), Plan("p", every)
