@@ -14,6 +14,7 @@ from agent.journal.columns import MOST_NAMED
 from agent.journal.entry import View, under
 from agent.journal.targets import MOST_TARGETS, header_value, size_in, split_of
 from agent.propose.proposal import Proposal
+from agent.propose.words import counted, sized
 
 MOST_OPEN_BYTES = 64_000_000
 """Partitions of all plans that have not ended, some million of them; their batches take twice as much."""
@@ -58,13 +59,13 @@ def likely_need(proposal: Proposal) -> Need:
 def too_large(need: Need) -> str | None:
     """Why no journal has room for such a plan; None when one has."""
     if need.partitions > MOST_TARGETS:
-        return f"{need.partitions:,} partitions are more than one plan may have ({MOST_TARGETS:,})"
+        return f"it moves {counted(need.partitions, 'partition')}, and one plan may move {MOST_TARGETS:,}"
     if need.replicas > MOST_NAMED:
-        return f"its partitions name {need.replicas:,} replicas, and those of one plan may name {MOST_NAMED:,}"
+        return f"its partitions name {counted(need.replicas, 'replica')}, and those of one plan may name {MOST_NAMED:,}"
     if need.bytes > MOST_OPEN_BYTES:
-        return f"its partitions take {need.bytes:,} bytes in the journal, and plans may take {MOST_OPEN_BYTES:,}"
+        return f"its partitions take {sized(need.bytes)} in the journal, and plans may take {sized(MOST_OPEN_BYTES)}"
     if need.header_bytes > MOST_HEADER_BYTES:
-        return f"its reason and racks take {need.header_bytes:,} bytes, and may take {MOST_HEADER_BYTES:,}"
+        return f"its reason and racks take {sized(need.header_bytes)}, and may take {sized(MOST_HEADER_BYTES)}"
     return None
 
 
@@ -74,6 +75,6 @@ def no_room(view: View, need: Need) -> str | None:
     if taken + need.bytes <= MOST_OPEN_BYTES:
         return None
     return (
-        f"its partitions take {need.bytes:,} bytes in the journal, and those of plans that have not ended take"
-        f" {taken:,} of {MOST_OPEN_BYTES:,}: it can begin when one of them has ended"
+        f"its partitions take {sized(need.bytes)} in the journal, and those of plans that have not ended take"
+        f" {sized(taken)} of {sized(MOST_OPEN_BYTES)}: it can begin when one of them has ended"
     )

@@ -55,7 +55,7 @@ class _Read(NamedTuple):
 
 _SPLITS: Kept[Split] = Kept(_MOST_KEPT)
 _READ: Kept[_Read] = Kept(_MOST_KEPT)
-_PLANS: Kept[Plan] = Kept(10_000)
+_PLANS: Kept[Plan] = Kept(1_000)
 
 
 def split_of(targets: tuple[Target, ...]) -> Split:

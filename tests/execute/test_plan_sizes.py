@@ -36,7 +36,7 @@ def targets(count: int, replicas: int = 2) -> tuple[Target, ...]:
 def test_a_plan_may_have_so_many_partitions_and_name_so_many_replicas() -> None:
     assert too_large(need_of(Plan("p", targets(MOST_TARGETS)))) is None
     assert too_large(need_of(Plan("p", targets(MOST_TARGETS + 1)))) == (
-        "100,001 partitions are more than one plan may have (100,000)"
+        "it moves 100,001 partitions, and one plan may move 100,000"
     )
     assert "4,002,000 replicas" in str(too_large(need_of(Plan("p", targets(20_010, 100)))))
     assert "its reason and racks take" in str(too_large(need_of(Plan("p", (), reason="r" * 500_000))))
@@ -49,7 +49,7 @@ def test_plans_that_have_not_ended_share_the_room_and_ended_ones_take_none() -> 
     assert no_room({}, half) is None
     told = no_room(journal(moves.write(one), at_ms=1), half)
     assert told is not None
-    assert told.endswith("of 64,000,000: it can begin when one of them has ended")
+    assert told.endswith("of 64 MB: it can begin when one of them has ended")
     assert no_room(journal(moves.write(one._replace(state=PlanState.DONE)), at_ms=1), half) is None
 
 
@@ -79,7 +79,7 @@ def test_an_approval_of_what_is_too_large_is_refused_with_the_reason(monkeypatch
     answer = done(result)
     assert not answer.done
     assert answer.sentence == (
-        f"refused: an approval does not let {MOVE.id} begin: 1 partitions are more than one plan may have (0); lower "
+        f"refused: an approval does not let {MOVE.id} begin: it moves 1 partition, and one plan may move 0; lower "
         "proposals.max_moves"
     )
 

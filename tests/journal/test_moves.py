@@ -34,7 +34,13 @@ TARGETS = st.builds(
     Target, PARTITIONS, st.text(max_size=3), BROKERS, BROKERS, st.none() | st.integers(0), st.none() | st.just(1.5),
     gain=st.sampled_from([0.0, 2.5]),  # never "not a number", which equals nothing
 )  # fmt: skip
-PLANS = st.builds(Plan, st.sampled_from(["p-1", "p-2"]), st.lists(TARGETS, max_size=3).map(tuple), order=st.integers())
+PLANS = st.builds(
+    Plan,
+    st.sampled_from(["p-1", "p-2"]),
+    st.lists(TARGETS, max_size=3).map(tuple),
+    order=st.integers(),
+    dropped=st.just(0),
+)
 BATCHES = st.builds(
     Batch,
     st.sampled_from(["p-1", "p-2"]),
