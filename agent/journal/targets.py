@@ -20,6 +20,7 @@ from agent.journal.columns import columns, runs, targets_of
 from agent.journal.entry import Entry, View, Write
 from agent.kept import Kept
 from agent.typed_json import UnreadableError, from_json, to_json
+from agent.words import counted
 
 TARGETS = "targets"
 """First part of the keys."""
@@ -127,14 +128,16 @@ def _plan(entry: Entry, parts: Sequence[Entry]) -> Plan:
     if plan.proposal_id != name:
         raise UnreadableError(f"the record of plan {name[:80]} is of another plan")
     if not (0 <= told.partitions <= MOST_TARGETS and 0 <= told.parts <= _MOST_PARTS):
-        raise UnreadableError(f"plan {name[:80]} names {told.partitions} partitions in {told.parts} records")
+        told_of = f"{counted(told.partitions, 'partition')} in {counted(told.parts, 'record')}"
+        raise UnreadableError(f"the header of plan {name[:80]} names {told_of}")
     if plan.ended and not parts and told.parts:
         return plan._replace(dropped=told.partitions)
     wanted = [f"{TARGETS}/{name}/{number}" for number in range(1, told.parts + 1)]
     by_key = {part.key: part for part in parts}
     if by_key.keys() != set(wanted):
         there = len(by_key.keys() & set(wanted))
-        raise UnreadableError(f"of the {told.parts} records of partitions of plan {name[:80]} {there} are there")
+        of = counted(told.parts, "record")
+        raise UnreadableError(f"of the partitions of plan {name[:80]} the journal has {there} of {of}")
     ordered = tuple(by_key[key] for key in wanted)
     targets, digest = _READ.of(ordered, lambda: _joined(ordered), lambda found: len(found.targets) + 1)
     if digest != told.digest or len(targets) != told.partitions:

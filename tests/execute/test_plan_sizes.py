@@ -49,7 +49,7 @@ def test_plans_that_have_not_ended_share_the_room_and_ended_ones_take_none() -> 
     assert no_room({}, half) is None
     told = no_room(journal(moves.write(one), at_ms=1), half)
     assert told is not None
-    assert told.endswith("of 64 MB: it can begin when one of them has ended")
+    assert told.endswith("of 64.0 MB: it can begin when one of them has ended")
     assert no_room(journal(moves.write(one._replace(state=PlanState.DONE)), at_ms=1), half) is None
 
 
