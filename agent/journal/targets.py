@@ -129,7 +129,7 @@ def _plan(entry: Entry, parts: Sequence[Entry]) -> Plan:
         raise UnreadableError(f"the record of plan {name[:80]} is of another plan")
     if not (0 <= told.partitions <= MOST_TARGETS and 0 <= told.parts <= _MOST_PARTS):
         told_of = f"{counted(told.partitions, 'partition')} in {counted(told.parts, 'record')}"
-        raise UnreadableError(f"the header of plan {name[:80]} names {told_of}")
+        raise UnreadableError(f"plan {name[:80]}: its header counts {told_of}")
     if plan.ended and not parts and told.parts:
         return plan._replace(dropped=told.partitions)
     wanted = [f"{TARGETS}/{name}/{number}" for number in range(1, told.parts + 1)]
