@@ -187,8 +187,8 @@ class ProposalSettings(BaseModel):
 
     max_per_cycle: Annotated[int, Field(ge=1)] = 1_000
     """Most proposals of one planning; the rest is counted, not published."""
-    max_moves: Annotated[int, Field(ge=1)] = 1_000
-    """Most moves in one proposal."""
+    max_moves: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """Most moves in one proposal; fewer where its record would be too large for the proposals topic."""
     ttl_ms: Annotated[Millis, at_least("1m")] = Field(default=900_000, alias="ttl")
     """A proposal expires after this long unless it is made again."""
     trigger_cooldown_ms: Millis = Field(default=60_000, alias="trigger_cooldown")

@@ -85,16 +85,16 @@ def triggered(
     return triggers.outcome(replace(entry, **changes))  # type: ignore[arg-type] # a table's row
 
 
-def batch(number: int, *, state: BatchState = BatchState.CLOSED, size: int | None = 1_000) -> Write:
+def batch(number: int, *, state: BatchState = BatchState.CLOSED, size: int | None = 1_000) -> tuple[Write, ...]:
     target = Target(tp("t-0"), "id", (1, 4), (1, 2), size)
     return moves.write(Batch("p-other", number, (target,), state, sendings=1))
 
 
-def plan_of(built: Builder, state: PlanState, **changes: object) -> Write:
+def plan_of(built: Builder, state: PlanState, **changes: object) -> tuple[Write, ...]:
     _, proposal = only(built)
     plan = Plan(proposal.id, (Target(tp("t-0"), "id", (1, 4), (1, 2)),), state, approved_by="ann@desk")
     return moves.write(plan._replace(**changes))  # type: ignore[arg-type] # a table's row
 
 
-def with_approval(built: Builder, *writes: Write) -> View:
+def with_approval(built: Builder, *writes: Write | tuple[Write, ...]) -> View:
     return journal(approval(built), *writes, at_ms=NOW_MS)

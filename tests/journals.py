@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from agent.journal.entry import Entry, View, Write
 
 
-def journal(*writes: Write, at_ms: int, view: View | None = None, epoch: int = 1) -> View:
+def journal(*writes: Write | tuple[Write, ...], at_ms: int, view: View | None = None, epoch: int = 1) -> View:
     """What a journal says once these were written, all at the same time."""
     after = dict(view or {})
     begin = len(after)
-    for seq, write in enumerate(writes, begin):
+    every = [line for one in writes for line in ((one,) if isinstance(one, Write) else one)]
+    for seq, write in enumerate(every, begin):
         if write.value is None:
             after.pop(write.key, None)
         else:

@@ -44,7 +44,9 @@ LEAST_BYTES = 16 * 1024 * 1024
 _GROWTH = 4
 _MOST_HOLDER = 200
 _SUM_BYTES = 8
-_MOST_LINE_BYTES = 64 * 1024 * 1024
+_MOST_LINE_BYTES = 128 * 1024 * 1024
+"""Of one transaction: twice what plans that have not ended may have together (`agent.journal.room`)."""
+_MOST_LINE_VALUES = 1 << 25
 _TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
 """What a crash can leave of a first line, with or without its end."""
 
@@ -164,6 +166,11 @@ class FileJournal:
         if self._file is None or self._size > max(LEAST_BYTES, _GROWTH * self._compacted_size):
             self._compact()
         line = _line([_change_json(change) for change in changes])
+        if len(line) > _MOST_LINE_BYTES:
+            raise BadInput(
+                f"The transaction for the journal {self._path} is too big",
+                why=f"{len(line):,} bytes, and a line may have {_MOST_LINE_BYTES:,}",
+            )
         try:
             _write_all(self._opened(), line)
             os.fsync(self._opened())
@@ -250,7 +257,7 @@ def _transaction(line: bytes) -> list[Any] | None:
     if line[-1:] != b"\n" or line[: _SUM_BYTES + 1] != b"%08x " % zlib.crc32(text):
         return None
     try:
-        found = read_json(text, most_bytes=_MOST_LINE_BYTES, as_seen=True)
+        found = read_json(text, most_bytes=_MOST_LINE_BYTES, most_values=_MOST_LINE_VALUES, as_seen=True)
     except ForeignJsonError:
         return None
     return found if isinstance(found, list) else None

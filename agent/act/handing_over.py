@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from agent.act.hands import Outcome
 from agent.act.mover import Mover
-from agent.execute.accepting import plan_of
+from agent.execute.accepting import NotCarriedOut, plan_of
 from agent.guard.verdict import Allow
+from agent.journal.room import need_of, too_large
 from agent.model.snapshot import Snapshot
 from agent.propose.proposal import Proposal
 from agent.words import counted
@@ -24,6 +25,8 @@ def hand_over(  # noqa: PLR0917 (what is handed over, and when)
         max_moves=allow.max_moves,
         begin_by_ms=begin_by_ms,
     )
+    if (why := too_large(need_of(plan))) is not None:
+        raise NotCarriedOut(f"{proposal.id}: {why}")
     mover.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
     sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)

@@ -16,7 +16,7 @@ from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of,
 from agent.journal.entry import Entry, View
 from agent.journal.trust import CODE_HEADER, Doubt, Doubted, Trust, Weighed, Weigher, claims
 
-MAX_LIVE_BYTES = 256 * 1024 * 1024
+MAX_LIVE_BYTES = 384 * 1024 * 1024
 MOST_DOUBTED = 1_000
 """Records that do not count which are kept by name; further ones are counted."""
 _EOF = KafkaError._PARTITION_EOF  # noqa: SLF001 librdkafka's own public codes begin with an underscore

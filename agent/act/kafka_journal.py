@@ -36,6 +36,10 @@ _PAUSE_S = 0.1
 _PATIENCE = 3
 """So many appends long may be waited for what takes many answers, one after the other, or new topics of brokers."""
 _CLOSE_S = 1.0
+_LEAST_BYTES_PER_S = 2_000_000
+"""An append may take longer by its bytes at this rate."""
+_MOST_LONGER_S = 25.0
+"""Beside three appends' time this stays below the time-out of a transaction."""
 _LOOK_AGAIN_S = 60.0
 """Records of others make the journal be read again at most so often."""
 
@@ -119,7 +123,7 @@ class KafkaJournal:
             self._settle()
             changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
             if changes:
-                self._write(changes, _until(self._plan))
+                self._write(changes, _until(self._plan) + _long(changes))
 
     def close(self) -> None:
         """Write no more. What another opens afterwards ends a transaction that is still open."""
@@ -148,7 +152,8 @@ class KafkaJournal:
         leader = plan.leader._replace(since_ms=now_ms)
         first = numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0)
         first = (*first, *self._again(told, first_seq=1))
-        self._write(first, _patient_until(plan))  # the writer has still to find the topic's leader
+        # The writer has still to find the topic's leader.
+        self._write(first, _patient_until(plan) + _long(first))
         # Up to the own record everything is seen now, whichever replica answered before.
         self._reread()
         if leader_in(self._view) != leader or self._view[LEADER].epoch != self._epoch:
@@ -279,7 +284,7 @@ class KafkaJournal:
             again = self._again(self._reread(), first_seq=self._seq)
             self._doubtful = False
             if again:
-                self._write(again, _patient_until(self._plan))
+                self._write(again, _patient_until(self._plan) + _long(again))
 
     def _reread(self) -> Told:
         try:
@@ -382,6 +387,12 @@ def believed(plan: KafkaJournalPlan, witness: Witness) -> None:
 
 def _patient_until(plan: KafkaJournalPlan) -> float:
     return time.monotonic() + _PATIENCE * plan.deadline_ms / 1_000
+
+
+def _long(changes: Sequence[Numbered]) -> float:
+    """Seconds more for what is large, such as the partitions of a plan; the transaction itself must not time out."""
+    size = sum(len(change.data or b"") for change in changes)
+    return min(size / _LEAST_BYTES_PER_S, _MOST_LONGER_S)
 
 
 def _until(plan: KafkaJournalPlan) -> float:

@@ -68,7 +68,7 @@ class Status(NamedTuple):
     failure: str | None
     """Why nothing is carried out any more; None while it is."""
     journal_failed: str | None = None
-    """Why the journal could not be written lately; None when it could."""
+    """Why the journal could not be written lately, or a plan not at all; None when it could."""
     said: str = ""
     """What the executor said last of the open plans, and did not get past since."""
 
@@ -142,7 +142,7 @@ def acting_now(status: Status, ignored: int | None, notices: tuple[str, ...] = (
     return ActingNow(
         leads=True,
         plans=len(plans),
-        partitions_left=sum(len(one.plan.targets) - one.ended for one in plans),
+        partitions_left=sum(one.plan.partitions - one.ended for one in plans),
         throttles=len(status.debts),
         records_ignored=ignored,
         troubles={trouble: why for trouble, why in failing.items() if why is not None},

@@ -45,7 +45,7 @@ from agent.execute.messages import (
 from agent.execute.state import State
 from agent.execute.values import Policy
 from agent.journal import moves
-from agent.journal.entry import Write
+from agent.journal.entry import View, Write
 from agent.typed_json import UnreadableError
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
@@ -164,16 +164,17 @@ class Runner:
 
     def _append(self, command: Append) -> Appended:
         began = elapsed_s()
-        self._write(*map(moves.write, command.changes))
+        self._write(lambda view: moves.changed(view, command.changes))
         took_ms = (elapsed_s() - began) * 1000
         policy = self._policy
         good_ms = valid_ms(took_ms, least_ms=policy.fresh_ms, request_timeout_ms=policy.request_timeout_ms)
         self._good_until = began + good_ms / 1000
         return Appended()
 
-    def _write(self, *writes: Write) -> None:
+    def _write(self, lines: Callable[[View], tuple[Write, ...]]) -> None:
         try:
-            self._journal.append(*writes)
+            if writes := lines(self._journal.view()):
+                self._journal.append(*writes)
         except FencedOut:
             self._step(Fenced())
             self._stopped.set()
@@ -181,8 +182,7 @@ class Runner:
 
     def _tidy(self) -> None:
         """Keep the journal small; what is open is never touched, so when it may be done does not matter."""
-        if writes := moves.tidy(self._journal.view()):
-            self._write(*writes)
+        self._write(moves.tidy)
 
     def _ask_may(self) -> May:
         """Whether a new batch may begin; the machine is told of each change."""

@@ -41,6 +41,7 @@ class Telling:
         self._lock = threading.Lock()
         self._look_failed: str | None = None
         self._journal_gone: str | None = None
+        self._left_aside: str | None = None
         self._said = ""
         self._progress_at = float("-inf")
 
@@ -110,6 +111,7 @@ class Telling:
 
     def left_aside(self, error: Exception) -> None:
         """What was posted could not be written down, so it is not done."""
+        self._left_aside = str(error)
         self._log.warning("executor_left_aside", sentence=str(error))
 
     def defect(self, error: Exception) -> None:
@@ -133,7 +135,7 @@ class Telling:
             may_not="" if may is None or not none_may else held[0] if held else may.sentence,
             look_failed=self._look_failed,
             failure=failure,
-            journal_failed=self._journal_gone,
+            journal_failed=self._journal_gone or self._left_aside,
             said=self._said,
         )
 
@@ -150,7 +152,7 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
     lefts = [one.seconds_left for one in progress.brokers]
     return {
         "proposal": progress.plan.proposal_id,
-        "partitions": len(progress.plan.targets),
+        "partitions": progress.plan.partitions,
         "done": progress.done,
         "copies": len(progress.replicas),
         "bytes": _total(one.bytes for one in progress.replicas),

@@ -58,7 +58,7 @@ def plan_row(plan: Plan, batches: Iterable[Batch]) -> PlanRow:
         "attempt": of_plan(plan).number,
         "state": plan.state.value,
         "paused": plan.paused,
-        "partitions": len(plan.targets),
+        "partitions": plan.partitions,
         "done": len(done),
         "moving": sum(len(batch.targets) - len(batch.ends) for batch in running),
         "batches": len(own),

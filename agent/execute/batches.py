@@ -8,16 +8,23 @@ input gives the equal batch. KIP-455.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent.execute.messages import Seen, SeenPartition
 from agent.execute.values import Policy, Target
+from agent.journal.columns import Size, runs
 from agent.propose.words import counted, sized
 
 if TYPE_CHECKING:
     import networkx as nx
 
+RECORD_BYTES = 400_000
+"""Of a batch's own record with the ends of all its partitions, and of one list of throttled replicas."""
+_END_BYTES = 48
+"""Of one partition's end, and of its place among those that are cancelled."""
 Place = TypeVar("Place", int, "str | None")
 
 
@@ -40,25 +47,87 @@ def next_batch(
     """
     now = {partition.id: partition for partition in seen.partitions}
     at_most = min(policy.batch_partitions, policy.max_moves_per_cluster, max_moves or policy.batch_partitions)
-    graph = _no_copies()
+    waiting = [_order(target, now.get(target.id)) for target in pending]
+    heapify(waiting)
+    copying = _Copying(policy, {of for pair in {(it[-1].before, it[-1].after) for it in waiting} for of in pair})
+    record = _Record()
     chosen: list[Target] = []
-    taken = 0
-    for target in sorted(pending, key=lambda it: _order(it, now.get(it.id))):
-        if len(chosen) >= at_most:
-            break
+    while waiting and len(chosen) < at_most:
+        target = heappop(waiting)[-1]
+        if target.moves_data and copying.full:
+            break  # and so are all that come after it
         copies, cost = _copies(target, now.get(target.id)), _bytes(target)
-        others = graph.number_of_edges() > 0
-        _add(graph, target, copies)
-        fits = _within(policy, graph, copies, None if cost is None else taken + cost)
-        if not fits and others:
-            for source, broker in copies:
-                graph.remove_edge(source, broker, key=target.id)
+        fits = copying.takes(copies, cost)
+        if not (fits or not copying.copies) or (chosen and not record.takes(target)):
             continue
         chosen.append(target)
-        taken += cost or 0
+        copying.add(copies, cost)
+        record.add(target)
         if not fits:
             break
     return tuple(sorted(chosen))
+
+
+def in_records(targets: Iterable[Target]) -> Iterator[list[Target]]:
+    """The targets in order, in as many batches as their records need when all of them have ended."""
+    return runs(targets, RECORD_BYTES, _END_BYTES)
+
+
+class _Copying:
+    """How many copies each broker takes part in, and how many bytes are copied."""
+
+    def __init__(self, policy: Policy, brokers: Iterable[Iterable[int]]) -> None:
+        self.copies = 0
+        self._policy = policy
+        self._load: Counter[int] = Counter()
+        self._free = {broker for of in brokers for broker in of}
+        self._taken = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether no copy fits any more: it takes two brokers."""
+        return self.copies > 0 and len(self._free) < 2
+
+    def takes(self, copies: Sequence[tuple[int, int]], cost: int | None) -> bool:
+        """Whether these fit too; bytes that are unknown fit no bound."""
+        added = Counter(broker for copy in copies for broker in copy)
+        few = all(self._load[broker] + more <= self._policy.max_moves_per_broker for broker, more in added.items())
+        cap = self._policy.max_bytes_in_flight
+        return few and (cap is None or (cost is not None and self._taken + cost <= cap))
+
+    def add(self, copies: Sequence[tuple[int, int]], cost: int | None) -> None:
+        """Take them in."""
+        self.copies += len(copies)
+        self._taken += cost or 0
+        for broker in (broker for copy in copies for broker in copy):
+            self._load[broker] += 1
+            if self._load[broker] >= self._policy.max_moves_per_broker:
+                self._free.discard(broker)
+
+
+class _Record:
+    """How long a batch's own record, and those of its topics' lists of throttled replicas, become."""
+
+    def __init__(self) -> None:
+        self._size = Size(_END_BYTES)
+        self._listed = 0
+
+    def takes(self, target: Target) -> bool:
+        """Whether that one fits too."""
+        return max(self._size.bytes + self._size.more(target), self._listed + _listed(target)) <= RECORD_BYTES
+
+    def add(self, target: Target) -> None:
+        """Take it in."""
+        self._size.add(target)
+        self._listed += _listed(target)
+
+
+def _listed(target: Target) -> int:
+    """Bytes that its replicas take in lists of throttled replicas, ``partition:broker,`` each."""
+    if not target.moves_data:
+        return 0
+    number = len(str(target.id.partition)) + 2
+    return sum(number + len(str(broker)) for broker in (*target.before, *target.adding))
 
 
 def replication_graph(targets: Iterable[Target], seen: Seen) -> nx.MultiDiGraph[int]:
@@ -147,19 +216,6 @@ def _copies(target: Target, now: SeenPartition | None) -> list[tuple[int, int]]:
 def _add(graph: nx.MultiDiGraph[int], target: Target, copies: Iterable[tuple[int, int]]) -> None:
     for source, broker in copies:
         graph.add_edge(source, broker, key=target.id, bytes=target.bytes or 0)
-
-
-def _within(
-    policy: Policy,
-    graph: nx.MultiDiGraph[int],
-    copies: Iterable[tuple[int, int]],
-    taken: int | None,
-) -> bool:
-    """Whether the graph keeps to the caps now that these copies are in it; ``taken`` is None when unknown."""
-    touched = {broker for copy in copies for broker in copy}
-    cap = policy.max_bytes_in_flight
-    few = all(graph.degree(broker) <= policy.max_moves_per_broker for broker in touched)
-    return few and (cap is None or (taken is not None and taken <= cap))
 
 
 def _bytes(target: Target) -> int | None:

@@ -56,7 +56,7 @@ def unread(view: View, targets: Iterable[Target]) -> str | None:
             return f"brokers do not agree about the leader of {target.id}"
         if view.policy.min_isr_guard and now.min_isr is None:
             return f"the min ISR of {target.id} is unknown"
-    silent = sorted(view.seen.unread & set(resources_of(targets, ())))
+    silent = sorted(view.seen.unread & set(resources_of(targets, ()))) if view.seen.unread else []
     return f"the settings of {silent[0].kind} {silent[0].name} did not answer" if silent else None
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from agent.execute.messages import Seen, SeenMove, SeenPartition
 from agent.execute.state import State, Watch
 from agent.execute.values import Batch, BatchState, Plan, Policy, Target
+from agent.execute.whole import whole
 from assignors.problem import TopicPartition
 
 
@@ -42,6 +43,8 @@ class View(NamedTuple):
     """Of the topics that were seen."""
     plan: Plan | None
     batch: Batch | None
+    sizes: dict[TopicPartition, dict[int, int]]
+    """Partition -> bytes on the disk of each broker that told them."""
 
     def status(self, target: Target) -> Status:
         """Where that partition is."""
@@ -54,22 +57,21 @@ class View(NamedTuple):
         """
         if not self.policy.min_isr_guard:
             return None
-        return next((why for target in targets if (why := _weak(target, self.partitions.get(target.id)))), None)
+        partitions = self.partitions
+        return next((why for target in targets if (why := _weak(target, partitions.get(target.id)))), None)
 
     def progress_known(self, target: Target) -> bool:
         """False for a partition that moves while the size of a copy that is being made was not reported."""
         now = self.partitions.get(target.id)
         if now is None or self.status(target) is not Status.MOVING:
             return True
-        sized = {broker for id_, broker, _ in self.seen.bytes if id_ == target.id}
+        sized = self.sizes.get(target.id, {})
         return all(broker in sized or broker in now.isr or broker not in self.seen.brokers for broker in target.adding)
 
     def lost(self, target: Target) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
-        return any(
-            broker not in self.seen.brokers and self.state.down_ms(broker) >= self.policy.grace_ms
-            for broker in target.adding
-        )
+        down = [broker for broker in target.adding if broker not in self.seen.brokers]
+        return any(self.state.down_ms(broker) >= self.policy.grace_ms for broker in down)
 
 
 def view_of(state: State, seen: Seen, policy: Policy) -> View:
@@ -77,7 +79,10 @@ def view_of(state: State, seen: Seen, policy: Policy) -> View:
     partitions = {partition.id: partition for partition in seen.partitions}
     moves = {move.id: move for move in seen.moves}
     topic_ids = {partition.id.topic: partition.topic_id for partition in seen.partitions}
-    view = View(state, policy, seen, partitions, moves, topic_ids, state.plan, state.batch)
+    sizes: dict[TopicPartition, dict[int, int]] = {}
+    for id_, broker, size in seen.bytes:
+        sizes.setdefault(id_, {})[broker] = size
+    view = View(state, policy, seen, partitions, moves, topic_ids, state.plan, state.batch, sizes)
     return view._replace(state=_watched(view))
 
 
@@ -88,24 +93,28 @@ def open_targets(batch: Batch) -> tuple[Target, ...]:
 
 
 def _status(target: Target, view: View) -> Status:
-    if target.id.topic in view.seen.gone:
+    id_ = target.id
+    if id_.topic in view.seen.gone:
         return Status.GONE
-    now = view.partitions.get(target.id)
+    now = view.partitions.get(id_)
     if now is None:  # one that was made anew may have fewer partitions
         another = view.topic_ids.get(target.id.topic, target.topic_id) != target.topic_id
         return Status.REPLACED if another else Status.UNSEEN
     if now.topic_id != target.topic_id:
         return Status.REPLACED
-    move = view.moves.get(target.id)
+    move = view.moves.get(id_)
     if move is not None:
         return Status.MOVING if move.target == target.after else Status.OTHER
     return _at_rest(target, now.replicas)
 
 
 def _at_rest(target: Target, replicas: tuple[int, ...]) -> Status:
-    exact = {target.before: Status.BEFORE, target.after: Status.THERE}
-    if replicas in exact or not target.moves_data:
-        return exact.get(replicas, Status.OTHER)
+    if replicas == target.after:
+        return Status.THERE
+    if replicas == target.before:
+        return Status.BEFORE
+    if not target.moves_data:
+        return Status.OTHER
     sets = {frozenset(target.before): Status.SHUFFLED, frozenset((*target.before, *target.after)): Status.BETWEEN}
     return sets.get(frozenset(replicas), Status.OTHER)
 
@@ -121,7 +130,7 @@ def _weak(target: Target, now: SeenPartition | None) -> str | None:
 def _watched(view: View) -> State:
     """The state with how long everything has been as this look shows it."""
     state, seen, plan, batch = view.state, view.seen, view.plan, view.batch
-    brokers = {broker for target in plan.targets for broker in (*target.before, *target.after)} if plan else set()
+    brokers = whole(plan.targets).brokers if plan else frozenset[int]()
     former = dict(state.down)
     down = tuple((broker, former.get(broker, 0)) for broker in sorted(brokers - seen.brokers))
     if batch is None:
@@ -156,5 +165,6 @@ def _token(target: Target, view: View) -> tuple[object, ...]:
     """Equal as long as nothing goes on: replicas in sync, and bytes of the copies."""
     now = view.partitions.get(target.id)
     isr = () if now is None else tuple(sorted(now.isr))
-    copied = sum(size for id_, broker, size in view.seen.bytes if id_ == target.id and broker in target.adding)
+    sizes = view.sizes.get(target.id, {})
+    copied = sum(sizes.get(broker, 0) for broker in target.adding)
     return view.status(target).name, isr, copied

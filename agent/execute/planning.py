@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent.execute.batches import in_words, next_batch
+from agent.execute.batches import in_records, in_words, next_batch
 from agent.execute.holding import not_allowed, unsafe
 from agent.execute.judging import Status, View
 from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
-from agent.execute.state import latest_batch
+from agent.execute.state import batches_of, latest_batch
 from agent.execute.throttles import Standing, clearing, rate_of, setting, standing, wanted
 from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target, moved_by
 from agent.words import counted
@@ -69,9 +69,7 @@ def work_on_plan(view: View) -> Decision | None:
 def _number(view: View, plan: Plan) -> int:
     """Of the plan's next batch. That of one that was withdrawn before it was sent is used again."""
     last = latest_batch(view.state, plan.proposal_id)
-    newest = next(
-        (it for it in view.state.records.batches if (it.proposal_id, it.number) == (plan.proposal_id, last)), None
-    )
+    newest = next(reversed(batches_of(view.state, plan.proposal_id)), None)
     withdrawn = newest is not None and not newest.ends and not newest.sendings
     return last if withdrawn else last + 1
 
@@ -82,7 +80,7 @@ def _needed(debt: Debt, batch: Batch | None) -> bool:
 
 def _ends(view: View, plan: Plan, *, back: bool, since: int = 0) -> dict[object, End]:
     """Partition -> its end in that direction, by batches after that number."""
-    batches = (it for it in view.state.records.batches if it.proposal_id == plan.proposal_id and it.back is back)
+    batches = (it for it in batches_of(view.state, plan.proposal_id) if it.back is back)
     return {end.id: end.end for batch in batches if batch.number > since for end in batch.ends}
 
 
@@ -107,16 +105,19 @@ def _close_at_once(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decis
             ends.append(PartitionEnd(target.id, end))
     if not ends:
         return None
-    ended = {end.id for end in ends}
-    batch = Batch(
-        plan.proposal_id,
-        _number(view, plan),
-        tuple(target for target in pending if target.id in ended),
-        BatchState.CLOSED,
-        back=plan.state is PlanState.ROLLING_BACK,
-        ends=tuple(sorted(ends)),
+    ended = dict(ends)
+    batches = tuple(
+        Batch(
+            plan.proposal_id,
+            number,
+            tuple(run),
+            BatchState.CLOSED,
+            back=plan.state is PlanState.ROLLING_BACK,
+            ends=tuple(sorted(PartitionEnd(target.id, ended[target.id]) for target in run)),
+        )
+        for number, run in enumerate(in_records(it for it in pending if it.id in ended), _number(view, plan))
     )
-    return Decision(Append((batch,)))
+    return Decision(Append(batches))
 
 
 def _hold(view: View, plan: Plan, pending: tuple[Target, ...]) -> Decision | None:
@@ -202,7 +203,7 @@ def _finish(view: View, plan: Plan, state: PlanState, parts: list[str]) -> Decis
     sentence = "; ".join(part for part in (plan.sentence, *parts) if part)
     forth = {id_ for id_, end in _ends(view, plan, back=False).items() if end is End.DONE}
     back = {id_ for id_, end in _ends(view, plan, back=True).items() if end is End.DONE}
-    moved = moved_by(plan, frozenset(target.id for target in plan.targets if target.id in forth - back))
+    moved = moved_by(plan, forth - back)
     return Decision(Append((plan._replace(state=state, sentence=sentence, moved=moved),)))
 
 

@@ -9,7 +9,7 @@ with no request on its way, is asked for again. Nothing is closed while a reques
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from agent.execute.holding import held
@@ -28,7 +28,13 @@ from agent.execute.values import (
     PlanState,
     Target,
 )
+from agent.kept import Kept
 from agent.propose.words import counted
+from assignors.problem import TopicPartition
+
+_FEW = 64
+"""So many are looked through each time."""
+_CANCELLED: Kept[frozenset[TopicPartition]] = Kept(4)
 
 
 class Decision(NamedTuple):
@@ -77,18 +83,25 @@ def _record(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]
     changed = batch._replace(ends=tuple(sorted((*batch.ends, *ends))), cancelling=cancelling)
     if view.state.calm and not left:
         changed = changed._replace(state=BatchState.CLOSED)
+    stops, stopped = frozenset(cancelling), frozenset(batch.cancelling)
     runs = tuple(
         Run(target.id, target.topic_id, target.after)
         for target, status in left.items()
-        if status is Status.MOVING and target.id in cancelling and target.id not in view.state.uncancelled
+        if status is Status.MOVING and target.id in stops and target.id not in view.state.uncancelled
     )
     then = Cancel(runs) if runs else _restore(view, changed, left)
     if isinstance(then, Alter):
         changed = _sent(changed, then, view)
     if changed == batch and then is None:
         return None
-    news = [f"{id_}: {reasons[id_]}; its move is cancelled" for id_ in cancelling if id_ not in batch.cancelling]
+    news = [f"{id_}: {reasons[id_]}; its move is cancelled" for id_ in cancelling if id_ not in stopped]
     return Decision(Append((changed,), then), tuple(Say(alarm=True, sentence=sentence) for sentence in news))
+
+
+def _cancelled(batch: Batch) -> Collection[TopicPartition]:
+    """Its partitions whose move is to be cancelled."""
+    ids = batch.cancelling
+    return ids if len(ids) <= _FEW else _CANCELLED.of((ids,), lambda: frozenset(ids), lambda _: 1)
 
 
 def _end(view: View, batch: Batch, target: Target, status: Status) -> End | None:
@@ -108,7 +121,7 @@ def _end(view: View, batch: Batch, target: Target, status: Status) -> End | None
 
 def _end_shuffled(view: View, batch: Batch, target: Target) -> End | None:
     """A cancel leaves the former replicas in another order, which is mended by one more request."""
-    if target.id not in batch.cancelling:
+    if target.id not in _cancelled(batch):
         return End.CHANGED
     return End.BACK if batch.sendings >= 2 * view.policy.max_sendings else None
 
@@ -116,7 +129,7 @@ def _end_shuffled(view: View, batch: Batch, target: Target) -> End | None:
 def _end_before(view: View, batch: Batch, target: Target) -> End | None:
     if target.id in view.state.refused:
         return End.REFUSED
-    if target.id in batch.cancelling:
+    if target.id in _cancelled(batch):
         return End.BACK
     if target.id in view.state.acked or batch.state is BatchState.ACKED:
         # The list of reassignments is the controller's own, but replicas are told by brokers that may lag behind it.
@@ -125,7 +138,7 @@ def _end_before(view: View, batch: Batch, target: Target) -> End | None:
 
 
 def _why_cancel(view: View, batch: Batch, plan: Plan, target: Target) -> str | None:
-    if target.id in batch.cancelling:
+    if target.id in _cancelled(batch):
         return None
     if plan.state is PlanState.CANCELLING or (plan.state is PlanState.ROLLING_BACK and not batch.back):
         return plan.sentence or "its plan is cancelled"
@@ -140,7 +153,7 @@ def _restore(view: View, batch: Batch, left: dict[Target, Status]) -> Alter | No
     moves = tuple(
         Move(target.id, target.topic_id, view.partitions[target.id].replicas, target.before)
         for target, status in left.items()
-        if status is Status.SHUFFLED and target.id in batch.cancelling and target.id not in view.state.unsure
+        if status is Status.SHUFFLED and target.id in _cancelled(batch) and target.id not in view.state.unsure
     )
     return Alter(moves) if moves else None
 
@@ -244,7 +257,7 @@ def _repace(view: View, batch: Batch, statuses: dict[Target, Status]) -> Decisio
     stuck = [
         target.id
         for target, status in statuses.items()
-        if status is Status.MOVING and target.id not in batch.cancelling and view.state.idle_ms(target.id) >= patience
+        if status is Status.MOVING and target.id not in _cancelled(batch) and view.state.idle_ms(target.id) >= patience
     ]
     if batch.repaced or not stuck:
         return None

@@ -7,6 +7,7 @@ side. A look is used for one decision and never kept.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -24,13 +25,18 @@ from agent.execute.messages import (
     May,
     Said,
 )
-from agent.execute.throttles import resources_of
 from agent.execute.values import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
+from agent.execute.whole import in_turn, whole
+from agent.kept import Kept
 from assignors.problem import TopicPartition
 
 NOT_YET = May(begin=False)
 _MOST_TIMES = 10
 """Doubling more often than that makes no difference."""
+_FEW = 64
+"""So many are looked through each time; of more it is worked out once."""
+_OPEN: Kept[Batch | None] = Kept(4)
+_IDLE: Kept[Mapping[TopicPartition, int]] = Kept(4)
 
 
 class Watch(NamedTuple):
@@ -89,7 +95,10 @@ class State(NamedTuple):
     @property
     def batch(self) -> Batch | None:
         """The open batch; there is one at most."""
-        return next((batch for batch in self.records.batches if batch.state is not BatchState.CLOSED), None)
+        batches = self.records.batches
+        if len(batches) <= _FEW:
+            return _open_in(batches)
+        return _OPEN.of((batches,), lambda: _open_in(batches), lambda _: 1)
 
     @property
     def plan(self) -> Plan | None:
@@ -104,17 +113,7 @@ class State(NamedTuple):
     @property
     def waiting_plans(self) -> tuple[Plan, ...]:
         """Plans that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
-        plans = self.records.plans
-        if len(plans) < 2:
-            return tuple(plan for plan in plans if not plan.paused)
-        taken: set[TopicPartition] = set()
-        found: list[Plan] = []
-        for plan in plans:
-            ids = {target.id for target in plan.targets}
-            if not plan.paused and taken.isdisjoint(ids):
-                found.append(plan)
-            taken |= ids
-        return tuple(found)
+        return in_turn(self.records.plans)
 
     @property
     def idle(self) -> bool:
@@ -140,12 +139,23 @@ class State(NamedTuple):
 
     def idle_ms(self, partition: TopicPartition) -> int:
         """How long a partition of the batch has shown the same."""
-        return next((watch.idle_ms for watch in self.watches if watch.id == partition), 0)
+        watches = self.watches
+        if len(watches) <= _FEW:
+            return next((watch.idle_ms for watch in watches if watch.id == partition), 0)
+        return _IDLE.of((watches,), lambda: {it.id: it.idle_ms for it in watches}, lambda _: 1).get(partition, 0)
 
 
 def latest_batch(state: State, proposal_id: str) -> int:
     """The number of a plan's latest batch; 0 without one."""
-    return max((it.number for it in state.records.batches if it.proposal_id == proposal_id), default=0)
+    batches = state.records.batches
+    after = bisect_right(batches, proposal_id, key=_plan_of)
+    return batches[after - 1].number if after and batches[after - 1].proposal_id == proposal_id else 0
+
+
+def batches_of(state: State, proposal_id: str) -> tuple[Batch, ...]:
+    """A plan's batches, by number."""
+    batches = state.records.batches
+    return batches[bisect_left(batches, proposal_id, key=_plan_of) : bisect_right(batches, proposal_id, key=_plan_of)]
 
 
 def begin(records: Records, policy: Policy) -> State:
@@ -180,7 +190,7 @@ def looking(state: State) -> tuple[State, Look]:
     """The state that asks for a look, and the look."""
     calm = state.settle_ms == 0
     none: frozenset[TopicPartition] = frozenset()
-    topics, resources = _interesting(state.plan, state.records.debts)
+    topics, resources = _interesting(state.plan, state.batch, state.records.debts)
     look = Look(topics, resources)
     unsure, uncancelled = (none, none) if calm else (state.unsure, state.uncancelled)
     return state._replace(waiting=look, calm=calm, unsure=unsure, uncancelled=uncancelled), look
@@ -253,11 +263,31 @@ def _partitions(subjects: Iterable[object]) -> frozenset[TopicPartition]:
     return frozenset(subject for subject in subjects if isinstance(subject, TopicPartition))
 
 
-def _interesting(plan: Plan | None, debts: tuple[Debt, ...]) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
-    targets = () if plan is None else plan.targets
-    topics = {target.id.topic for target in targets}
-    topics.update(debt.resource.name for debt in debts if debt.resource.kind == "topic")
-    return tuple(sorted(topics)), resources_of(targets, debts)
+def _interesting(
+    plan: Plan | None, batch: Batch | None, debts: tuple[Debt, ...]
+) -> tuple[tuple[str, ...], tuple[Resource, ...]]:
+    """What to look at: all of the plan while something of it may begin, and of a batch that was taken only its own."""
+    waits = batch is not None and batch.state is BatchState.ACKED
+    targets = batch.targets if batch is not None and waits else () if plan is None else plan.targets
+    of = whole(targets)
+    topics = {debt.resource.name for debt in debts if debt.resource.kind == "topic"}
+    resources = {debt.resource for debt in debts}
+    return (
+        of.topics if topics <= set(of.topics) else tuple(sorted(topics.union(of.topics))),
+        of.resources if resources <= set(of.resources) else tuple(sorted(resources.union(of.resources))),
+    )
+
+
+def _open_in(batches: tuple[Batch, ...]) -> Batch | None:
+    return next((batch for batch in batches if batch.state is not BatchState.CLOSED), None)
+
+
+def _plan_of(batch: Batch) -> str:
+    return batch.proposal_id
+
+
+def _place(batch: Batch) -> tuple[str, int]:
+    return batch.proposal_id, batch.number
 
 
 def _changed(records: Records, change: Change) -> Records:
@@ -265,9 +295,10 @@ def _changed(records: Records, change: Change) -> Records:
         case Plan():
             return _with_plan(records, change)
         case Batch():
-            key = (change.proposal_id, change.number)
-            rest = [batch for batch in records.batches if (batch.proposal_id, batch.number) != key]
-            return records._replace(batches=tuple(sorted([*rest, change], key=lambda it: (it.proposal_id, it.number))))
+            batches = records.batches
+            at = bisect_left(batches, _place(change), key=_place)
+            rest = batches[at + 1 :] if batches[at : at + 1] and _place(batches[at]) == _place(change) else batches[at:]
+            return records._replace(batches=(*batches[:at], change, *rest))
         case Debt():
             return records._replace(
                 debts=tuple(sorted([*_other_debts(records, change), change], key=lambda it: (it.resource, it.key)))

@@ -25,8 +25,14 @@ from agent.execute.values import (
     Resource,
     Target,
 )
+from agent.kept import Kept
 
 _RATES = (LEADER_RATE, FOLLOWER_RATE)
+_MOST_BEFORE = 10_000
+"""Characters of a list as it was; nothing is put back from it, only whether there was one counts."""
+_IDS: Kept[Mapping[str, str]] = Kept(4)
+"""Topic -> its id, by what a look shows: each throttle is compared with it."""
+_OWN: Kept[Mapping[tuple[Resource, str], str | None]] = Kept(4)
 
 
 class Standing(Enum):
@@ -85,7 +91,8 @@ def wanted(batch: Batch, seen: Seen) -> Wanted:
         mine = ours if key in _RATES else _without(ours, throttle.own)
         if mine:
             topic_id = _topic_id(resource, moving)
-            debts.append(Debt(resource, key, mine, throttle.own, batch.proposal_id, batch.number, topic_id=topic_id))
+            before = throttle.own if throttle.own is None else throttle.own[:_MOST_BEFORE]
+            debts.append(Debt(resource, key, mine, before, batch.proposal_id, batch.number, topic_id=topic_id))
     return Wanted(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
 
 
@@ -105,7 +112,9 @@ def standing(debt: Debt, seen: Seen) -> Standing:
 
 def own_value(debt: Debt, seen: Seen) -> str | None:
     """What is set there now."""
-    return next((it.own for it in seen.throttles if (it.resource, it.key) == (debt.resource, debt.key)), None)
+    rows = seen.throttles
+    owns = _OWN.of((rows,), lambda: {(it.resource, it.key): it.own for it in rows}, lambda _: 1)
+    return owns.get((debt.resource, debt.key))
 
 
 def complete(debt: Debt, seen: Seen) -> bool:
@@ -159,10 +168,11 @@ def applied(own: str | None, change: Setting) -> str | None:
 def resources_of(targets: Iterable[Target], debts: Iterable[Debt]) -> tuple[Resource, ...]:
     """Whose settings matter for these, sorted."""
     found = {debt.resource for debt in debts}
-    for target in targets:
-        if target.moves_data:
-            found.add(Resource("topic", target.id.topic))
-            found.update(Resource("broker", str(broker)) for broker in (*target.before, *target.adding))
+    moving = [target for target in targets if target.moves_data]
+    found.update(Resource("topic", topic) for topic in {target.id.topic for target in moving})
+    pairs = {(target.before, target.after) for target in moving}
+    brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
+    found.update(Resource("broker", str(broker)) for broker in brokers)
     return tuple(sorted(found))
 
 
@@ -199,7 +209,7 @@ def _topic_id(resource: Resource, targets: Sequence[Target]) -> str | None:
 def _topic_is_another(debt: Debt, seen: Seen) -> bool:
     """Settings go with their topic; one of the same name has none of ours."""
     name = debt.resource.name
-    ids: Mapping[str, str] = {partition.id.topic: partition.topic_id for partition in seen.partitions}
+    ids = _IDS.of((seen.partitions,), lambda: {it.id.topic: it.topic_id for it in seen.partitions}, lambda _: 1)
     return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
 
 

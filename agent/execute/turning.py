@@ -30,6 +30,7 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.entry import View
+from agent.journal.room import need_of, no_room, too_large
 from agent.propose.proposal import Proposal, ProposalKind
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
@@ -108,12 +109,19 @@ def _take_back(plan: Plan, command: Command, room: Room) -> Result:
     if back is not None and (not back.ended or in_force(room.plans, back)):
         how = "has taken" if back.ended else "is taking"
         return Result(done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id)
+    if plan.dropped:
+        return refused(
+            f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended"
+            f" plans only, and those of this plan ({plan.dropped:,}) are no longer in it"
+        )
     name_of_way = str(next_attempt(room.plans, room.view, back_of(name)))
     way = way_of(plan, command, room.view, name_of_way, room.now_ms + room.limits.approval_valid_ms)
     if (why_not := unfit(command, room.limits)) is not None:
         return refused(why_not)
     if not way.targets:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
+    if (why := too_large(need := need_of(way)) or no_room(room.view, need)) is not None:
+        return refused(f"{way.proposal_id} cannot move the partitions of {name} back: {why}")
     sentence = f"{_so(plan)}; {way.proposal_id} moves its partitions back{room.held(way)}"
     return Result(done=True, sentence=sentence, words=(Accepted(way),), plan=way.proposal_id)
 

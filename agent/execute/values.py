@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from assignors.problem import TopicPartition
@@ -34,6 +35,12 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 THROTTLE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """The only settings that an executor ever writes."""
+
+
+@lru_cache(maxsize=65_536)
+def _adding(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Asked several times at every event of each partition of a plan, and few of them have other replicas."""
+    return tuple(broker for broker in after if broker not in before)
 
 
 class Target(NamedTuple):
@@ -54,7 +61,7 @@ class Target(NamedTuple):
     @property
     def adding(self) -> tuple[int, ...]:
         """Brokers that get a copy."""
-        return tuple(broker for broker in self.after if broker not in self.before)
+        return _adding(self.before, self.after)
 
     @property
     def moves_data(self) -> bool:
@@ -136,6 +143,14 @@ class Plan(NamedTuple):
     turned: int = 0
     """Number of its latest batch when the rollback was requested: ends of back-batches up to it are of an earlier one,
     which was cancelled."""
+    dropped: int = 0
+    """Number of its partitions where the journal has them no more, because it ended long ago and many were moved since:
+    then it has no targets, and cannot be taken back. 0 while it has them."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions it is about."""
+        return len(self.targets) or self.dropped
 
     @property
     def ended(self) -> bool:
@@ -143,17 +158,18 @@ class Plan(NamedTuple):
         return self.state in ENDED
 
 
-def moved_by(plan: Plan, moved: Collection[TopicPartition]) -> str:
+def moved_by(plan: Plan, moved: Collection[object]) -> str:
     """Which targets of a plan those are: bit n of a hexadecimal number is target n. Short, whatever is in between."""
-    return f"{sum(1 << at for at, target in enumerate(plan.targets) if target.id in moved):x}"
+    bits = "".join("1" if target.id in moved else "0" for target in reversed(plan.targets))
+    return f"{int(bits or '0', 2):x}"
 
 
 def moved_of(plan: Plan) -> frozenset[TopicPartition] | None:
     """The partitions that a plan has left with their planned replicas; None when that was not written down."""
     if plan.moved is None or not set(plan.moved) <= set("0123456789abcdef") or not plan.moved:
         return None
-    bits = int(plan.moved, 16)
-    return frozenset(target.id for at, target in enumerate(plan.targets) if bits >> at & 1)
+    bits = reversed(f"{int(plan.moved, 16):b}")
+    return frozenset(target.id for bit, target in zip(bits, plan.targets, strict=False) if bit == "1")
 
 
 class BatchState(StrEnum):

@@ -1,7 +1,8 @@
 """What stands against acting in mode execute, whatever it is worth: who leads, what was begun, what the settings say.
 
-Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; a group that is not
-to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out; the time of day.
+Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; what no plan can
+hold; a group that is not to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out;
+the time of day.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.attempts import said_of
 from agent.journal.commands import pause_in
 from agent.journal.leader import leader_in
+from agent.journal.room import likely_need, no_room, too_large
+from agent.journal.targets import MOST_TARGETS
 from agent.limits import any_of
 from agent.probing.check import PROBED, probing_check
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 from agent.windows import closed
+from agent.words import counted
 
 
 def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
@@ -58,6 +62,18 @@ def _begun(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
         f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
     )
     return Hold(proposal.id, HoldReason.BEGUN, sentence)
+
+
+def _size(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
+    """What no plan can hold is not approved: an approval of it would lead to nothing."""
+    if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
+        return None
+    need = likely_need(proposal)
+    if (why := too_large(need)) is not None:
+        return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}; lower proposals.max_moves", lasting=True)
+    if (why := no_room(ground.records.view, need)) is not None:
+        return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}")
+    return Fine(f"{counted(need.partitions, 'partition')} of at most {MOST_TARGETS:,} in one plan")
 
 
 def _group(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
@@ -118,8 +134,18 @@ def _window(proposal: Proposal, ground: Ground) -> Hold | Fine:
     return Fine(f"allowed at this time (windows set: {len(windows.allow)} allow, {len(windows.blackout)} black out)")
 
 
-ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _group, _probing, _paused, _left_out, _window)
+ACTING_CHECKS: tuple[Check, ...] = (
+    _leading,
+    _cluster,
+    _begun,
+    _size,
+    _group,
+    _probing,
+    _paused,
+    _left_out,
+    _window,
+)
 """Gravest first."""
 
-JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _paused, _left_out, _window)
+JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _paused, _left_out, _window)
 """Those whose answer may change without a look at the cluster."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from agent.execute.messages import May
 from agent.execute.values import Plan, PlanState
+from agent.execute.whole import whole
 from agent.guard.budgets import batches_left
 from agent.guard.ground import Records
 from agent.guard.verdict import Hold
@@ -52,8 +53,7 @@ def plan_held(plan: Plan, execute: ExecuteLimits, now_ms: int, racks: Racks | No
 
 def kind_of(plan: Plan) -> str:
     """What a window calls it: a plan that only changes orders moves no data."""
-    moving = any(target.moves_data for target in plan.targets)
-    return ProposalKind.REASSIGN.value if moving else ProposalKind.LEADERS.value
+    return ProposalKind.REASSIGN.value if whole(plan.targets).moves_data else ProposalKind.LEADERS.value
 
 
 def _for_all(records: Records, limits: Limits, now_ms: int) -> str | None:
@@ -72,7 +72,7 @@ def _for_all(records: Records, limits: Limits, now_ms: int) -> str | None:
 def _left_out(plan: Plan, execute: ExecuteLimits) -> str | None:
     """The settings may be others than when it was accepted."""
     excluded, included = any_of(execute.exclude_topics), any_of(execute.include_topics)
-    for topic in sorted({target.id.topic for target in plan.targets}):
+    for topic in whole(plan.targets).topics:
         if excluded.fullmatch(topic):
             return f"{topic} is excluded (execute.exclude_topics)"
         if execute.include_topics and not included.fullmatch(topic):

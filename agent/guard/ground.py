@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 from agent.execute.attempts import Attempt, latest
 from agent.execute.values import Batch, Plan
+from agent.execute.whole import whole
 from agent.guard.verdict import Fine, Hold, Refuse
 from agent.journal import moves
 from agent.journal.attempts import next_attempt
-from agent.journal.entry import View, under
+from agent.journal.entry import View
 from agent.limits import Limits
 from agent.memory import Memory
 from agent.memory.absences import Absence
 from agent.model.snapshot import Snapshot
 from agent.propose.proposal import Proposal
 from agent.propose.rests import Rests
-from agent.typed_json import UnreadableError, from_json
+from agent.typed_json import UnreadableError
 
 
 class Begun(NamedTuple):
@@ -45,11 +46,7 @@ class Records:
     @cached_property
     def plans(self) -> Mapping[str, Begun]:
         """By name. Raises UnreadableError."""
-        return {
-            plan.proposal_id: Begun(plan, entry.at_ms)
-            for entry in under(self.view, "plan")
-            for plan in (from_json(Plan, entry.value),)
-        }
+        return {plan.proposal_id: Begun(plan, at_ms) for plan, at_ms in moves.dated_plans(self.view)}
 
     def newest(self, proposal_id: str) -> Plan | None:
         """The newest attempt at a proposal; None when there was none. Raises UnreadableError."""
@@ -62,15 +59,15 @@ class Records:
     @cached_property
     def batches(self) -> tuple[Sent, ...]:
         """In the order in which they were last written. Raises UnreadableError."""
-        return tuple(Sent(from_json(Batch, entry.value), entry.at_ms) for entry in under(self.view, "batch"))
+        return tuple(Sent(*one) for one in moves.dated_batches(self.view))
 
     @cached_property
     def moved(self) -> Mapping[str, int]:
         """Topic -> epoch ms at which a plan of ours that moved its replicas was last heard of."""
         last: dict[str, int] = {}
         for plan, at_ms in self.plans.values():
-            for target in plan.targets if plan.ended else ():
-                last[target.id.topic] = max(at_ms, last.get(target.id.topic, at_ms))
+            for topic in whole(plan.targets).topics if plan.ended else ():
+                last[topic] = max(at_ms, last.get(topic, at_ms))
         return last
 
     @cached_property

@@ -21,6 +21,7 @@ class HoldReason(StrEnum):
     NOT_LEADING = "this agent does not lead"
     WRONG_CLUSTER = "this is not the cluster of the settings or of the journal"
     BEGUN = "it is in progress"
+    TOO_LARGE = "it is larger than one plan may be, or than the journal has room for"
     GROUP_REFUSED = "the group must not be triggered now"
     PROBING = "its warm-ups are not worth a rebalance yet"
     PAUSED = "acting is paused"

@@ -1,34 +1,60 @@
 """What the journal says of plans, their batches and our throttles.
 
-Keys: ``plan/<proposal id>``, ``batch/<proposal id>/<number>`` and ``throttle/<kind>:<name>/<setting>``. The kind of an
-entry is its state, so that the journal reads as a story: ``intent``, ``sent``, ``acked``, ``closed``. Invariant:
-``read`` gives back what ``write`` was given, whatever was compacted away in between. An entry that cannot be read is
-`UnreadableError`: whoever does not know what was begun must not begin anything.
+Keys: ``plan/<plan>`` with ``targets/<plan>/<number>``, ``batch/<plan>/<number>`` and
+``throttle/<kind>:<name>/<setting>``. The kind of an entry is its state, so that the journal reads as a story:
+``intent``, ``sent``, ``acked``, ``closed``. Of a plan everything that changes is one entry; its partitions are written
+once, with it, in entries that never change (`agent.journal.targets`). Invariant: ``read`` gives back what ``write``
+was given, whatever was compacted away in between. An entry that cannot be read is `UnreadableError`: whoever does not
+know what was begun must not begin anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from agent.execute.values import Batch, Change, Debt, Plan, Records, Resource
+from agent.execute.values import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
+from agent.journal.columns import columns, targets_of
 from agent.journal.entry import Entry, View, Write, under
-from agent.typed_json import from_json, to_json
+from agent.journal.targets import (
+    digest_in,
+    header_value,
+    part_writes,
+    parts_in,
+    plan_in,
+    size_in,
+    split_of,
+)
+from agent.kept import Kept
+from agent.typed_json import UnreadableError, from_json, to_json
+from assignors.problem import TopicPartition
 
 KEEP_PLANS = 200
 """So many ended plans, the newest, stay in the journal."""
 KEEP_BATCHES = 200
 """So many batches of ended plans, the newest, stay in the journal."""
+KEEP_TARGET_BYTES = 16_000_000
+"""Partitions of ended plans, the newest, stay up to so many bytes (some 250,000 partitions), so that they can be moved
+back; those of the newest plan stay in any case."""
+_MOST_BATCH_TARGETS = 500_000
+_BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
+_ROWS = ("targets", "cancelling", "ends")
 
 
-def write(change: Change) -> Write:
-    """The line that says it."""
+def write(change: Change) -> tuple[Write, ...]:
+    """The lines that say it, all of them."""
     if isinstance(change, Plan):
-        return Write(_plan_key(change.proposal_id), change.state.value, to_json(Plan, change))
+        return _header(change), *part_writes(change.proposal_id, change.targets)
     if isinstance(change, Batch):
-        return Write(_batch_key(change.proposal_id, change.number), change.state.value, to_json(Batch, change))
+        return (Write(_batch_key(change.proposal_id, change.number), change.state.value, _batch_value(change)),)
     if isinstance(change, Debt):
-        return Write(_debt_key(change.resource, change.key), "debt", to_json(Debt, change))
-    return Write(_debt_key(change.resource, change.key), "paid", None)
+        return (Write(_debt_key(change.resource, change.key), "debt", to_json(Debt, change)),)
+    return (Write(_debt_key(change.resource, change.key), "paid", None),)
+
+
+def changed(view: View, changes: Iterable[Change]) -> tuple[Write, ...]:
+    """The lines that say it where the journal says this already: the partitions of a plan are written once."""
+    return tuple(line for change in changes for line in _changed(view, change))
 
 
 def read(view: View) -> Records:
@@ -45,43 +71,144 @@ def read(view: View) -> Records:
 
 
 def plans(view: View) -> tuple[Plan, ...]:
-    """Every plan, ended or not, by the time it was last written."""
-    return tuple(from_json(Plan, entry.value) for entry in under(view, "plan"))
+    """Every plan, ended or not, by the time it was last written. Raises UnreadableError."""
+    return tuple(plan for plan, _ in dated_plans(view))
+
+
+def dated_plans(view: View) -> tuple[tuple[Plan, int], ...]:
+    """Every plan, and the epoch milliseconds at which it was last written. Raises UnreadableError."""
+    parts = parts_in(view)
+    return tuple((plan_in(entry, parts.get(_named(entry), ())), entry.at_ms) for entry in under(view, "plan"))
 
 
 def batches(view: View, proposal_id: str | None = None) -> tuple[Batch, ...]:
-    """The batches of a plan, or of all, by plan and number."""
+    """The batches of a plan, or of all, by plan and number. Raises UnreadableError."""
     prefix = "batch" if proposal_id is None else f"batch/{proposal_id}"
-    found = (from_json(Batch, entry.value) for entry in under(view, prefix))
+    found = (batch for batch, _ in dated_batches(view, prefix))
     return tuple(sorted(found, key=lambda batch: (batch.proposal_id, batch.number)))
+
+
+def dated_batches(view: View, prefix: str = "batch") -> tuple[tuple[Batch, int], ...]:
+    """Every batch, and the epoch milliseconds at which it was last written, in that order. Raises UnreadableError."""
+    return tuple((_batch_in(entry), entry.at_ms) for entry in under(view, prefix))
 
 
 def plan_of(view: View, proposal_id: str) -> Plan | None:
     """That plan; None when it was never accepted, or long ago. Raises UnreadableError."""
     entry = view.get(_plan_key(proposal_id))
-    return None if entry is None else from_json(Plan, entry.value)
+    return None if entry is None else plan_in(entry, parts_in(view, proposal_id).get(proposal_id, ()))
 
 
 def debts(view: View) -> tuple[Debt, ...]:
-    """Our throttles, sorted by resource and key."""
+    """Our throttles, sorted by resource and key. Raises UnreadableError."""
     found = (from_json(Debt, entry.value) for entry in under(view, "throttle"))
     return tuple(sorted(found, key=lambda debt: (debt.resource, debt.key)))
 
 
 def tidy(view: View) -> tuple[Write, ...]:
-    """Deletions that keep the journal small: the oldest of what has ended. What is open stays, however much it is."""
-    ended = [entry for entry in under(view, "plan") if from_json(Plan, entry.value).ended]
-    owners = {entry.key.removeprefix("plan/") for entry in ended}
+    """Deletions that keep the journal small: the oldest of what has ended. What is open stays, however much it is.
+
+    Partitions of a plan are deleted all at once, so that an ended plan without any is one that can no longer be moved
+    back, and one with some of them is damaged. Partitions without a plan are nobody's. Raises UnreadableError.
+    """
+    parts = parts_in(view)
+    every = [(entry, plan_in(entry, parts.get(_named(entry), ()))) for entry in under(view, "plan")]
+    ended = [entry for entry, plan in every if plan.ended]
+    owners = {_named(entry) for entry in ended}
     old_plans = ended[:-KEEP_PLANS]
-    dropped = {entry.key.removeprefix("plan/") for entry in old_plans}
+    dropped = {_named(entry) for entry in old_plans}
     closed = [entry for entry in under(view, "batch") if _owner(entry) in owners]
     keep = {entry.key for entry in closed[-KEEP_BATCHES:]}
     old_batches = [entry for entry in closed if entry.key not in keep or _owner(entry) in dropped]
-    return tuple(_deletions([*old_plans, *old_batches]))
+    kept = {_named(entry) for entry, plan in every if not plan.ended} | _kept_with_targets(ended[-KEEP_PLANS:])
+    old_parts = [part for name, found in sorted(parts.items()) if name not in kept for part in found]
+    return tuple(_deletions([*old_plans, *old_batches, *old_parts]))
+
+
+def _changed(view: View, change: Change) -> tuple[Write, ...]:
+    former = view.get(_plan_key(change.proposal_id)) if isinstance(change, Plan) else None
+    if not isinstance(change, Plan) or former is None:
+        return write(change)
+    if digest_in(former) == split_of(change.targets).digest:
+        return (_header(change),)
+    lines = write(change)
+    written = {line.key for line in lines}
+    name = change.proposal_id
+    others = (part for part in parts_in(view, name).get(name, ()) if part.key not in written)
+    return (*lines, *_deletions(others))
+
+
+def _header(plan: Plan) -> Write:
+    return Write(_plan_key(plan.proposal_id), plan.state.value, header_value(plan))
+
+
+def _kept_with_targets(ended: list[Entry]) -> set[str]:
+    """The newest ended plans whose partitions stay."""
+    kept: set[str] = set()
+    total = 0
+    for entry in reversed(ended):
+        total += size_in(entry)
+        if kept and total > KEEP_TARGET_BYTES:
+            break
+        kept.add(_named(entry))
+    return kept
+
+
+def _batch_value(batch: Batch) -> Mapping[str, Any]:
+    """Its partitions as columns; what became of them points into these by number."""
+    at: dict[TopicPartition, int] = {}
+    for number, target in enumerate(batch.targets):
+        at.setdefault(target.id, number)
+    value = to_json(Batch, batch._replace(targets=(), cancelling=(), ends=()))
+    return {
+        **value,
+        "targets": columns(batch.targets),
+        "cancelling": [at.get(id_, [*id_]) for id_ in batch.cancelling],
+        "ends": [[at.get(id_, [*id_]), end.name] for id_, end in batch.ends],
+    }
+
+
+def _batch_in(entry: Entry) -> Batch:
+    return _BATCHES.of((entry,), lambda: _batch_of(entry), lambda batch: len(batch.targets) + 1)
+
+
+def _batch_of(entry: Entry) -> Batch:
+    value = entry.value
+    batch = from_json(Batch, {**value, **{name: [] for name in _ROWS}})
+    try:
+        targets = targets_of(value["targets"])
+        ids = [target.id for target in targets]
+        return batch._replace(
+            targets=targets,
+            cancelling=tuple(_id(it, ids) for it in _rows(value["cancelling"])),
+            ends=tuple(PartitionEnd(_id(it, ids), End[name]) for it, name in _rows(value["ends"])),
+        )
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise UnreadableError(f"no batch under {entry.key[:80]!r}: {str(error)[:200]}") from error
+
+
+def _id(found: Any, ids: list[TopicPartition]) -> TopicPartition:
+    """A partition by its number in the batch; one that is not of the batch by its name."""
+    if type(found) is int and 0 <= found < len(ids):
+        return ids[found]
+    topic, partition = _rows(found)
+    if not isinstance(topic, str) or type(partition) is not int:
+        raise TypeError("a partition expected")
+    return TopicPartition(topic, partition)
+
+
+def _rows(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("a list expected")
+    return value
 
 
 def _deletions(entries: Iterable[Entry]) -> Iterable[Write]:
     return (Write(entry.key, "deleted", None) for entry in entries)
+
+
+def _named(entry: Entry) -> str:
+    return entry.key.removeprefix("plan/")
 
 
 def _owner(entry: Entry) -> str:

@@ -1,5 +1,7 @@
 """How much of a plan one cycle may propose; the rest waits for a later one, and is listed.
 
+No proposal is larger than its record: one that cannot be published can be neither seen nor approved.
+
 What keeps data safe comes first (throttles, spread), then what everything else rests on, then what saves at once, then
 other advice; inside a kind the greatest change comes first, and equal ones by name.
 """
@@ -20,6 +22,11 @@ _FIRST = (
     ProposalReason.SET_SELECTOR,
 )
 
+RECORD_BYTES = 850_000
+"""Of a proposal's changes in its record, below what a broker takes by default; the rest of the proposal comes to it."""
+_ROW_BYTES = 30
+_MOVE_BYTES = 100
+
 AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
 
@@ -28,7 +35,7 @@ def capped(plan: Plan, limits: Limits) -> Plan:
     cut: list[tuple[str, Unplanned]] = []
     placements = []
     for placement in plan.placements:
-        short = replace(placement, changes=placement.changes[: limits.max_moves_per_proposal])
+        short = replace(placement, changes=placement.changes[: min(limits.max_moves_per_proposal, _fitting(placement))])
         if len(short.changes) < len(placement.changes):
             short = replace(short, lower_bound=0, optimal=False)
             cut.append((f"topic/{placement.topic}", Unplanned.CAPPED))
@@ -47,6 +54,20 @@ def capped(plan: Plan, limits: Limits) -> Plan:
         advice=tuple(a for a in plan.advice if id(a) in kept),
         unplanned=tuple(sorted({*plan.unplanned, *cut}, key=lambda entry: (entry[0], entry[1].name))),
     )
+
+
+def _fitting(plan: PlacementPlan) -> int:
+    """How many of its changes one record of the proposals topic can hold; the first always."""
+    left = RECORD_BYTES - sum(len(finding) + 3 for finding in plan.findings)
+    for count, change in enumerate(plan.changes):
+        name = len(str(change.id))
+        rows = 2 * (name + _ROW_BYTES) + sum(len(str(broker)) + 1 for broker in (*change.before, *change.after))
+        led = change.after[0] != change.before[0]
+        moves = (led + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
+        left -= rows + moves
+        if left < 0:
+            return max(1, count)
+    return len(plan.changes)
 
 
 def _order(plan: AnyPlan) -> tuple[int, int, str, str]:

@@ -17,8 +17,13 @@ _DOCUMENT = (
     "created_ms long, expires_ms long"
 )
 _LIFE = "id string, state string, at_ms long"
-_TARGET = "struct<id:struct<topic:string,partition:int>,before:array<int>,after:array<int>>"
-_PLAN = f"proposal_id string, state string, targets array<{_TARGET}>"
+_PLAN = "proposal_id string, state string"
+_TARGETS = (
+    "topics array<array<string>>, replicas array<array<int>>, "
+    "topic array<int>, partition array<int>, before array<int>, after array<int>"
+)
+"""Columns; those but the partition's number point into the two tables."""
+_OF_PLAN = "^targets/(.*)/[0-9]+$"
 _BATCH = "proposal_id string, state string, back boolean"
 _TRIGGER = (
     "group_id string, proposal_id string, acted_ms long, effect string, "
@@ -85,24 +90,42 @@ def _plans(rows: DataFrame) -> DataFrame:
         .groupBy("cluster", F.col("batch.proposal_id").alias("proposal"))
         .agg(F.min("at_ms").alias("sent_ms"))
     )
-    targets = F.transform(
-        "plan.targets",
-        lambda one: F.struct(
-            one["id"]["topic"].alias("topic"),
-            one["id"]["partition"].alias("partition"),
-            one["before"].alias("before"),
-            one["after"].alias("after"),
-        ),
+    whole = plans.join(sent, on=["cluster", "proposal"], how="left").join(
+        _targets(rows), on=["cluster", "proposal"], how="left"
     )
-    return plans.join(sent, on=["cluster", "proposal"], how="left").select(
+    return whole.select(
         "cluster",
         "proposal",
         _state(F.col("kind")).alias("acted_state"),
         F.coalesce("sent_ms", "accepted_ms").alias("applied_ms"),
         F.when(_ended(F.col("kind")), F.col("done_ms")).alias("done_ms"),
-        targets.alias("targets"),
+        "targets",
         F.lit(None).cast("int").alias("came"),
     )
+
+
+def _targets(rows: DataFrame) -> DataFrame:
+    """The partitions of plans, by cluster and proposal: each of their records once."""
+    parts = (
+        rows.where(F.col("key").startswith("targets/"))
+        .groupBy("cluster", "key")
+        .agg(F.max_by("data", F.struct("epoch", "seq")).alias("data"))
+        .select(
+            "cluster",
+            F.regexp_extract("key", _OF_PLAN, 1).alias("proposal"),
+            F.from_json("data", _TARGETS).alias("of"),
+        )
+    )
+    every = F.transform(
+        F.arrays_zip("of.topic", "of.partition", "of.before", "of.after"),
+        lambda one: F.struct(
+            F.col("of.topics")[one["topic"]][0].alias("topic"),
+            one["partition"].alias("partition"),
+            F.col("of.replicas")[one["before"]].alias("before"),
+            F.col("of.replicas")[one["after"]].alias("after"),
+        ),
+    )
+    return parts.groupBy("cluster", "proposal").agg(F.flatten(F.collect_list(every)).alias("targets"))
 
 
 def _ended(kind: Column) -> Column:

@@ -143,7 +143,7 @@ class Doubtful(MemoryJournal):
 
 def test_a_word_whose_answer_was_written_in_doubt_reaches_the_mover_all_the_same() -> None:
     journal = Doubtful()
-    journal.append(moves.write(PLAN))
+    journal.append(*moves.write(PLAN))
     with acting(Leading(journal, Box([asked(Verb.CANCEL)]))):
         wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
         wait_for(lambda: moves.plans(journal.view())[0].state is not PlanState.OPEN, "it is cancelled", 20)
@@ -151,7 +151,7 @@ def test_a_word_whose_answer_was_written_in_doubt_reaches_the_mover_all_the_same
 
 def test_a_pause_of_one_plan_that_a_former_leader_promised_is_kept_by_the_next() -> None:
     journal = Doubtful()
-    journal.append(moves.write(PLAN))
+    journal.append(*moves.write(PLAN))
     with acting(Leading(journal, Box([asked(Verb.PAUSE)]))):
         wait_for(lambda: moves.plans(journal.view())[0].paused, "it is paused", 20)
 
@@ -236,7 +236,7 @@ def test_what_keeps_an_agent_from_leading_is_told_at_any_moment() -> None:
 
 def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> None:
     journal = MemoryJournal()
-    journal.append(moves.write(PLAN))
+    journal.append(*moves.write(PLAN))
     with acting(Leading(journal, Box())) as one:
         wait_for(lambda: Trouble.LOOK in one.now().troubles, "its looks fail: no broker is there", 20)
         now = one.now()

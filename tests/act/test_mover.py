@@ -342,6 +342,7 @@ def test_a_plan_that_no_journal_can_hold_is_left_aside_and_the_next_is_done() ->
         mover.accept(PLAN)
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "the other one is done", 20)
         mover.check()
+        assert mover.status().journal_failed == "What is to be written is too big", "which readyz reports"
 
 
 def test_a_journal_that_is_not_understood_ends_it_before_anything_is_asked() -> None:

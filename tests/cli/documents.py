@@ -65,7 +65,7 @@ def journal_of(path: Path) -> None:
     rate = Debt(Owed("broker", "1"), "leader.replication.throttled.rate", "7000000", None, MOVE.id, 2)
     copies = Debt(Owed("topic", "t"), "follower.replication.throttled.replicas", "0:1,0:2", None, MOVE.id, 2)
     given = (Plan(MOVE.id, TARGETS, PlanState.OPEN, approved_by="ann@desk"), done, runs, rate, copies)
-    journal.append(*(moves.write(change) for change in given))
+    journal.append(*(line for change in given for line in moves.write(change)))
     journal.close()
 
 

@@ -360,14 +360,14 @@ def plan(state: PlanState, sentence: str = "") -> tuple[Plan, Batch]:
 
 def given(path: Path, *changes: Plan | Batch | Debt) -> None:
     journal = FileJournal.open(path, Leader("rw-1", "here", 1, "cluster", 0))
-    journal.append(*(moves.write(change) for change in changes))
+    journal.append(*(line for change in changes for line in moves.write(change)))
     journal.close()
 
 
 def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Start) -> None:
     agent = start()
     here("proposals", "approve", MOVE.id, "--yes", *options(path))
-    agent.journal.append(*(moves.write(change) for change in plan(PlanState.DONE, "all is there")))
+    agent.journal.append(*(line for change in plan(PlanState.DONE, "all is there") for line in moves.write(change)))
     here("pause", "--reason", "sale", *options(path))
     rows = here("proposals", "history", "-o", "json", *options(path)).json
     assert {(row["what"], row["about"], row["state"]) for row in rows} == {
@@ -400,9 +400,9 @@ def test_apply_goes_on_until_the_plan_ends_and_leaves_with_its_exit_code(here: R
     def carry_out() -> None:
         while approval_of(agent.journal.view(), MOVE.id) is None:
             threading.Event().wait(0.02)
-        agent.journal.append(moves.write(done[0]._replace(state=PlanState.OPEN)))
+        agent.journal.append(*moves.write(done[0]._replace(state=PlanState.OPEN)))
         threading.Event().wait(0.3)
-        agent.journal.append(*(moves.write(change) for change in done))
+        agent.journal.append(*(line for change in done for line in moves.write(change)))
 
     mover = threading.Thread(target=carry_out)
     mover.start()

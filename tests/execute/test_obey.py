@@ -68,11 +68,11 @@ def done(result: Obeyed, view: View = EMPTY, name: str = "c1") -> Answer:
     return found.answer
 
 
-def plan(state: PlanState = PlanState.OPEN, **changes: Any) -> Write:
+def plan(state: PlanState = PlanState.OPEN, **changes: Any) -> tuple[Write, ...]:
     return moves.write(Plan(MOVE.id, (TARGET,), state, approved_by="ann@desk", order=7)._replace(**changes))
 
 
-def in_journal(*writes: Write) -> View:
+def in_journal(*writes: Write | tuple[Write, ...]) -> View:
     return journal(*writes, at_ms=NOW_MS - MINUTE)
 
 

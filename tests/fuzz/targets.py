@@ -23,7 +23,10 @@ from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable
 from agent.execute.identity import Came
 from agent.execute.obey import obey
+from agent.execute.values import Batch, End, PartitionEnd, Plan
+from agent.execute.values import Target as Move
 from agent.foreign_json import ForeignJsonError, read_json
+from agent.journal import moves
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import Command, Verb, command_to_json
@@ -52,7 +55,7 @@ from agent.weights.codec import to_records
 from agent.wire import CallFailed
 from assignors.cases.registry import read_cases
 from assignors.optimal.columns import read_columns
-from assignors.problem import BadProblem
+from assignors.problem import BadProblem, TopicPartition
 from config.mistake import SettingMistake
 from config.properties import parse_properties
 from config.yaml_file import yaml_value
@@ -146,9 +149,7 @@ def _topics() -> tuple[Target, ...]:
         for number, verb in enumerate(Verb)
     ]
     entries = [
-        to_bytes(
-            Entry("plan/p-1", "plan", {"state": "open", "targets": [{"topic": "t", "before": [1]}]}, NOW_MS, 3, 7)
-        ),
+        to_bytes(Entry("plan/p-1", "plan", {"state": "open", "approved_by": "ann", "parts": [1]}, NOW_MS, 3, 7)),
         to_bytes(Entry("pause", "paused", {"who": "ann", "reason": "", "since_ms": NOW_MS}, NOW_MS, 3, 8)),
     ]
     proposals = [proposal_to_bytes(a_proposal(name)) for name in ("orders", "zahlungen/ä")]
@@ -158,7 +159,7 @@ def _topics() -> tuple[Target, ...]:
     weights = [value for told in (ORDERS, BILLING) for _, value in to_records(told)]
     return (
         _json("commands", map(json.dumps, commands), _command),
-        _json("journal", entries, _entry, _journal_line),
+        _json("journal", (*entries, *map(to_bytes, _healthy_plan().values())), _entry, _journal_line, _plans),
         _json("proposals", (*proposals, *lives), partial(_proposal, CREATED), partial(_proposal, VOID)),
         _json("telemetry", looks, partial(_telemetry, tuple(looks)), _restart),
         _json("weights", weights, partial(_weights, ORDERS), partial(_weights, BILLING)),
@@ -197,6 +198,32 @@ def _entry(data: bytes) -> bool:
         return False
     expect(entry_of("plan/p-1", to_bytes(entry)) == entry, f"{entry} does not come back")
     return True
+
+
+@cache
+def _healthy_plan() -> dict[str, Entry]:
+    """A plan with its partitions and a batch, by key."""
+    at = [TopicPartition("orders", number) for number in range(3)]
+    targets = tuple(Move(one, "id", (1, 2), (1, 3), 1_000, 2.5, gain=1.0) for one in at)
+    batch = Batch("p-1", 1, targets[:2], cancelling=(at[0],), ends=(PartitionEnd(at[1], End.DONE),))
+    lines = [line for change in (Plan("p-1", targets), batch) for line in moves.write(change)]
+    return {line.key: Entry(line.key, line.kind, line.value or {}, NOW_MS, 3, seq) for seq, line in enumerate(lines)}
+
+
+def _plans(data: bytes) -> bool:
+    """Each record of a plan replaced by the bytes: the plan is read, or the journal says that it cannot be."""
+    healthy, known = _healthy_plan(), False
+    for key in healthy:
+        try:
+            view = {**healthy, key: entry_of(key, data)}
+            records, ended = moves.read(view), moves.tidy(view)
+        except (UnreadableEntryError, UnreadableError):
+            continue
+        known = True
+        for change in (*records.plans, *records.batches):
+            moves.changed(view, [change])
+        expect(all(line.value is None for line in ended), "what is tidied is not deleted")
+    return known
 
 
 def _journal_line(data: bytes) -> bool:

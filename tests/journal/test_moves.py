@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from agent.execute.values import (
     Batch,
     BatchState,
+    Change,
     Debt,
     End,
     Paid,
@@ -21,7 +24,7 @@ from agent.execute.values import (
     Target,
 )
 from agent.journal.entry import Entry, Write
-from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, debts, plans, read, tidy, write
+from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, changed, debts, plans, read, tidy, write
 from agent.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 
@@ -31,7 +34,13 @@ TARGETS = st.builds(
     Target, PARTITIONS, st.text(max_size=3), BROKERS, BROKERS, st.none() | st.integers(0), st.none() | st.just(1.5),
     gain=st.sampled_from([0.0, 2.5]),  # never "not a number", which equals nothing
 )  # fmt: skip
-PLANS = st.builds(Plan, st.sampled_from(["p-1", "p-2"]), st.lists(TARGETS, max_size=3).map(tuple), order=st.integers())
+PLANS = st.builds(
+    Plan,
+    st.sampled_from(["p-1", "p-2"]),
+    st.lists(TARGETS, max_size=3).map(tuple),
+    order=st.integers(),
+    dropped=st.just(0),
+)
 BATCHES = st.builds(
     Batch,
     st.sampled_from(["p-1", "p-2"]),
@@ -52,10 +61,14 @@ DEBTS = st.builds(
 )
 
 
-def told(*writes: Write) -> dict[str, Entry]:
+def lines(*changes: Change) -> list[Write]:
+    return [line for change in changes for line in write(change)]
+
+
+def told(*writes: Write, view: Mapping[str, Entry] = MappingProxyType({})) -> dict[str, Entry]:
     """The journal after these lines."""
-    view: dict[str, Entry] = {}
-    for seq, line in enumerate(writes):
+    view = dict(view)
+    for seq, line in enumerate(writes, len(view)):
         view.pop(line.key, None)
         if line.value is not None:
             view[line.key] = Entry(line.key, line.kind, json.loads(json.dumps(line.value)), 0, 1, seq)
@@ -64,8 +77,10 @@ def told(*writes: Write) -> dict[str, Entry]:
 
 @given(st.lists(PLANS | BATCHES | DEBTS, max_size=8))
 def test_the_newest_of_each_key_is_read_back(changes):
-    view = told(*(write(change) for change in changes))
-    newest = {write(change).key: change for change in changes}
+    view: dict[str, Entry] = {}
+    for change in changes:
+        view = told(*changed(view, [change]), view=view)
+    newest = {write(change)[0].key: change for change in changes}
     assert set(plans(view)) == {change for change in newest.values() if isinstance(change, Plan)}
     assert set(batches(view)) == {change for change in newest.values() if isinstance(change, Batch)}
     assert set(debts(view)) == {change for change in newest.values() if isinstance(change, Debt)}
@@ -73,7 +88,7 @@ def test_the_newest_of_each_key_is_read_back(changes):
 
 def test_a_paid_debt_is_gone():
     debt = Debt(Resource("broker", "1"), "k", "5", None, "p-1", 1)
-    assert debts(told(write(debt), write(Paid(debt.resource, debt.key)))) == ()
+    assert debts(told(*lines(debt, Paid(debt.resource, debt.key)))) == ()
 
 
 def test_open_plans_come_in_the_order_of_their_acceptance_with_their_batches_alone():
@@ -81,7 +96,7 @@ def test_open_plans_come_in_the_order_of_their_acceptance_with_their_batches_alo
     open_early = Plan("p-2", (), order=2)
     ended = Plan("p-1", (), PlanState.DONE, order=1)
     mine, other = Batch("p-2", 1, ()), Batch("p-1", 1, ())
-    records = read(told(*map(write, [open_late, ended, open_early, mine, other])))
+    records = read(told(*lines(open_late, ended, open_early, mine, other)))
     assert records.plans == (open_early, open_late)
     assert records.batches == (mine,)
     assert records.known == {"p-1", "p-2", "p-3"}
@@ -92,7 +107,7 @@ def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_alw
     closed = [Batch(f"p-{n}", 1, ()) for n in range(KEEP_PLANS + 5)] + [Batch("p-204", 2, ())]
     unended = Plan("p-open", ())
     theirs = [Batch("p-open", n, ()) for n in range(1, 300)]
-    view = told(*map(write, [*theirs, unended, *ended, *closed]))
+    view = told(*lines(*theirs, unended, *ended, *closed))
     for line in tidy(view):
         assert (line.kind, line.value) == ("deleted", None)
         del view[line.key]

@@ -22,7 +22,7 @@ def a_journal(*states: BatchState) -> View:
     view = {}
     for number, state in enumerate(states, 1):
         target = Target(TopicPartition("orders", number - 1), "id", (1, 2), (1, 3))
-        said = write(Batch("p", number, (target,), state))
+        (said,) = write(Batch("p", number, (target,), state))
         view[said.key] = Entry(said.key, said.kind, said.value or {}, 0, 1, number)
     return view
 

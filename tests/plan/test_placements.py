@@ -11,8 +11,11 @@ from agent.limits import Limits
 from agent.memory import Memory
 from agent.model.snapshot import Snapshot
 from agent.plan import Plan, make_plan
-from agent.plan.plan import Unplanned
-from agent.propose.proposal import ProposalReason
+from agent.plan.caps import capped
+from agent.plan.plan import PlacementPlan, Unplanned
+from agent.propose import propose
+from agent.propose.codec import proposal_to_bytes
+from agent.propose.proposal import PlacementChange, ProposalReason
 from tests.snapshots import NOW_MS, Builder, a_cluster, tp
 
 LIMITS = Limits()
@@ -200,6 +203,24 @@ def test_a_large_topic_is_cut_to_the_cap_and_the_rest_is_named():
     assert list(changed(plan)) == ["t-0", "t-1"]
     assert plan.unplanned == (("topic/t", Unplanned.CAPPED),)
     assert not plan.placements[0].optimal
+
+
+@pytest.mark.parametrize(("name", "replicas"), [("t", (1, 4)), ("t" * 249, (1, 4)), ("t" * 60, (1, 2, 3, 4, 5))])
+def test_no_proposal_is_larger_than_its_record_and_the_rest_is_named(name, replicas):
+    """A proposal that cannot be published can be neither seen nor approved."""
+    built = six_brokers().topic(name, *[replicas] * 6_000)
+    after = tuple(6 if broker == 4 else broker for broker in replicas)
+    changes = tuple(PlacementChange(tp(f"{name}-{at}"), replicas, after) for at in range(6_000))
+    whole = PlacementPlan(
+        topic=name, reason=ProposalReason.MEND_RACK_SPREAD, changes=changes, leaders_only=False, lower_bound=0,
+        optimal=True, findings=(f"topic/{name}",),
+    )  # fmt: skip
+    limits = Limits(max_moves_per_proposal=100_000)
+    plan = capped(Plan(placements=(whole,)), limits)
+    assert plan.unplanned == ((f"topic/{name}", Unplanned.CAPPED),)
+    (proposal,) = propose(built.snapshot(), plan, Detection(), limits, None)
+    assert 400_000 < len(proposal_to_bytes(proposal)) < 1_000_000, "below what a broker takes by default"
+    assert len(proposal.after) == len(plan.placements[0].changes) < 6_000
 
 
 def test_the_cap_on_proposals_keeps_the_most_important():

@@ -1,0 +1,134 @@
+"""A plan of 100,000 partitions through the live machine and the journal's own text, out of it in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from agent.execute.batches import RECORD_BYTES, in_records, next_batch
+from agent.execute.messages import Accepted, Alter, Append, Said, Seen, SeenPartition, Word
+from agent.execute.throttles import wanted
+from agent.execute.values import Batch, BatchState, Plan, PlanState, Policy, Target, moved_of
+from agent.journal import moves
+from agent.journal.codec import MAX_VALUE_BYTES, numbered
+from assignors.problem import TopicPartition
+from tests.execute.many import Many
+
+POLICY = Policy(
+    batch_partitions=5_000, max_moves_per_cluster=5_000, max_moves_per_broker=10_000, throttle_bytes_per_s=10_000_000
+)
+
+
+def targets(count: int, topics: int, name: int = 12) -> tuple[Target, ...]:
+    """As many targets of as many topics with names of that length; each gets one other replica."""
+    return tuple(
+        sorted(
+            Target(
+                TopicPartition(f"{at % topics:0{name}d}", at // topics),
+                f"id-{at % topics}",
+                (at % 29 + 1, (at + 1) % 29 + 1, (at + 2) % 29 + 1),
+                (at % 29 + 1, (at + 3) % 29 + 1, (at + 2) % 29 + 1),
+                1_000 + at,
+                1_234.5 * at,
+                gain=at / 3,
+            )
+            for at in range(count)
+        )
+    )
+
+
+def fits(many: Many) -> None:
+    assert many.largest < MAX_VALUE_BYTES
+
+
+def test_a_plan_of_5000_partitions_whose_topic_is_deleted_ends() -> None:
+    every = targets(5_000, 1)
+    many = Many(every, POLICY._replace(batch_partitions=50))
+    many.at(lambda append: any(isinstance(it, Batch) for it in append.changes), lambda: many.delete(every[0].id.topic))
+    many.tell(Accepted(Plan("p", every)))
+    many.until(lambda: many.state.idle)
+    assert [(it.state, it.sentence) for it in many.finished] == [
+        (PlanState.DONE, "5,000 partitions not moved: the topic was deleted")
+    ]
+    fits(many)
+
+
+@pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=[pytest.mark.drill, pytest.mark.timeout(1_800)])])
+def test_very_many_are_carried_out_through_a_crash_a_deleted_topic_a_rollback_and_a_cancel(count: int) -> None:
+    every = targets(count, 20, name=249)
+    many, plan = Many(every, POLICY._replace(batch_partitions=count // 20)), Plan("p", every)
+    many.at(sends(2), many.die)
+    many.at(sends(4), lambda: many.delete(every[0].id.topic))
+    many.at(sends(6), lambda: many.say(Said(Word.ROLLBACK, "p", "ann", "c1")))
+    many.at(took_back, many.die)
+    many.at(took_back, lambda: many.say(Said(Word.CANCEL, "p", "ann", "c2")))
+    many.tell(Accepted(plan))
+    many.until(lambda: many.state.idle)
+    assert many.epoch == 3, "two agents died"
+    ((state, sentence),) = [(it.state, it.sentence) for it in many.finished]
+    assert state is PlanState.CANCELLED
+    for part in ("moved as planned", "not moved: the topic was deleted", "moved back", "not begun"):
+        assert part in sentence
+    (ended,) = moves.plans(many.view)
+    assert ended.targets == every
+    left = {id_ for id_ in moved_of(ended) or () if id_.topic not in many.gone}
+    assert left == {target.id for target in every if (it := many.parts.get(target.id)) and it.replicas == target.after}
+    assert count // 10 < len(left) < count * 6 // 10, "some are moved, some are back, some were never begun"
+    assert not many.settings, "a throttle is left"
+    assert moves.debts(many.view) == ()
+    fits(many)
+
+
+def sends(count: int) -> Callable[[Append], bool]:
+    """Whether it is the n-th append before a reassignment, counted from where it is asked first."""
+    left = [count]
+
+    def nth(append: Append) -> bool:
+        left[0] -= isinstance(append.then, Alter)
+        return left[0] == 0
+
+    return nth
+
+
+def took_back(append: Append) -> bool:
+    return any(isinstance(it, Batch) and it.back and it.ends for it in append.changes)
+
+
+# --- batches --------------------------------------------------------------------------------------------------------
+
+
+def wide(at: int) -> Target:
+    """A name as long as may be, and fifteen replicas that are all other ones."""
+    before = tuple(2_000_000_000 + 100 * at + one for one in range(15))
+    return Target(
+        TopicPartition(f"{at:0249d}", 2**31 - 1), "A" * 22, before, tuple(it + 20 for it in before), 10**18, 1e18 / 7
+    )
+
+
+@pytest.mark.parametrize("of_one_topic", [False, True])
+def test_no_batch_is_larger_than_its_records_whatever_the_settings_allow(of_one_topic: bool) -> None:
+    every = tuple(wide(at) for at in range(6_000))
+    if of_one_topic:
+        every = tuple(it._replace(id=TopicPartition("t" * 249, at)) for at, it in enumerate(every))
+    seen = Seen(
+        brokers=frozenset(broker for it in every for broker in (*it.before, *it.after)),
+        partitions=tuple(
+            SeenPartition(it.id, it.topic_id, it.before[0], it.before, frozenset(it.before), 1) for it in every
+        ),
+    )
+    policy = Policy(
+        batch_partitions=10**6, max_moves_per_cluster=10**6, max_moves_per_broker=10**6, throttle_bytes_per_s=2**40
+    )
+    chosen = next_batch(every, seen, policy)
+    assert 100 < len(chosen) < len(every)
+    batch = Batch("p-1", 1, chosen, BatchState.SENT, rate_bytes_per_s=2**40, cancelling=tuple(it.id for it in chosen))
+    lines = [line for change in (batch, *wanted(batch, seen).debts) for line in moves.write(change)]
+    sizes = [len(line.data or b"") for line in numbered(lines, at_ms=2**50, epoch=2**53, first_seq=0)]
+    assert max(sizes) < RECORD_BYTES + 100_000 < MAX_VALUE_BYTES
+
+
+def test_what_ends_without_a_move_is_cut_into_records_too() -> None:
+    runs = list(in_records(wide(at) for at in range(3_000)))
+    assert [it for run in runs for it in run] == [wide(at) for at in range(3_000)]
+    assert len(runs) > 3

@@ -1,0 +1,145 @@
+"""What no plan can hold is refused when it is approved, handed over or taken back, with the reason, not in silence."""
+
+from __future__ import annotations
+
+import jsonschema
+import pytest
+
+from agent.act.handing_over import hand_over
+from agent.act.mover import Mover
+from agent.execute.accepting import NotCarriedOut
+from agent.execute.obey import obey
+from agent.execute.values import Plan, PlanState, Target
+from agent.guard import HoldReason, explained
+from agent.guard.foreseeing import foreseen
+from agent.guard.verdict import Allow
+from agent.journal import moves
+from agent.journal.commands import Verb
+from agent.journal.room import MOST_OPEN_BYTES, likely_need, need_of, no_room, too_large
+from agent.journal.schema import journal_schema
+from agent.journal.targets import MOST_TARGETS
+from agent.memory import Memory
+from agent.plan.explained import Answer
+from agent.propose.proposal import Row
+from assignors.problem import TopicPartition
+from tests.execute.test_obey import LIMITS, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
+from tests.guarded import NOBODY, held, limits_of, only
+from tests.journals import journal
+from tests.test_guard import shared
+
+
+def targets(count: int, replicas: int = 2) -> tuple[Target, ...]:
+    lists = tuple(range(replicas)), tuple(range(1, replicas + 1))
+    return tuple(Target(TopicPartition("t", at), "id", *lists) for at in range(count))
+
+
+def test_a_plan_may_have_so_many_partitions_and_name_so_many_replicas() -> None:
+    assert too_large(need_of(Plan("p", targets(MOST_TARGETS)))) is None
+    assert too_large(need_of(Plan("p", targets(MOST_TARGETS + 1)))) == (
+        "it moves 100,001 partitions, and one plan may move 100,000"
+    )
+    assert "4,002,000 replicas" in str(too_large(need_of(Plan("p", targets(20_010, 100)))))
+    assert "its reason and racks take" in str(too_large(need_of(Plan("p", (), reason="r" * 500_000))))
+
+
+def test_plans_that_have_not_ended_share_the_room_and_ended_ones_take_none() -> None:
+    need = need_of(Plan("p", targets(10)))
+    half = need._replace(bytes=MOST_OPEN_BYTES - 1_000)
+    one = Plan("p-1", targets(100), order=1)
+    assert no_room({}, half) is None
+    told = no_room(journal(moves.write(one), at_ms=1), half)
+    assert told is not None
+    assert told.endswith("of 64.0 MB: it can begin when one of them has ended")
+    assert no_room(journal(moves.write(one._replace(state=PlanState.DONE)), at_ms=1), half) is None
+
+
+def test_what_is_judged_when_it_is_proposed_is_not_less_than_what_is_written() -> None:
+    _, proposal = only(shared())
+    rows = tuple(Row(f"t-{at}", (1_000_000 + at, 2_000_000 + at)) for at in range(2_000))
+    after = tuple(Row(row.key, (*row.value[:1], 3)) for row in rows)
+    likely = likely_need(proposal._replace(before=rows, after=after))
+    ids = (TopicPartition("t", at) for at in range(2_000))
+    lists = zip(rows, after, strict=True)
+    written = need_of(
+        Plan("p", tuple(
+            Target(id_, "A" * 22, tuple(map(int, one.value)), tuple(map(int, two.value)), 10**18, 1e18 / 7, 1e18 / 7)
+            for id_, (one, two) in zip(ids, lists, strict=True)
+        ))
+    )  # fmt: skip
+    assert likely[:2] == written[:2] == (2_000, 8_000)
+    assert written.bytes <= likely.bytes < 2 * written.bytes
+
+
+def test_an_approval_of_what_is_too_large_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.journal.room.MOST_TARGETS", 0)
+    verdict = held(shared(), NOBODY)
+    assert verdict.reason is HoldReason.TOO_LARGE
+    assert not verdict.passes
+    result = obey([ask(Verb.APPROVE, MOVE)], {}, STANDING, LIMITS, NOW_MS, lambda _proposal, _view: foreseen(verdict))
+    answer = done(result)
+    assert not answer.done
+    assert answer.sentence == (
+        f"refused: an approval does not let {MOVE.id} begin: it moves 1 partition, and one plan may move 0; lower "
+        "proposals.max_moves"
+    )
+
+
+def test_an_approval_waits_for_room_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.journal.room.MOST_OPEN_BYTES", 300)
+    view = journal(moves.write(Plan("p-other", targets(40), order=1)), at_ms=1)
+    verdict = held(shared(), view)
+    assert verdict.reason is HoldReason.TOO_LARGE
+    assert verdict.passes
+    assert "it can begin when one of them has ended" in verdict.sentence
+
+
+def test_an_explanation_has_the_size() -> None:
+    snapshot, proposal = only(shared())
+    rows = {row.rule: row for row in explained(proposal, snapshot, Memory(), limits_of(), NOBODY)}
+    assert (rows["size"].answer, rows["size"].sentence) == (Answer.YES, "1 partition of at most 100,000 in one plan")
+
+
+def test_what_became_too_large_since_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot, proposal = only(shared())
+    monkeypatch.setattr("agent.journal.room.MOST_HEADER_BYTES", 10)
+    with pytest.raises(NotCarriedOut, match="its reason and racks take"):
+        hand_over(Mover.__new__(Mover), proposal, Allow(proposal.id, ""), snapshot, 1, 2)
+
+
+# --- taking back ----------------------------------------------------------------------------------------------------
+
+
+def test_what_has_no_partitions_in_the_journal_any_more_cannot_be_taken_back() -> None:
+    header, _part = plan(PlanState.DONE)
+    view = in_journal(header)
+    (kept,) = moves.plans(view)
+    assert (kept.targets, kept.partitions) == ((), 1)
+    answer = done(obey([ask(Verb.ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS), view)
+    assert not answer.done
+    assert answer.sentence == (
+        f"refused: {MOVE.id} is done, and cannot be taken back any more: the journal keeps the partitions of the "
+        "latest ended plans only, and those of this plan (1) are no longer in it"
+    )
+
+
+def test_what_there_is_no_room_for_is_not_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.journal.room.MOST_OPEN_BYTES", 50)
+    view = in_journal(plan(PlanState.DONE))
+    result = obey([ask(Verb.ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    answer = done(result, view)
+    assert not answer.done
+    assert f"{MOVE.id}-back cannot move the partitions of {MOVE.id} back: " in answer.sentence
+    assert result.words == ()
+
+
+# --- the schema -----------------------------------------------------------------------------------------------------
+
+
+def test_the_schema_has_the_header_and_the_columns_of_a_plan() -> None:
+    definitions = journal_schema()["$defs"]
+    header, part = moves.write(Plan("p", (TARGET,), begin_by_ms=5, racks=((1, "a"),)))
+    jsonschema.validate(header.value, definitions["PlanHeader"])
+    jsonschema.validate(part.value, definitions["Targets"])
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**(part.value or {}), "topic": "t"}, definitions["Targets"])
+    assert set(header.value or {}) == set(definitions["PlanHeader"]["properties"])
