@@ -253,7 +253,7 @@ def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeyp
     (allowed,) = guard([proposal], snapshot, Memory(), limits, {}, snapshot.taken_ms)
     assert isinstance(allowed, Allow)
     journal, box = MemoryJournal(), Box(reached=False)
-    journal.append(moves.write(PLAN))
+    journal.append(*moves.write(PLAN))
     first = "operators' commands that wait are answered first"
     with acting(Leading(journal, box), limits=limits) as one:
         wait_for(lambda: first in one.now().waits, "no batch of an open plan begins", 20)

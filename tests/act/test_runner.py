@@ -31,7 +31,7 @@ class NoHand:
 @pytest.mark.parametrize("may", [May(begin=False, sentence=WHY), May(begin=True, held=(("p-1", WHY),))])
 def test_what_would_begin_is_not_sent_after_a_pause_was_answered(act: Elect | Alter, may: May) -> None:
     journal = MemoryJournal()
-    journal.append(moves.write(PLAN))
+    journal.append(*moves.write(PLAN))
     runner = Runner(journal, NoHand(), Policy(), Telling(), may=lambda: may)  # type: ignore[arg-type]
     runner._state, _ = resume(moves.read(journal.view()), Policy())
     assert runner._act(act) == Answered((Result(P0, Kind.NOT_SENT, WHY),))

@@ -41,7 +41,7 @@ def heard(view: View, *wishes: Wish, now_ms: int = NOW_MS) -> View:
     for word in result.words:
         assert isinstance(word, Said)
         (before,) = (one for one in moves.plans(view) if one.proposal_id == word.proposal_id)
-        view = grown(view, moves.write(turned(before, word).plan), now_ms=now_ms)
+        view = grown(view, *moves.write(turned(before, word).plan), now_ms=now_ms)
     return view
 
 

@@ -10,7 +10,6 @@ from pyspark.testing import assertDataFrameEqual
 
 from agent.execute.values import Batch, BatchState, Plan, PlanState, Target
 from agent.journal.moves import write
-from agent.typed_json import to_json
 from assignors.problem import TopicPartition
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC
