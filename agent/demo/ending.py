@@ -110,7 +110,7 @@ def share_lines(found: Sequence[Share]) -> list[str]:
     for share in found:
         then = f"{_percent(share.crossing_now, share.total)} -> {_percent(share.crossing_after, share.total)}"
         in_partitions = share.unit == "partitions"
-        total = f"{share.total:,.0f} partitions" if in_partitions else bytes_words(share.total)
+        total = counted(round(share.total), "partition") if in_partitions else bytes_words(share.total)
         unknown = f"{share.unknown:,.0f}" if in_partitions else bytes_words(share.unknown)
         lines.append(
             f"{then:<16} of {total} {_RULES[share.measure]}"
