@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -118,8 +119,17 @@ def records_deleted(run: Run, topic: str) -> None:
     """All of them; a compacted topic has to be another one for that moment."""
     admin, policy = AdminClient({"bootstrap.servers": run.servers}), Setting(Holder.TOPIC, topic, "cleanup.policy")
     set_config(run.servers, policy, "compact,delete")
-    for future in admin.delete_records([Position(topic, 0, -1)], request_timeout=30).values():
-        future.result(30)
+
+    def deleted() -> bool:
+        try:
+            admin.delete_records([Position(topic, 0, -1)], request_timeout=30)[Position(topic, 0)].result(30)
+        except KafkaException as error:
+            if error.args[0].name() != "POLICY_VIOLATION":  # its leader does not know of the policy yet
+                raise
+            return False
+        return True
+
+    wait_for(deleted, "the records are deleted", 30)
     set_config(run.servers, policy, "compact")
 
 
