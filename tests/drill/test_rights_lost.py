@@ -40,7 +40,7 @@ class Loss(NamedTuple):
 LOSSES = [
     Loss("right to alter the cluster lost in mid-plan", ALTER, "executor_look_failed"),
     Loss("right to change settings of brokers lost in mid-plan", BROKER_CONFIGS, "the settings of broker"),
-    Loss("right to change settings of topics lost in mid-plan", TOPIC_CONFIGS, "the settings of topic"),
+    Loss("right to change settings of topics lost in mid-plan", TOPIC_CONFIGS, "no new batch: the min ISR of"),
     Loss("right to write the journal lost in mid-plan", JOURNAL, "executor_journal_unavailable"),
 ]
 
