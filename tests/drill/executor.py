@@ -145,7 +145,6 @@ class Executor:
         mover.start()
         for plan in self._config["plans"]:
             mover.accept(from_json(Plan, plan))
-        _pass_on(mover, words_again(journal.view()))
         self._now = mover, journal, guard
         try:
             yield mover
@@ -155,11 +154,14 @@ class Executor:
 
     def _work(self, mover: Mover, journal: Journal, leads: Callable[[], bool] = lambda: True) -> None:
         """Until it is to leave, or does not lead any more."""
-        busy = True
+        busy, worded = True, None
         while not self._leave.wait(0.1) and leads():
             mover.check()
             if writes := corrections(journal.view(), self._clock().wall_ms):
                 journal.append(*writes)
+            if (view := journal.view()) is not worded:  # what was answered is said until it shows
+                _pass_on(mover, words_again(view))
+                worded = view
             if mover.busy != busy:
                 busy = mover.busy
                 say("busy" if busy else "idle")
