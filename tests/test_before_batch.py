@@ -45,7 +45,7 @@ def asked(*writes: Write, mode: Mode = Mode.EXECUTE, **changes: object) -> May:
             [MOVING], {"windows": Windows(blackout=(Window("dark", "UTC"),))}, "blackout dark is on", id="a blackout"
         ),
         pytest.param(
-            [MOVING, moves.write(Batch("p-1", 1, (), BatchState.SENT, sendings=1))], {"batch_budget_per_hour": 1},
+            [MOVING, moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))], {"batch_budget_per_hour": 1},
             "1 of 1 batch in the last hour (execute.batches_per_hour)", id="the budget is used up",
         ),
     ],
@@ -171,6 +171,15 @@ def test_bytes_are_counted_once_they_were_asked_for(batch: Batch, begins: bool) 
 
 def test_requests_are_counted_once_they_were_sent() -> None:
     assert asked(MOVING, moves.write(Batch("p-1", 1, (BIG,), BatchState.CLOSED)), batch_budget_per_hour=1).begin
+
+
+@pytest.mark.parametrize("state", [BatchState.SENT, BatchState.ACKED])
+def test_the_batch_that_is_asked_for_does_not_count_against_itself(state: BatchState) -> None:
+    """It is written as sent right before its request, and asked for once more then: else the last one is never sent."""
+    through = moves.write(Batch("p-1", 1, (), BatchState.CLOSED, sendings=1))
+    last = moves.write(Batch("p-1", 2, (BIG,), state, sendings=1))
+    assert asked(MOVING, through, last, batch_budget_per_hour=2, move_budget_bytes_per_day=5_000).begin
+    assert not asked(MOVING, through, last, batch_budget_per_hour=1).begin
 
 
 def test_a_plan_that_adds_no_replica_moves_no_data() -> None:

@@ -100,6 +100,7 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
             **ALLOWED,
             "begun": "no attempt has begun",
             "left out": "t is not excluded (patterns: 0 include, 0 exclude)",
+            "size": "1 partition of at most 100,000 in one plan",
             "cooled down": "the journal has no ended plan of topic t",
             "batches": "0 of 100 batches in the last hour (execute.batches_per_hour); "
             "0 of 200 batches in the last day (execute.batches_per_day)",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agent.execute.holding import held
 from agent.execute.judging import Status, View, open_targets
 from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Run, Say
-from agent.execute.throttles import Standing, complete, setting, standing
+from agent.execute.throttles import Standing, complete, lacking, setting, standing
 from agent.execute.values import (
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -204,11 +204,14 @@ def _not_now(view: View, batch: Batch, plan: Plan) -> str | None:
 def _prepare(view: View, batch: Batch, plan: Plan, statuses: dict[Target, Status]) -> Decision | None:
     if not statuses:
         return None  # all have ended before it was sent: it is closed once nothing of a former leader can arrive
-    missing = tuple(debt for debt in _debts(view, batch) if not complete(debt, view.seen))
+    debts = _debts(view, batch)
+    missing = tuple(debt for debt in debts if not complete(debt, view.seen))
     if missing:
         return _throttle_again(view, plan, missing)
     if any(status is not Status.BEFORE for status in statuses.values()):
         return None
+    if more := lacking(batch, debts, view.seen):
+        return _throttle_again(view, plan, more)
     alter = _alter(statuses)
     return Decision(Append((_sent(batch, alter, view),), alter))
 

@@ -96,6 +96,22 @@ def wanted(batch: Batch, seen: Seen) -> Wanted:
     return Wanted(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
 
 
+def lacking(batch: Batch, debts: Sequence[Debt], seen: Seen) -> tuple[Debt, ...]:
+    """The debts, with what they lack by this look: entries or rates that were taken for others' when they were made.
+
+    Brokers tell settings a moment late: what an earlier batch has just had removed may still have been told then.
+    """
+    made = {(debt.resource, debt.key): debt for debt in debts}
+    found: list[Debt] = []
+    for debt in wanted(batch, seen).debts:
+        before = made.get((debt.resource, debt.key))
+        if before is None:
+            found.append(debt)
+        elif debt.key not in _RATES and (more := _without(debt.ours, before.ours)):
+            found.append(before._replace(ours=f"{before.ours},{more}"))
+    return tuple(found)
+
+
 def standing(debt: Debt, seen: Seen) -> Standing:
     """Whether what we set is there."""
     if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
@@ -147,7 +163,7 @@ def clearing(debt: Debt, seen: Seen) -> Setting:
         if debt.before is None:
             return Setting(debt.resource, debt.key, Op.DELETE, expected=ours)
         return Setting(debt.resource, debt.key, Op.SET, debt.before, expected=ours)
-    if debt.before is None and not _without(own, debt.ours):
+    if debt.before != "" and not _without(own, debt.ours):  # of an empty list that others made the same is left
         return Setting(debt.resource, debt.key, Op.DELETE, expected=(own,), topic_id=debt.topic_id)
     return Setting(debt.resource, debt.key, Op.SUBTRACT, debt.ours, topic_id=debt.topic_id)
 

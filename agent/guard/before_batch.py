@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.execute.messages import May
-from agent.execute.values import Plan, PlanState
+from agent.execute.values import BatchState, Plan, PlanState
 from agent.execute.whole import whole
 from agent.guard.budgets import batches_left
 from agent.guard.ground import Records
@@ -65,7 +65,9 @@ def _for_all(records: Records, limits: Limits, now_ms: int) -> str | None:
     if pause is not None:
         why = f" ({pause.reason})" if pause.reason else ""
         return f"{pause.who} paused acting{why}"
-    left = batches_left("", records.batches, limits.execute, now_ms)
+    # The open batch, of which there is one at most, is the one that is asked for: it does not count against itself.
+    through = [sent for sent in records.batches if sent.batch.state is BatchState.CLOSED]
+    left = batches_left("", through, limits.execute, now_ms)
     return left.sentence.removeprefix("held: ") if isinstance(left, Hold) else None
 
 

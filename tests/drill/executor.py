@@ -1,8 +1,10 @@
 """An executor in a process of its own, which can be made to die at a named step: `python -m tests.drill.executor FILE`.
 
-The steps are hooked in from here, around the journal and the hand of the product; the product knows nothing of them.
-Says a word a line: `looked` after its first look, `idle` when nothing is left to do, `busy` when there is again.
-Hears a word a line: `pause`, `resume`, `cancel` or `rollback`, then the name of a plan. SIGTERM makes it leave.
+The steps are hooked in from `tests.drill.steps`; the product knows nothing of them, nor of a clock that jumps or a disk
+that is slow. Says a word a line: `looked` after its first look, `at STEP` where it is held, `idle` when nothing is left
+to do, `busy` when there is again, `answer …` to a command, `problem …` while it cannot lead, `refused …` when its
+journal cannot be believed. Hears a word a line: `go` ends a hold; `pause`, `resume`, `cancel` or `rollback`, then the
+name of a plan, is what an operator commands. SIGTERM makes it leave.
 """
 
 from __future__ import annotations
@@ -13,199 +15,270 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
+from agent.act.file_journal import FileJournal
 from agent.act.journal import Journal
 from agent.act.leadership import Leadership
+from agent.act.leadership_plan import LeadershipPlan
 from agent.act.mover import Mover
-from agent.errors import FencedOut
-from agent.execute.messages import May, Word
+from agent.clock import Clock, Instant, system_clock
+from agent.errors import BadInput, FencedOut, JournalUnavailable
+from agent.execute.commanded import Spoken
+from agent.execute.identity import Came
+from agent.execute.messages import Accepted, May
+from agent.execute.obey import obey, words_again
 from agent.execute.values import Plan, Policy
-from agent.journal.entry import View, Write
-from agent.observation import RawReassignment
+from agent.guard.before_batch import may_begin
+from agent.guard.ground import Records
+from agent.journal.clocks import corrections, in_past
+from agent.journal.commands import Command, Verb, answer_to, command_to_json
+from agent.journal.entry import Write
+from agent.journal.leader import Leader
+from agent.limits import Limits, Mode
+from agent.limits_execute import ExecuteLimits
 from agent.stopping import Stop
 from agent.typed_json import from_json
-from agent.wire import connection
-from agent.wire.config_changes import Operation
+from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand
-from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS
-from tests.act.journals import CLUSTER, leadership_plan
-from tests.act.moving import journal_file
+from config.kafka_client import KafkaClientConfig
+from tests.act.journals import CLUSTER
+from tests.drill.steps import Death, DyingHand, DyingJournal, die_when_sent, say
 
-_REMOVING = (Operation.DELETE, Operation.SUBTRACT)
-
-
-class Death:
-    """Kills this process as SIGKILL does, the n-th time that a step is reached."""
-
-    def __init__(self, step: str | None, times: int) -> None:
-        self._step = step
-        self._left = times
-
-    def at(self, step: str) -> None:
-        if step == self._step:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+_RACKS_S = 1.0
+"""So often the racks of brokers are looked up."""
 
 
-class DyingJournal:
-    """The journal, with steps to die at."""
+class Told(NamedTuple):
+    """A command as an inbox hands it out."""
 
-    def __init__(self, inner: Journal, death: Death) -> None:
-        self._inner = inner
-        self._death = death
-
-    @property
-    def epoch(self) -> int:
-        return self._inner.epoch
-
-    def view(self) -> View:
-        return self._inner.view()
-
-    def append(self, *writes: Write) -> None:
-        self._inner.append(*writes)
-        self._death.at("append")
-        for write in writes:
-            self._death.at(f"after {write.kind}")
+    id: str
+    value: Mapping[str, Any]
+    after: Write
+    came: Came
 
 
-class DyingHand(WireHand):
-    """The hand, with steps to die at."""
+class Guard:
+    """What the mover is told before each batch: all may begin, or what the product's guard says under some limits."""
 
-    def __init__(self, arguments: dict[str, Any], death: Death) -> None:
-        super().__init__(arguments)
-        self._death = death
-        self._looked = False
+    def __init__(self, limits: Mapping[str, Any] | None, hand: WireHand, clock: Clock) -> None:
+        execute = None if limits is None else ExecuteLimits(**{key: _frozen(value) for key, value in limits.items()})
+        self.limits = Limits(mode=Mode.EXECUTE, execute=execute or ExecuteLimits())
+        self._asked = execute is not None
+        self._hand = hand
+        self._clock = clock
+        self._racks: Mapping[int, str | None] | None = None
+        self._racks_at = -inf
 
-    def list_reassignments(self, deadline_ms: int) -> tuple[RawReassignment, ...]:
-        moves = super().list_reassignments(deadline_ms)
-        if not self._looked:
-            self._looked = True
-            say("looked")
-        self._death.at("look")
-        if moves:
-            self._death.at("mid-progress")
-        return moves
+    def may(self, journal: Journal) -> May:
+        """As the agent asks it, with racks that are a second old at most."""
+        if not self._asked:
+            return May(begin=True)
+        now_ms = self._clock().wall_ms
+        return may_begin(Records(in_past(journal.view(), now_ms)), self.limits, now_ms, self._seen_racks())
 
-    def alter_placements(self, targets: Any, deadline_ms: int, begin_by: Any = None, leave_out: Any = None) -> Any:
-        self._death.at("before the request")
-        answers = super().alter_placements(targets, deadline_ms, begin_by, leave_out)
-        self._death.at("request acknowledged")
-        return answers
-
-    def change_throttles(
-        self, changes: Iterable[Any], deadline_ms: int, begin_by: Any = None, leave_out: Any = None
-    ) -> Any:
-        wanted = list(changes)
-        clearing = any(change.operation in _REMOVING for change in wanted)
-        if clearing:
-            self._death.at("before throttle clear")
-        answers = super().change_throttles(wanted, deadline_ms, begin_by, leave_out)
-        self._death.at("after throttle clear" if clearing else "throttle set")
-        return answers
+    def _seen_racks(self) -> Mapping[int, str | None] | None:
+        if time.monotonic() - self._racks_at > _RACKS_S:
+            try:
+                brokers = self._hand.describe_brokers(2_000).brokers
+            except CallFailed:
+                return self._racks
+            self._racks_at = time.monotonic()
+            self._racks = {broker.id: broker.rack for broker in brokers if not broker.fenced}
+        return self._racks
 
 
-def die_when_sent(death: Death) -> None:
-    """Before the answer to a reassignment is read."""
-    answer = connection.Connection._answer
+class Executor:
+    """All that one process does."""
 
-    def dying(self: Any, api: Any, version: int, deadline: Any) -> Any:
-        if api is ALTER_PARTITION_REASSIGNMENTS:
-            death.at("request sent")
-        return answer(self, api, version, deadline)
+    def __init__(self, config: dict[str, Any], leave: Stop) -> None:
+        self._config = config
+        self._leave = leave
+        self._clock = jumping(config.get("clock"))
+        self._death = Death(config["die"], config["times"], holds=config["holds"])
+        self._connection = KafkaClientConfig.of(config["connection"])
+        self._commands = 0
+        self._now: tuple[Mover, Journal, Guard] | None = None
+        die_when_sent(self._death)
 
-    connection.Connection._answer = dying  # type: ignore[method-assign]
+    def run(self) -> int:
+        """The exit code."""
+        threading.Thread(target=self._hear, daemon=True).start()
+        arguments = {**self._connection.kafka_python(), "client_id": self._config["client_id"]}
+        with DyingHand(arguments, self._death) as hand:
+            guard = Guard(self._config.get("limits"), hand, self._clock)
+            if self._config.get("prefix") is not None:
+                return self._lead(hand, guard)
+            with self._file() as journal, self._moving(journal, hand, guard) as mover:
+                self._work(mover, journal)
+            return 0
+
+    @contextmanager
+    def _file(self) -> Iterator[FileJournal]:
+        leader = Leader(agent="tested", host="here", pid=os.getpid(), cluster="test", since_ms=0)
+        journal = FileJournal.open(Path(self._config["journal"]), leader, clock=self._clock)
+        try:
+            yield journal
+        finally:
+            journal.close()
+
+    @contextmanager
+    def _moving(
+        self, journal: Journal, hand: WireHand, guard: Guard, leads_for_s: Callable[[], float] = lambda: inf
+    ) -> Iterator[Mover]:
+        """A mover that was given the plans; giving them again does nothing."""
+        mover = Mover(
+            journal=DyingJournal(journal, self._death),
+            hand=hand,
+            policy=Policy(**self._config["policy"]),
+            may=lambda: guard.may(journal),
+            tick_ms=200,
+            leads_for_s=leads_for_s,
+        )
+        mover.start()
+        for plan in self._config["plans"]:
+            mover.accept(from_json(Plan, plan))
+        self._now = mover, journal, guard
+        try:
+            yield mover
+        finally:
+            self._now = None
+            assert mover.close(30_000)
+
+    def _work(self, mover: Mover, journal: Journal, leads: Callable[[], bool] = lambda: True) -> None:
+        """Until it is to leave, or does not lead any more."""
+        busy, worded = True, None
+        while not self._leave.wait(0.1) and leads():
+            mover.check()
+            if writes := corrections(journal.view(), self._clock().wall_ms):
+                journal.append(*writes)
+            if (view := journal.view()) is not worded:  # what was answered is said until it shows
+                _pass_on(mover, words_again(view))
+                worded = view
+            if mover.busy != busy:
+                busy = mover.busy
+                say("busy" if busy else "idle")
+
+    def _lead(self, hand: WireHand, guard: Guard) -> int:
+        """Stand by until it leads, and move as long as it does; the exit code."""
+        leadership = Leadership(self._leadership_plan())
+        leadership.start()
+        leadership.begin(CLUSTER)
+        say("stands by")
+        told: str | None = None
+        try:
+            while not self._leave.wait(0.1):
+                journal = leadership.journal()
+                if journal is not None:
+                    say("leads")
+                    with self._moving(journal, hand, guard, leadership.leads_for_s) as mover:
+                        self._follow(mover, journal, leadership)
+                elif (problem := leadership.problem()) != told:
+                    told = problem
+                    say(f"problem {problem}")
+        except FencedOut as error:
+            say("fenced")
+            return error.exit_code
+        finally:
+            leadership.close()
+        return 0
+
+    def _follow(self, mover: Mover, journal: Journal, leadership: Leadership) -> None:
+        try:
+            self._work(mover, journal, lambda: leadership.journal() is journal)
+        except JournalUnavailable as error:  # as the agent's own thread: told, and gone on once there is a journal
+            say(f"problem {error}")
+
+    def _leadership_plan(self) -> LeadershipPlan:
+        prefix = self._config["prefix"]
+        return LeadershipPlan(
+            config=KafkaClientConfig.of(self._config["direct"]).confluent(),
+            agent=self._config["client_id"],
+            prefix=prefix,
+            journal_topic=f"{prefix}.journal",
+            leader_topic=f"{prefix}.leader",
+            commands_topic=f"{prefix}.commands",
+        )
+
+    def _hear(self) -> None:
+        for line in sys.stdin:
+            word, _, proposal = line.strip().partition(" ")
+            if word == "go":
+                self._death.go.set()
+                continue
+            while (now := self._now) is None:  # as a command waits in its topic
+                time.sleep(0.1)
+            self._command(Verb(word), proposal, *now)
+
+    def _command(self, verb: Verb, proposal: str, mover: Mover, journal: Journal, guard: Guard) -> None:
+        """Obeyed as an operator's is: answered in the journal, then passed on."""
+        self._commands += 1
+        now_ms, id_ = self._clock().wall_ms, f"{os.getpid()}-{self._commands}"
+        command = Command(id_, verb, "an operator", now_ms, proposal)
+        told = Told(id_, command_to_json(command), Write("command-position", "read", {"drill": id_}), Came(live=True))
+        obeyed = obey([told], journal.view(), [], guard.limits.execute, now_ms)
+        journal.append(*obeyed.writes)
+        _pass_on(mover, obeyed.words)
+        answered = answer_to(journal.view(), id_)
+        assert answered is not None
+        say(f"answer {'done' if answered.answer.done else 'refused'}: {answered.answer.sentence}")
 
 
-def say(word: str) -> None:
-    print(word, flush=True)
+def jumping(file: str | None) -> Clock:
+    """A clock whose wall time is off by the milliseconds in that file."""
+    if file is None:
+        return system_clock
+
+    def clock() -> Instant:
+        now = system_clock()
+        return now._replace(wall_ms=now.wall_ms + int(Path(file).read_text()))
+
+    return clock
+
+
+def slow_disk(seconds: float) -> None:
+    """Every flush of a file takes so much longer."""
+    flush = os.fsync
+
+    def slow(file: int) -> None:
+        time.sleep(seconds)
+        flush(file)
+
+    os.fsync = slow  # type: ignore[assignment]
+
+
+def _pass_on(mover: Mover, words: tuple[Spoken, ...]) -> None:
+    for word in words:
+        if isinstance(word, Accepted):
+            mover.accept(word.plan)
+        else:
+            mover.hear(word)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def main() -> int:
     faulthandler.enable()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    death = Death(config["die"], config["times"])
-    die_when_sent(death)
+    if config.get("flush_s"):
+        slow_disk(config["flush_s"])
     leave = Stop()
     signal.signal(signal.SIGTERM, lambda _number, _frame: leave.set())
-    arguments = {"bootstrap_servers": config["servers"].split(","), "client_id": config["client_id"]}
-    with DyingHand(arguments, death) as hand:
-        if config.get("prefix") is None:
-            with journal_file(Path(config["journal"])) as journal, moving(config, journal, hand, death) as mover:
-                work(mover, leave)
-            return 0
-        return lead(config, hand, death, leave)
-
-
-@contextmanager
-def moving(
-    config: dict[str, Any],
-    journal: Journal,
-    hand: WireHand,
-    death: Death,
-    leads_for_s: Callable[[], float] = lambda: inf,
-) -> Iterator[Mover]:
-    """A mover that was given the plan; giving it again does nothing."""
-    mover = Mover(
-        journal=DyingJournal(journal, death),
-        hand=hand,
-        policy=Policy(**config["policy"]),
-        may=lambda: May(begin=True),
-        tick_ms=200,
-        leads_for_s=leads_for_s,
-    )
-    mover.start()
-    mover.accept(from_json(Plan, config["plan"]))
-    threading.Thread(target=_hear, args=(mover,), daemon=True).start()
     try:
-        yield mover
-    finally:
-        assert mover.close(30_000)
-
-
-def work(mover: Mover, leave: Stop, leads: Callable[[], bool] = lambda: True) -> None:
-    """Until it is to leave, or does not lead any more."""
-    busy = True
-    while not leave.wait(0.1) and leads():
-        mover.check()
-        if mover.busy != busy:
-            busy = mover.busy
-            say("busy" if busy else "idle")
-
-
-def lead(config: dict[str, Any], hand: WireHand, death: Death, leave: Stop) -> int:
-    """Stand by until it leads, and move as long as it does; the exit code."""
-    leadership = Leadership(leadership_plan(config["direct"], config["prefix"], config["client_id"]))
-    leadership.start()
-    leadership.begin(CLUSTER)
-    say("stands by")
-    try:
-        while not leave.wait(0.1):
-            journal = leadership.journal()
-            if journal is not None:
-                say("leads")
-                with moving(config, journal, hand, death, leadership.leads_for_s) as mover:
-                    work(mover, leave, lambda led=journal: leadership.journal() is led)
-    except FencedOut as error:
-        say("fenced")
+        return Executor(config, leave).run()
+    except BadInput as error:
+        say(f"refused {error}")
         return error.exit_code
-    finally:
-        leadership.close()
-    return 0
-
-
-def _hear(mover: Mover) -> None:
-    for line in sys.stdin:
-        word, _, proposal = line.strip().partition(" ")
-        mover.word(Word(word), proposal, "an operator")
 
 
 if __name__ == "__main__":

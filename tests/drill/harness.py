@@ -67,6 +67,9 @@ def drilled(fault: str, seed: int) -> Iterator[Clocks]:
     try:
         yield clocks
         survived = True
+    except BaseException as error:
+        clocks.notes.append(f"{type(error).__name__}: {error}"[:1_000])
+        raise
     finally:
         outcome = Outcome(fault, seed, survived, clocks.recovery_s, clocks.done_s, "; ".join(clocks.notes))
         OUTCOMES.append(outcome)

@@ -1,44 +1,42 @@
-"""A reassignment under way on four brokers, harm to it, and what must hold afterwards whatever the harm was.
+"""A reassignment under way on four brokers, and harm to it.
 
 Roles are dealt by the seed: what moves is a replica of each partition, from the source to the target; the two others
-stay. Foreign throttles stand beside ours in every run.
+stay. Foreign throttles stand beside ours in every run. What must hold afterwards is in `tests.drill.checking`.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import re
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
 from agent.act.file_journal import read_file
 from agent.act.leadership import read_journal
 from agent.cluster import EmbeddedCluster
-from agent.execute.values import LEADER_REPLICAS, Batch, BatchState, End, Plan, PlanState
-from agent.journal import moves
+from agent.execute.values import LEADER_REPLICAS, Plan, PlanState
 from agent.journal.entry import View
 from agent.typed_json import to_json
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
-from tests.act.journals import leadership_plan
-from tests.act.moving import DEADLINE_MS, Placement, placement, plan_for, set_config, throttles, topic_with
+from tests.act.journals import delete_topics, leadership_plan, make_topics, new_prefix
+from tests.act.moving import DEADLINE_MS, Placement, kafka_tool, placement, plan_for, set_config, throttles, topic_with
 from tests.drill.harness import Clocks
+from tests.drill.process import Process
 from tests.drill.traffic import Traffic
-from tests.drill.watching import WatchingProxy
+from tests.drill.watching import Started, WatchingProxy
 from tests.observe.live import wait_for
 
+QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 CLIENT_ID = "drilled-executor"
+EITHER = (PlanState.DONE, PlanState.CANCELLED)
 POLICY: dict[str, object] = {
     "throttle_bytes_per_s": 1_500_000,
     "request_timeout_ms": 4_000,
@@ -46,109 +44,20 @@ POLICY: dict[str, object] = {
     "grace_ms": 60_000,  # as by default: on a busy machine a killed broker takes its time to come back
     "batch_partitions": 4,
 }
+SLOWLY: dict[str, object] = {"batch_partitions": 2, "throttle_bytes_per_s": 800_000}
+"""Three batches of some seconds each."""
 _BEGUN_S = 150.0
 """A process that begins needs a while on a busy machine; nothing is concluded from how long it takes."""
 _OVER_S = 300.0
 
 
-class Process:
-    """The executor, as a supervisor runs it."""
-
-    def __init__(self, directory: Path, config: dict[str, object]) -> None:
-        self._directory = directory
-        self._config = config
-        self._running: subprocess.Popen[str] | None = None
-        self._said: list[str] = []
-        self._starts = 0
-
-    @property
-    def client_id(self) -> str:
-        """As brokers and the proxy see it."""
-        return str(self._config["client_id"])
-
-    def start(self, die: str | None = None, times: int = 1) -> None:
-        """Start it; it dies at that step when one is given."""
-        self._starts += 1
-        file = self._directory / f"executor-{self._starts}.json"
-        file.write_text(json.dumps({**self._config, "die": die, "times": times}))
-        self._said = said = []
-        log = (self._directory / f"executor-{self._starts}.log").open("w")
-        self._running = subprocess.Popen(
-            [sys.executable, "-m", "tests.drill.executor", str(file)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-        )  # fmt: skip
-        log.close()
-        threading.Thread(target=_read, args=(self._running, said), daemon=True).start()
-
-    def wait_said(self, word: str, within_s: float = _BEGUN_S) -> None:
-        """Until it has said that since it was started; AssertionError when it ends before."""
-        wait_for(lambda: word in self._said or self._gone(), f"the executor says {word}", within_s)
-        assert word in self._said, f"the executor ended: {self.log()}"
-
-    def idle(self) -> bool:
-        """True when its latest word is that nothing is left to do."""
-        assert not self._gone(), f"the executor ended: {self.log()}"
-        return bool(self._said) and self._said[-1] == "idle"
-
-    def wait_dead(self, within_s: float = _BEGUN_S) -> None:
-        """Until it died."""
-        assert self._running is not None
-        assert self._running.wait(within_s) == -9, self.log()
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send it that."""
-        assert self._running is not None
-        self._running.send_signal(number)
-
-    def wait_ended(self, within_s: float) -> int:
-        """Its exit code, once it has ended by itself."""
-        assert self._running is not None
-        return self._running.wait(within_s)
-
-    def tell(self, line: str) -> None:
-        """Say something to it."""
-        assert self._running is not None
-        assert self._running.stdin is not None
-        self._running.stdin.write(f"{line}\n")
-        self._running.stdin.flush()
-
-    def terminate(self) -> None:
-        """SIGTERM, and the end that it asks for."""
-        assert self._running is not None
-        self._running.terminate()
-        try:
-            code = self._running.wait(40)
-        except subprocess.TimeoutExpired:
-            self._running.send_signal(signal.SIGABRT)  # its last words tell where every thread of it is
-            code = self._running.wait(10)
-        assert code == 0, self.log()
-
-    def log(self) -> str:
-        """The end of what it logged."""
-        return (self._directory / f"executor-{self._starts}.log").read_text(errors="replace")[-3_000:]
-
-    def close(self) -> None:
-        """Whatever is left of it."""
-        if self._running is not None and self._running.poll() is None:
-            self._running.kill()
-            self._running.send_signal(signal.SIGCONT)
-            self._running.wait(10)
-
-    def _gone(self) -> bool:
-        return self._running is None or self._running.poll() is not None
-
-
-def _read(process: subprocess.Popen[str], said: list[str]) -> None:
-    assert process.stdout is not None
-    while line := process.stdout.readline():
-        said.append(line.strip())
-
-
 @dataclass
 class Run:
-    """One plan on its way."""
+    """One plan on its way, or several."""
 
     cluster: EmbeddedCluster
+    servers: str
+    """Of a listener where everything is allowed, without the proxy."""
     proxy: WatchingProxy
     hand: WireHand
     seed: int
@@ -171,8 +80,16 @@ class Run:
     """Topics that the harm deleted or replaced."""
     ends: Collection[PlanState] = (PlanState.DONE,)
     """How the plan may end."""
+    more: Mapping[str, Collection[PlanState]] = field(default_factory=dict)
+    """Other plans that there may be in the end, and how they may end."""
+    wanted: Placement | None = None
+    """Where partitions must be in the end, of those that it names; None: on their old or new replicas."""
+    former: list[View] = field(default_factory=list)
+    """What journals said that are lost: their requests passed as well."""
     resent: bool = False
     """True where a request may be sent again, because the controller took no notice of the first."""
+    turns: int = 1
+    """So often a partition may be asked to the same replicas, each time in the journal."""
 
     @property
     def a(self) -> str:
@@ -184,17 +101,31 @@ class Run:
         """The other one."""
         return f"{self.name}-b"
 
+    def give(self, *plans: Plan) -> None:
+        """Let the executor have these plans, in this order; what is checked is the first."""
+        self.plan = plans[0]
+        self.process.set(plans=[to_json(Plan, plan) for plan in plans])
+
     def view(self) -> View:
-        """What the journal says in the end."""
+        """What the journal says by now."""
         if (prefix := self.config.get("prefix")) is not None:
-            return read_journal(leadership_plan(self.cluster.bootstrap_servers, str(prefix)))
-        return read_file(Path(str(self.config["journal"]))).view
+            return read_journal(leadership_plan(self.servers, str(prefix)))
+        return read_file(self.journal).view
+
+    @property
+    def journal(self) -> Path:
+        """The journal's file."""
+        return Path(str(self.config["journal"]))
 
     def another(self, name: str) -> Process:
         """An executor beside the first, of the same journal; it is not started yet."""
         directory = self.directory / name
         directory.mkdir()
         return Process(directory, self.config | {"client_id": f"{self.config['client_id']}-{name}"})
+
+    def begun(self, since_s: float = 0.0) -> list[Started]:
+        """Every line of a request of ours that passed since."""
+        return self.proxy.started(f"{CLIENT_ID}-{self.name}", frozenset({self.a, self.b}), since_s=since_s)
 
     def wait_moving(self) -> None:
         """Until some of it moves, and a little longer."""
@@ -206,13 +137,29 @@ class Run:
         )
         time.sleep(self.rng.uniform(0.2, 1.5))
 
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        """Until that is so, while the executor runs."""
+        wait_for(holds, f"{what}: {self.process.log()[-800:]}", _OVER_S)
+
     def wait_over(self) -> None:
         """Until the executor has nothing left to do."""
-        wait_for(self.process.idle, f"the plan is over: {self.process.log()[-800:]}", _OVER_S)
+        self.wait_until(self.process.idle, "the plan is over")
         self.clocks.done()
 
 
 Harm = Callable[[Run], None]
+
+
+class Row(NamedTuple):
+    """One fault."""
+
+    name: str
+    harm: Harm
+    policy: dict[str, object] = {}  # noqa: RUF012 never changed
+    kafka: bool = False
+    """The journal is in Kafka, and else in a file."""
+    throttled: bool = False
+    """Each request to move is checked, before it is passed on, against the throttles that are set."""
 
 
 @contextmanager
@@ -224,13 +171,14 @@ def running(
     *,
     fault: str,
     seed: int,
-    policy: dict[str, object],
+    policy: Mapping[str, object],
+    user: str | None = None,
 ) -> Iterator[Run]:
     """Topics with data and traffic, foreign throttles, and an executor that is not started yet."""
     rng = random.Random(f"{fault}{seed}")
     name = re.sub("[^a-z]+", "-", fault.lower())[:40].strip("-") + f"-{seed}"
     source, one, two, target = rng.sample([broker.id for broker in cluster.brokers], 4)
-    servers = cluster.bootstrap_servers
+    servers = servers_of(cluster)
     rows = [[source, one, two], [one, source, two], [two, one, source]]
     for topic in ("a", "b"):
         topic_with(servers, f"{name}-{topic}", rows, mb=2, min_insync_replicas="2")
@@ -249,25 +197,47 @@ def running(
             for partition, replicas in before.items()
         }
         plan = plan_for(hand, f"p-{name}", after)
+        properties = {} if user is None else cluster.client_properties(user, proxied=True)
+        directly = {} if user is None else cluster.client_properties(user)
         config: dict[str, object] = {
-            "servers": cluster.proxied_bootstrap_servers,
-            "direct": servers,
+            "connection": {**properties, "bootstrap.servers": cluster.proxied_bootstrap_servers},
+            "direct": {**directly, "bootstrap.servers": cluster.bootstrap_servers},
             "journal": str(directory / "journal"),
             "client_id": f"{CLIENT_ID}-{name}",
-            "policy": POLICY | policy,
-            "plan": to_json(Plan, plan),
+            "policy": {**POLICY, **policy},
+            "plans": [to_json(Plan, plan)],
         }
         process = Process(directory, config)
         # What a drill that failed has left must not spoil the next one.
         stack.callback(_delete_topics, servers, name)
-        stack.callback(_clear_rates, cluster, hand)
+        stack.callback(_clear_rates, servers, hand)
         stack.callback(process.close)
-        stack.callback(_mend, cluster, proxy)
+        stack.callback(mend, cluster, proxy)
         traffic = stack.enter_context(Traffic(servers, sorted(before)))
         yield Run(
-            cluster, proxy, hand, seed, rng, clocks, name, source, (one, two), target, before, after, plan, process,
-            traffic, foreign, directory, config,
+            cluster, servers, proxy, hand, seed, rng, clocks, name, source, (one, two), target, before, after, plan,
+            process, traffic, foreign, directory, config,
         )  # fmt: skip
+
+
+def servers_of(cluster: EmbeddedCluster) -> str:
+    """Bootstrap servers of clients that may do everything: of the brokers' own listener, where clients need a user."""
+    if cluster.spec.security is None:
+        return cluster.bootstrap_servers
+    return ",".join(f"127.0.0.1:{broker.node.internal_port}" for broker in cluster.brokers)
+
+
+@contextmanager
+def journal_topics(run: Run) -> Iterator[str]:
+    """The journal of this run is in Kafka; the prefix of its topics."""
+    prefix = new_prefix()
+    make_topics(run.servers, prefix)
+    run.process.set(prefix=prefix)
+    try:
+        yield prefix
+    finally:
+        run.process.close()
+        delete_topics(run.servers, *(f"{prefix}.{name}" for name in ("journal", "leader", "commands")))
 
 
 def _delete_topics(servers: str, name: str) -> None:
@@ -277,77 +247,15 @@ def _delete_topics(servers: str, name: str) -> None:
         future.result(60)
 
 
-def _clear_rates(cluster: EmbeddedCluster, hand: WireHand) -> None:
+def _clear_rates(servers: str, hand: WireHand) -> None:
     for setting in throttles(hand):
-        set_config(cluster.bootstrap_servers, setting, None)
+        set_config(servers, setting, None)
 
 
-def check(run: Run) -> None:
-    """What must hold afterwards, whatever the harm was."""
-    run.process.terminate()
-    _mend(run.cluster, run.proxy)
-    kept = {partition for partition in run.before if partition.topic not in run.lost_topics}
-    view = run.view()
-    (plan,) = moves.plans(view)
-    batches = moves.batches(view)
-    assert plan.state in run.ends, f"{plan.state}: {plan.sentence}"
-    _check_placement(run, plan, batches, kept)
-    assert moves.debts(view) == ()
-    set_now = throttles(run.hand, *{partition.topic for partition in kept}, f"{run.name}-foreign")
-    wanted = {setting: value for setting, value in run.foreign.items() if setting.name not in run.lost_topics}
-    assert set_now == wanted, "our throttles are gone, those of others unchanged"
-    _check_requests(run, batches, kept)
-    run.traffic.__exit__(None, None, None)
-    acked, lost = run.traffic.lost(sorted(kept))
-    assert lost == 0, f"{lost} of {acked} acknowledged records are lost"
-    assert acked > 0
-    run.clocks.notes.append(f"{plan.state}, {acked} records")
-
-
-def _check_placement(run: Run, plan: Plan, batches: tuple[Batch, ...], kept: set[TopicPartition]) -> None:
-    moving = [row for row in run.hand.list_reassignments(DEADLINE_MS) if row.id.topic.startswith(run.name)]
-    assert moving == []
-    now = placement(run.hand, *{partition.topic for partition in kept})
-    ends = {end.id: end.end for batch in batches for end in batch.ends}
-    for partition in kept:
-        assert now[partition] in (run.before[partition], run.after[partition]), partition
-        if plan.state is PlanState.DONE and ends.get(partition) not in (End.SKIPPED, End.REFUSED, End.NOT_BEGUN):
-            assert now[partition] == run.after[partition], partition
-        if plan.state is PlanState.ROLLED_BACK:
-            assert now[partition] == run.before[partition], partition
-
-
-def _check_requests(run: Run, batches: tuple[Batch, ...], kept: set[TopicPartition]) -> None:
-    """What passed the proxy is what the journal says: nothing unlogged, doubled or lost.
-
-    A cancelled partition may be asked back into its former order, as Kafka leaves it in another one.
-    """
-    passed = run.proxy.started(f"{CLIENT_ID}-{run.name}", frozenset({run.a, run.b}))
-    begun: dict[tuple[TopicPartition, tuple[int, ...]], int] = {}
-    for row in passed:
-        if row.target is None:
-            assert any(row.id in batch.cancelling for batch in batches), f"unlogged cancel of {row.id}"
-        else:
-            begun[row.id, row.target] = begun.get((row.id, row.target), 0) + 1
-    for (partition, target), times in begun.items():
-        logged = sum(
-            batch.sendings
-            for batch in batches
-            for one in batch.targets
-            if one.id == partition and batch.state is not BatchState.INTENT
-            if target == one.after or (target == one.before and one.id in batch.cancelling)
-        )
-        assert times <= logged, f"{partition} to {target}: {times} requests, {logged} logged"
-        assert times == 1 or run.resent, f"{partition} to {target} was asked for {times} times"
-    ends = {end.id: end.end for batch in batches if not batch.back for end in batch.ends}
-    for partition in kept:
-        if ends.get(partition) is End.DONE:
-            assert begun.get((partition, run.after[partition])), f"{partition} is done, but was never asked for"
-
-
-def _mend(cluster: EmbeddedCluster, proxy: WatchingProxy) -> None:
+def mend(cluster: EmbeddedCluster, proxy: WatchingProxy) -> None:
     """Every broker runs, and every connection works."""
     proxy.heal()
+    proxy.before_alter = None
     for broker in cluster.brokers:
         if broker.alive:
             broker.thaw()
@@ -355,3 +263,14 @@ def _mend(cluster: EmbeddedCluster, proxy: WatchingProxy) -> None:
             broker.start(wait=False)
     for broker in cluster.brokers:
         broker.wait_ready(90)
+
+
+def controller_of(run: Run) -> int:
+    """The active controller."""
+    told = kafka_tool(run.cluster, QUORUM, "describe", "--status")
+    return int(next(line.split()[1] for line in told.splitlines() if line.startswith("LeaderId")))
+
+
+def partitions(topic: str, run: Run) -> set[TopicPartition]:
+    """Those of one topic of the plan."""
+    return {partition for partition in run.before if partition.topic == topic}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka import KafkaException
@@ -15,24 +14,14 @@ from agent.execute.values import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, 
 from agent.wire.config_changes import Holder, Setting
 from assignors.problem import TopicPartition
 from tests.act.moving import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
-from tests.drill.harness import SEEDS, drilled
-from tests.drill.moves import Harm, Run, check, running
-from tests.drill.watching import WatchingProxy
+from tests.drill.checking import survives
+from tests.drill.harness import SEEDS
+from tests.drill.moves import EITHER, Harm, Row, Run, controller_of
 from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 
-QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
-EITHER = (PlanState.DONE, PlanState.CANCELLED)
-
-
-class Row(NamedTuple):
-    """One fault."""
-
-    name: str
-    harm: Harm
-    policy: dict[str, object] = {}  # noqa: RUF012 never changed
 
 
 # --- harm to the executor ----------------------------------------------------------------------------------
@@ -78,7 +67,7 @@ def is_told(word: str, end: PlanState) -> Harm:
         run.ends = (end,)
         run.process.start()
         run.wait_moving()
-        run.process.tell(f"{word} {run.plan.proposal_id}")
+        assert run.process.command(f"{word} {run.plan.proposal_id}").startswith("done")
         run.clocks.harm_over()
 
     return harm
@@ -112,9 +101,7 @@ def target_stays_away(run: Run) -> None:
 
 
 def controller_killed(run: Run) -> None:
-    told = kafka_tool(run.cluster, QUORUM, "describe", "--status")
-    leader = next(line.split()[1] for line in told.splitlines() if line.startswith("LeaderId"))
-    killed(run, int(leader), for_s=run.rng.uniform(2, 6))
+    killed(run, controller_of(run), for_s=run.rng.uniform(2, 6))
 
 
 def target_frozen(run: Run) -> None:
@@ -294,12 +281,4 @@ FAULTS = [
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("row", FAULTS, ids=[row.name for row in FAULTS])
 def test_a_plan_survives(row: Row, seed: int, arena: EmbeddedCluster, tmp_path: Path) -> None:
-    proxy = arena.proxy
-    assert isinstance(proxy, WatchingProxy)
-    with (
-        drilled(row.name, seed) as clocks,
-        running(arena, proxy, clocks, tmp_path, fault=row.name, seed=seed, policy=row.policy) as run,
-    ):
-        row.harm(run)
-        run.wait_over()
-        check(run)
+    survives(row, seed, arena, tmp_path)

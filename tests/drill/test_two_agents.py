@@ -11,8 +11,10 @@ import pytest
 from agent.cluster import EmbeddedCluster
 from agent.errors import FencedOut
 from tests.act.journals import delete_topics, make_topics, new_prefix
+from tests.drill.checking import check
 from tests.drill.harness import SEEDS, drilled
-from tests.drill.moves import Process, Run, check, running
+from tests.drill.moves import Run, running
+from tests.drill.process import Process
 from tests.drill.watching import WatchingProxy
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]

@@ -15,11 +15,22 @@ from agent.execute.messages import (
     Result,
     Said,
     SeenMove,
+    SeenThrottle,
     Tick,
     Word,
 )
 from agent.execute.state import Rest, State, answered
-from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, BatchState, Plan, PlanState, Records, Resource
+from agent.execute.values import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    BatchState,
+    Plan,
+    PlanState,
+    Records,
+    Resource,
+)
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, begun, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
@@ -290,3 +301,29 @@ def test_a_topic_made_anew_hides_nothing_that_is_unknown_of_the_next_partition()
     live.look_as = half_seen
     live.wait(10)
     assert live.acts == []
+
+
+def test_nothing_is_sent_while_a_throttle_that_an_earlier_look_still_showed_is_not_set():
+    """A broker that is late shows the entries of an earlier batch, which are gone by now."""
+    looks = [0]
+
+    def late(cluster):
+        looks[0] += 1
+        seen = seen_of(cluster)
+        former = (
+            SeenThrottle(TOPIC_T, FOLLOWER_REPLICAS, "0:3"),
+            SeenThrottle(TOPIC_T, LEADER_REPLICAS, "0:1,0:2"),
+        )
+        return seen._replace(throttles=(*seen.throttles, *former)) if looks[0] == 1 else seen
+
+    live = Live(look_as=late)
+    live.wait(1)
+    assert live.kinds() == ["Configure", "Configure", "Alter"]
+    assert {(one.resource, one.key, one.value) for one in live.acts[1].settings} == {
+        (TOPIC_T, FOLLOWER_REPLICAS, "0:3"),
+        (TOPIC_T, LEADER_REPLICAS, "0:1,0:2"),
+    }
+    live.catch_up()
+    live.wait(5)
+    assert live.finished[0].state is PlanState.DONE
+    assert live.cluster.settings == ()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.execute.messages import Configure, Op, Seen, SeenPartition, SeenThrottle, Setting
-from agent.execute.throttles import Standing, applied, clearing, complete, rate_of, setting, standing, wanted
+from agent.execute.throttles import Standing, applied, clearing, complete, lacking, rate_of, setting, standing, wanted
 from agent.execute.values import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -223,3 +223,34 @@ def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
 def test_a_list_is_ours_as_long_as_an_entry_of_ours_is_in_it(own: str | None, found: Standing) -> None:
     entries = Debt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
     assert standing(entries, seen({} if own is None else {(TOPIC, LEADER_REPLICAS): own})) is found
+
+
+@pytest.mark.parametrize("before", [None, "1:9"])
+def test_a_list_in_which_nothing_is_left_is_deleted_whatever_was_in_it_before(before: str | None) -> None:
+    """Before can be told by a broker that is late: entries of ours of a batch that is over by then."""
+    debt = Debt(TOPIC, FOLLOWER_REPLICAS, "0:3", before, "p", 2, topic_id="id")
+    own = {(TOPIC, FOLLOWER_REPLICAS): "0:3"}
+    assert cleared((debt,), own) == {}
+    assert clearing(debt, seen(own)).expected == ("0:3",), "only while it is what was seen"
+
+
+def test_an_empty_list_that_others_made_stays_empty() -> None:
+    debt = Debt(TOPIC, FOLLOWER_REPLICAS, "0:3", "", "p", 1, topic_id="id")
+    own = {(TOPIC, FOLLOWER_REPLICAS): "0:3"}
+    assert cleared((debt,), own) == {(TOPIC, FOLLOWER_REPLICAS): ""}
+
+
+def test_what_debts_lack_is_what_was_taken_for_others_and_is_not_there_any_more() -> None:
+    late = seen({(TOPIC, LEADER_REPLICAS): "0:1,0:2", (TOPIC, FOLLOWER_REPLICAS): "0:3,1:1"})
+    debts = wanted(BATCH, late).debts
+    assert FOLLOWER_REPLICAS not in {debt.key for debt in debts}
+    during = after({}, set_by(debts))
+    more = lacking(BATCH, debts, seen(during))
+    assert {(debt.key, debt.ours) for debt in more} == {
+        (LEADER_REPLICAS, "1:2,1:3,0:1,0:2"),
+        (FOLLOWER_REPLICAS, "0:3,1:1"),
+    }
+    whole = after(during, set_by(more))
+    assert lacking(BATCH, more, seen(whole)) == ()
+    every = {(debt.resource, debt.key): debt for debt in (*debts, *more)}
+    assert cleared(tuple(every.values()), whole) == {}
