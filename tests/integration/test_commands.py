@@ -160,4 +160,4 @@ def test_what_does_not_answer_is_said_and_the_exit_code_tells(
     assert done.exit_code == 5
     assert "not seen: " in done.stderr
     assert "of broker 3" in done.stderr
-    assert [row["rack"] for row in done.json] == ["a", "b", "c", "(unknown)"], "what did answer is shown"
+    assert [row["rack"] for row in done.json] == ["a", "b", "c", None], "what did answer is shown"
