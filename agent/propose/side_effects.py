@@ -25,6 +25,8 @@ from assignors.problem import TopicPartition
 
 _SHOWN = 6
 _KEPT = 50
+_LEAST_RATE = 0.5
+"""bytes/s; less than that is the rounding of sums, no change."""
 
 
 class Fetches(NamedTuple):
@@ -128,14 +130,22 @@ def _differences(before: Counter[Any], after: Counter[Any]) -> str:
 def _traffic(now: Fetches, then: Fetches, predicted: Predicted, limits: Limits) -> str:
     before, after = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
     if before is not None and after is not None:
-        numbers = f"at {sized(after)}/s" if before == after else f"from {sized(before)}/s to {sized(after)}/s"
-        return f"traffic across racks {_change(before, after)}s {numbers}{_money(predicted, limits)}"
+        return f"traffic across racks {_rates(before, after)}{_money(predicted, limits)}"
     if now.all is not None and then.all is not None:
         return f"fetches across racks by followers and readers {_counts(now.all, then.all)}, their bytes are unknown"
     if now.followers is not None and then.followers is not None:
         counts = _counts(now.followers, then.followers)
         return f"fetches across racks by followers {counts}, those by readers and their bytes are unknown"
     return "the change in traffic across racks is unknown"
+
+
+def _rates(before: float, after: float) -> str:
+    """The change of a rate in bytes/s; one that its rounded figures would hide is said by its size."""
+    if abs(after - before) < _LEAST_RATE:
+        return f"stays at {sized(after)}/s"
+    if sized(before) == sized(after):
+        return f"{_change(before, after)}s by {sized(abs(after - before))}/s to {sized(after)}/s"
+    return f"{_change(before, after)}s from {sized(before)}/s to {sized(after)}/s"
 
 
 def _counts(before: int, after: int) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from agent.limits import Limits
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.propose.side_effects import _rates
 from tests.propose.test_propose import only, proposed
 from tests.snapshots import Builder, a_cluster, member
 
@@ -84,6 +85,20 @@ def test_prices_by_pair_of_racks_and_no_price_are_said_as_they_are():
     assert " a day at the prices set)" in pairs.sentence
     free = reassigned(six_led_by_six(rate=1e6), Limits(usd_per_gb=None))
     assert "traffic across racks rises from 0 B/s to 6.0 MB/s; no set" in free.sentence
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (21_700, 21_700, "stays at 21.7 kB/s"),
+        (21_700, 21_700.000001, "stays at 21.7 kB/s"),
+        (21_690, 21_710, "rises by 20 B/s to 21.7 kB/s"),
+        (21_710, 21_690, "falls by 20 B/s to 21.7 kB/s"),
+        (21_700, 25_000, "rises from 21.7 kB/s to 25.0 kB/s"),
+    ],
+)
+def test_a_change_that_rounded_figures_would_hide_is_said_by_its_size(before, after, words):
+    assert _rates(before, after) == words
 
 
 def away(built: Builder, broker: int, rack: str) -> Builder:
