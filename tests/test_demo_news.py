@@ -19,6 +19,16 @@ from tests.snapshots import a_cluster
             id="it comes closer",
         ),
         pytest.param(
+            Range(650, 668, 690), Range(0.2, 0.4, 0.9), False,
+            "catching up by 668 (650 to 690) records/s, expected to catch up within a second",
+            id="it has as good as caught up",
+        ),
+        pytest.param(
+            Range(667.7, 668.0, 668.2), Range(7.7, 8.0, 8.2), False,
+            "catching up by 668 records/s, expected to catch up in 8 s",
+            id="bounds that read the same are said once",
+        ),
+        pytest.param(
             Range(-64, -39, -20), None, False, "falling behind by 39 (20 to 64) records/s", id="it falls behind"
         ),
         pytest.param(Range(-64, -39, -20), None, True, "caught up: promotable now", id="it has caught up"),

@@ -132,6 +132,6 @@ def test_a_broker_that_is_lost_in_a_simulation_is_lost_for_good() -> None:
     memory = Memory(cycle=9, brokers={broker: RackSighting("c", "c", None, 0, 9) for broker in (3, 6)})
     then = simulate(built.snapshot(), memory, Limits(), (RemoveBroker(3),))
     (proposal,) = [one for one in then.proposals if one.kind is ProposalKind.REASSIGN]
-    assert proposal.sentence.endswith("; broker 3 has been absent for 30 min")
+    assert proposal.sentence.endswith("; broker 3 is removed in this simulation")
     (absent,) = [found for found in then.found if found.reason is FindingReason.BROKER_ABSENT]
     assert not absent.held

@@ -97,7 +97,7 @@ def warmup_sentence(copy: TaskCopy, snapshot: Snapshot) -> str:
     if copy.caught_up:
         parts.append("caught up: promotable now")
     elif copy.eta_s is not None:
-        parts.append(f"expected to catch up in {_range(copy.eta_s)} s")
+        parts.append(f"expected to catch up {_within(copy.eta_s)}")
     if copy.lag_source is not None:
         parts.append(f"source: {copy.lag_source.value}")
     return ", ".join(parts)
@@ -154,7 +154,10 @@ def _pace(rate: Range) -> str:
     return f"catching up by {_range(rate)} records/s"
 
 
+def _within(eta_s: Range) -> str:
+    return f"in {_range(eta_s)} s" if eta_s.high > 1 else "within a second"
+
+
 def _range(value: Range) -> str:
-    if value.low == value.high:
-        return f"{value.likely:,.0f}"
-    return f"{value.likely:,.0f} ({value.low:,.0f} to {value.high:,.0f})"
+    likely, low, high = (f"{one:,.0f}" for one in (value.likely, value.low, value.high))
+    return likely if low == high else f"{likely} ({low} to {high})"

@@ -73,6 +73,7 @@ def _absent(broker: int, absence: Absence, load: _Load, view: View) -> Finding:
             ("replicas", load.replicas[broker]),
             ("preferred leader of", load.preferred[broker]),
             ("last live broker of its rack", last),
+            *((("removed in this simulation", True),) if absence.removed else ()),
         ),
         severity=Severity.WARNING if absence.has_replicas else Severity.INFO,
         since_ms=view.snapshot.taken_ms - (absence.for_ms or 0),

@@ -140,7 +140,7 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
     "why_not_weights": _names("no weights of the pipeline are used: {}"),
     "why": _names("{}"),
     "who": _names("it concerns {}"),
-    "count": _count("it concerns {}", "client, broker or topic in all", "clients, brokers or topics in all"),
+    "count": _count("{} in all", "subject"),
     "tasks": _names("warm-ups that may take over: {}"),
     "lags": _names("their lags: {}"),
     "acceptable_recovery_lag": _count("a warm-up has caught up at a lag of at most {}", "record"),

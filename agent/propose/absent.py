@@ -51,10 +51,13 @@ def _telling(proposal: Proposal, found: Mapping[int, Finding], scene: Scene) -> 
     away = sorted(found.keys() & touched_brokers(proposal, scene.rests)) if rests_on_brokers(proposal) else []
     if not away:
         return proposal
-    ages = [dict(found[broker].evidence)["absent_s"] for broker in away]
+    evidence = [dict(found[broker].evidence) for broker in away]
+    ages = [told["absent_s"] for told in evidence]
     known = [age for age in ages if isinstance(age, int)]
     many = len(away) > 1
-    if len(known) == len(ages):
+    if all(told.get("removed in this simulation") for told in evidence):
+        words = f"{'are' if many else 'is'} removed in this simulation"
+    elif len(known) == len(ages):
         words = f"{'have' if many else 'has'} been absent for {lasted(min(known) * 1_000)}{' or more' if many else ''}"
     else:
         until = lasted(scene.limits.broker_absent_ms)
