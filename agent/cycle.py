@@ -192,5 +192,5 @@ def _most_frequent(reasons: Counter[str]) -> str:
 def _not_seen(gaps: Sequence[Gap]) -> str:
     parts = Counter(gap.part.value for gap in gaps)
     named = ", ".join(part for part, _ in parts.most_common(_NAMED))
-    more = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+    more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
     return f"incomplete: {named}{more}"

@@ -44,11 +44,11 @@ def _more(kind: str, names: Sequence[str]) -> str:
     of = f"{kind}{'' if len(names) == 1 else 's'}"
     if all(name.isdecimal() for name in names):
         return f"{of} {numbered(map(int, names))}"
-    return f"{len(names)} more {of}: {listed(names)}"
+    return f"{len(names):,} more {of}: {listed(names)}"
 
 
 def few(sentences: list[str], what: str) -> list[str]:
     """The first sentences, and how many more there are."""
     if len(sentences) <= SENTENCES:
         return sentences
-    return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES} more {what}: see rackwise status"]
+    return [*sentences[:SENTENCES], f"and {len(sentences) - SENTENCES:,} more {what}: see rackwise status"]

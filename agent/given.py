@@ -36,7 +36,7 @@ def given_settings(
     except SettingsRefusedError as error:
         mistakes = [_cut(str(mistake)) for mistake in error.mistakes]
         what = mistakes[0] if len(mistakes) == 1 else f"{len(mistakes)} settings cannot be used"
-        more = f"; and {len(mistakes) - _SHOWN} more" if len(mistakes) > _SHOWN else ""
+        more = f"; and {len(mistakes) - _SHOWN:,} more" if len(mistakes) > _SHOWN else ""
         raise ConfigError(
             what,
             why="" if len(mistakes) == 1 else "; ".join(mistakes[:_SHOWN]) + more,

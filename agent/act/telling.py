@@ -164,9 +164,9 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
 
 def _sentence(numbers: Mapping[str, Any]) -> str:
     left = numbers["seconds_left"]
-    when = "time left unknown" if left is None else f"about {left} s left"
+    when = "time left unknown" if left is None else f"about {left:,} s left"
     return (
-        f"{numbers['proposal']}: {numbers['done']} of {counted(numbers['partitions'], 'partition')} moved, "
+        f"{numbers['proposal']}: {numbers['done']:,} of {counted(numbers['partitions'], 'partition')} moved, "
         f"{_sized(numbers['bytes'])} of {_sized(numbers['of_bytes'])} in "
         f"{counted(numbers['copies'], 'copy', 'copies')} in progress; {when}"
     )

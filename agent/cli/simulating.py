@@ -201,7 +201,7 @@ def _cell(outcome: Mapping[str, Any] | None) -> str:
         return told
     sharing = outcome["standbys_sharing_a_rack"]
     shares = "shares" if sharing == 1 else "share"
-    return f"{told}, {sharing} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
+    return f"{told}, {sharing:,} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
 
 
 # --- reading the options ----------------------------------------------------------------------------------------

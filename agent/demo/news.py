@@ -120,13 +120,13 @@ def _by_reason(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 def _first_of(findings: list[Finding]) -> Line:
     others = [str(finding.subject) for finding in findings[1:]]
-    more = f" ... and {len(others)} more of these: {_some(others)}" if others else ""
+    more = f" ... and {len(others):,} more of these: {_some(others)}" if others else ""
     return Line(findings[0].severity.value, _told(findings[0]) + more)
 
 
 def _some(names: Iterable[str]) -> str:
     told = list(dict.fromkeys(names))
-    rest = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
+    rest = f" and {len(told) - _NAMED:,} more" if len(told) > _NAMED else ""
     return ", ".join(told[:_NAMED]) + rest
 
 

@@ -18,14 +18,14 @@ RUNS = 20
 
 def of_all(number: int, total: int, noun: str) -> str:
     """``1 of 3 members``."""
-    return f"{number} of {count(total, noun)}"
+    return f"{number:,} of {count(total, noun)}"
 
 
 def listed(names: Iterable[object]) -> str:
     """``a``, ``a and b``, ``a, b, c and 4 more``."""
     words = [str(name) for name in names]
     if len(words) > NAMED:
-        return f"{', '.join(words[:NAMED])} and {len(words) - NAMED} more"
+        return f"{', '.join(words[:NAMED])} and {len(words) - NAMED:,} more"
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
@@ -33,7 +33,7 @@ def either(names: Iterable[object]) -> str:
     """``a``, ``a or b``, ``a, b, c or one of 4 more``."""
     words = [str(name) for name in names]
     if len(words) > NAMED:
-        return f"{', '.join(words[:NAMED])} or one of {len(words) - NAMED} more"
+        return f"{', '.join(words[:NAMED])} or one of {len(words) - NAMED:,} more"
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 

@@ -80,7 +80,7 @@ def kept(rule: ApprovalRule, proposal: Proposal) -> str:
     """The numbers by which a rule approved it."""
     predicted = proposal.predicted
     told = [
-        f"{predicted.moves} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
+        f"{predicted.moves:,} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
         f"{' of '.join(_sizes(predicted.bytes_to_move, rule.max_bytes))} to copy" if rule.max_bytes is not None else "",
         "no preferred leader changes" if rule.keep_leaders else "",
         f"{_usd(saved_usd_per_day(predicted))} a day saved" if rule.min_gain_usd_per_day is not None else "",

@@ -47,7 +47,7 @@ def _group_triggers(proposal: Proposal, ground: Ground) -> Hold | Fine | None:
     budget = execute.probing_budget_per_group_per_hour if promotion else execute.trigger_budget_per_group_per_hour
     used, free_ms = _used(_of_group(ground, name, promotion=promotion), ground.now_ms, HOUR_MS, budget)
     setting = f"{'probing' if promotion else 'trigger'}.budget_per_group_per_hour"
-    sentence = f"{used} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
+    sentence = f"{used:,} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
     return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {sentence}", free_ms) if used >= budget else Fine(sentence)
 
 
@@ -68,7 +68,9 @@ def batches_left(proposal_id: str, batches: Sequence[Sent], execute: ExecuteLimi
         (DAY_MS, "day", execute.batch_budget_per_day),
     ):
         used, free_ms = _used(times, now_ms, span_ms, budget)
-        told.append(f"{used} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})")
+        told.append(
+            f"{used:,} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})"
+        )
         if used >= budget:
             return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
     if execute.move_budget_bytes_per_day is not None:

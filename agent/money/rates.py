@@ -71,7 +71,7 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
     """Where the rates come from, for a person."""
     weighed = len(snapshot.weighed.bytes_per_s)
     also = (
-        f"; weights of the pipeline for {weighed} of {counted(len(snapshot.bytes_per_s), 'partition')}"
+        f"; weights of the pipeline for {weighed:,} of {counted(len(snapshot.bytes_per_s), 'partition')}"
         if weighed
         else ""
     )

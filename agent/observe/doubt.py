@@ -85,5 +85,5 @@ def _are(part: Part, names: frozenset[str]) -> str:
     first = sorted(names)
     if len(first) == 1:
         return f"{first[0]} is"
-    more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
+    more = f" and {len(first) - _NAMED:,} more" if len(first) > _NAMED else ""
     return f"{len(first)} {part} ({', '.join(first[:_NAMED])}{more}) are"

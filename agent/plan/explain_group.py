@@ -167,7 +167,7 @@ def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | No
             about,
             "no static members",
             yes_or_no(not static),
-            f"{static} of {counted(len(group.members), 'member')} have a group.instance.id",
+            f"{static:,} of {counted(len(group.members), 'member')} have a group.instance.id",
         ),
         Explained(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
         _looks_at_racks(about, group, scene),
@@ -260,7 +260,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, scene: Scene) 
                 about,
                 "more reads stay in the rack, as read",
                 yes_or_no(more_local_worth(read, limits)),
-                f"{read.before.local} of {counted(read.after.total, 'read')} are local as read now, "
+                f"{read.before.local:,} of {counted(read.after.total, 'read')} are local as read now, "
                 f"{read.after.local} afterwards",
             )
         )

@@ -287,7 +287,7 @@ def backoff_ms(failed: int, execute: ExecuteLimits) -> int:
 def _copies(keys: Sequence[CopyKey]) -> str:
     """The tasks by name, where they are few."""
     named = ", ".join(str(task) for _, task in keys[:_NAMED])
-    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    more = f" and {len(keys) - _NAMED:,} more" if len(keys) > _NAMED else ""
     verb = "has" if len(keys) == 1 else "have"
     return f"{counted(len(keys), 'warm-up')} ({named}{more}) {verb}"
 

@@ -154,18 +154,18 @@ def _sentence(plan: PlacementPlan, topic: TopicState, predicted: Predicted) -> s
             copied = predicted.bytes_to_move
             cost = "how many bytes that copies is unknown" if copied is None else f"{sized(copied)} are copied"
             return (
-                f"Move {predicted.moves} of {counted(replicas, 'replica')} of {plan.topic}, so that no rack holds more "
-                f"copies of a partition than it must; {cost}"
+                f"Move {predicted.moves:,} of {counted(replicas, 'replica')} of {plan.topic}, so that no rack holds "
+                f"more copies of a partition than it must; {cost}"
             )
         case ProposalReason.LEADERS_TO_READERS:
             before, after = (_crossing(shares) for shares in (predicted.before, predicted.after))
             return (
-                f"Let {changed} of {counted(partitions, 'partition')} of {plan.topic} be led where they are read: "
+                f"Let {changed:,} of {counted(partitions, 'partition')} of {plan.topic} be led where they are read: "
                 f"reads across racks fall from {before} to {after}; no data moves"
             )
         case _:
             return (
-                f"Give {changed} of {counted(partitions, 'partition')} of {plan.topic} another preferred leader, so "
+                f"Give {changed:,} of {counted(partitions, 'partition')} of {plan.topic} another preferred leader, so "
                 f"that leaders are even over the racks; no data moves"
             )
 

@@ -101,8 +101,8 @@ def _by_rack(led: Counter[int], racks: Racks) -> Counter[str]:
 
 
 def _rows(led: Counter[Any], word: str) -> tuple[str, ...]:
-    shown = [f"{word}{name}: {led[name]}" for name in sorted(led)]
-    return (*shown[:_KEPT], *([f"and {len(shown) - _KEPT} more"] if len(shown) > _KEPT else []))
+    shown = [f"{word}{name}: {led[name]:,}" for name in sorted(led)]
+    return (*shown[:_KEPT], *([f"and {len(shown) - _KEPT:,} more"] if len(shown) > _KEPT else []))
 
 
 def _leaders(
@@ -123,8 +123,8 @@ def _leaders(
 
 def _differences(before: Counter[Any], after: Counter[Any]) -> str:
     names = [name for name in sorted({*before, *after}) if before[name] != after[name]]
-    shown = ", ".join(f"{name} from {before[name]} to {after[name]}" for name in names[:_SHOWN])
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    shown = ", ".join(f"{name} from {before[name]:,} to {after[name]:,}" for name in names[:_SHOWN])
+    return shown + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
 def _traffic(now: Fetches, then: Fetches, predicted: Predicted, limits: Limits) -> str:
@@ -149,7 +149,7 @@ def _rates(before: float, after: float) -> str:
 
 
 def _counts(before: int, after: int) -> str:
-    return f"{_change(before, after)} {f'at {after}' if before == after else f'from {before} to {after}'}"
+    return f"{_change(before, after)} {f'at {after:,}' if before == after else f'from {before:,} to {after:,}'}"
 
 
 def _change(before: float, after: float) -> str:
@@ -177,8 +177,8 @@ def _worse_leaders(changed: list[PlacementChange], moves: int, scene: Scene) -> 
     worse = [broker for broker in sorted(seats.of_broker) if seats.of_broker[broker] > most.get(broker, now[broker])]
     if not worse:
         return []
-    shown = ", ".join(f"{broker} from {now[broker]} to {seats.of_broker[broker]}" for broker in worse[:_SHOWN])
-    more = f" and of {len(worse) - _SHOWN} more" if len(worse) > _SHOWN else ""
+    shown = ", ".join(f"{broker} from {now[broker]:,} to {seats.of_broker[broker]:,}" for broker in worse[:_SHOWN])
+    more = f" and of {len(worse) - _SHOWN:,} more" if len(worse) > _SHOWN else ""
     what = f"no set of {counted(moves, 'move')} off brokers that are away"
     return [f"{what} keeps all others from leading more partitions of the cluster: broker {shown}{more}"]
 

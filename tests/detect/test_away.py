@@ -140,4 +140,4 @@ def test_ten_thousand_racks_of_one_group_are_one_finding_with_three_names() -> N
     answers.group("g", *(reader(f"m{n:05}", f"zone-{n:05}", "orders-0" if n == 0 else "") for n in range(10_000)))
     (finding,) = Run().look(answers.at()).of(Reason.MEMBER_IN_NO_BROKERS_RACK)
     assert len(finding.sentence) < 400
-    assert "and 9997 more" in finding.sentence
+    assert "and 9,997 more" in finding.sentence
