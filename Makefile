@@ -85,6 +85,10 @@ model: venv ## the executor's model checker in the long run (RACKWISE_MODEL_STAT
 properties: venv ## every example of the assignors' and optima's properties (RACKWISE_EXAMPLES=5: five times as many)
 	RACKWISE_EXAMPLES=$(or $(RACKWISE_EXAMPLES),1) $(BIN)/pytest -q -n 2 --dist worksteal -m "not integration" tests/assignors
 
+.PHONY: house
+house: venv ## figures of the code's structure beside their bounds (python -m tests.docs.house --lower: lower these)
+	@$(BIN)/python -m tests.docs.house
+
 .PHONY: sentences
 sentences: venv ## write the list of all sentences that an operator can see anew (tests/golden/sentences.txt)
 	$(BIN)/python -m tests.docs.sentences
