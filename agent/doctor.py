@@ -33,6 +33,7 @@ from agent.plan.loss import RackLoss, rack_losses, unseen_parts
 from agent.plan.loss_words import loss_details, loss_label
 from agent.plan.plan import AdvicePlan, Plan
 from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 
 
 class CheckState(StrEnum):
@@ -251,8 +252,8 @@ def _racks(world: World) -> Check:
     check = _answer(_RACKS, world, ())
     members = [member for group in snapshot.groups.values() for member in getattr(group, "members", ())]
     told = [
-        _sources("brokers", [whence(broker.rack, "broker.rack") for broker in snapshot.brokers]),
-        _sources("members", [whence(member.rack, "client.rack") for member in members]),
+        _sources("brokers", [whence(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
+        _sources("members", [whence(member.rack, CLIENT_RACK) for member in members]),
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {one.age_ms / 1000:.0f} s ago" for one in snapshot.rack_locators if one.age_ms),
     ]

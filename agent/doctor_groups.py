@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from agent.detect.awareness import RACK_AWARE, RACK_BLIND
 from agent.detect.finding import FindingReason, Severity
 from agent.detect.members import BY_THE_BROKER, is_away, is_too_old
 from agent.detect.words import count, listed
 from agent.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
-from agent.model.claims import STABLE
 from agent.model.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup, StreamsProcess
+from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
 from assignors.problem import TaskId
 
 _Group = ConsumerGroup | StreamsGroup
@@ -99,7 +98,7 @@ def group_protocols(world: World) -> Sight:
         for group in world.groups
         if group.kind is GroupKind.CLASSIC_CONSUMER
         and not group.hidden
-        and group.assignor not in RACK_AWARE | RACK_BLIND
+        and group.assignor not in RACK_AWARE_ASSIGNORS | RACK_BLIND_ASSIGNORS
     ]
     unsure = of_unknown_gain(world)
     told = [f"topics of {_groups(dark)} are not shown"] if dark else []

@@ -17,7 +17,6 @@ from agent.detect.words import count, listed
 from agent.limits import Limits
 from agent.memory.throttles import idle_throttles
 from agent.memory.values import Memory
-from agent.model.racks import SELECTOR_CONFIG
 from agent.model.snapshot import (
     ConsumerGroup,
     RackState,
@@ -26,6 +25,7 @@ from agent.model.snapshot import (
     TopicState,
 )
 from agent.propose.proposal import Proposal
+from agent.values.kafka import REPLICA_SELECTOR
 
 _Group = ConsumerGroup | StreamsGroup
 
@@ -120,12 +120,12 @@ def selector(world: World) -> Sight:
     if world.snapshot.selector_is_rack_aware is None:
         configs = world.snapshot.broker_configs
         silent = [str(broker.id) for broker in alive if broker.id not in configs]
-        own = {configs[broker.id].get(SELECTOR_CONFIG) for broker in alive if broker.id in configs}
+        own = {configs[broker.id].get(REPLICA_SELECTOR) for broker in alive if broker.id in configs}
         told = f"the configs of {brokers_named(silent)} were not read" if silent else ""
-        told = told or f"it is unknown whether {SELECTOR_CONFIG}={listed(sorted(filter(None, own)))} looks at racks"
+        told = told or f"it is unknown whether {REPLICA_SELECTOR}={listed(sorted(filter(None, own)))} looks at racks"
         return Sight("", (told,), who=tuple(f"broker {name}" for name in silent))
     return Sight(
-        f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a rack-aware {SELECTOR_CONFIG}"
+        f"{all_of(len(alive), 'broker')} {'has' if len(alive) == 1 else 'have'} a rack-aware {REPLICA_SELECTOR}"
     )
 
 

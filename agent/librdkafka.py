@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAllowed, RackwiseError, TlsFailed
+from agent.values.kafka import CLIENT_ID
 from agent.words import unknown_error
 from config.kafka_keys import DEFAULT_CLIENT_ID
 
@@ -44,7 +45,7 @@ _LOGIN_REFUSED = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTI
 
 def client_settings(config: Mapping[str, Any], *more: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of one client: those of the connection, with what else it needs over them."""
-    settings: dict[str, Any] = {"client.id": DEFAULT_CLIENT_ID, **config}
+    settings: dict[str, Any] = {CLIENT_ID: DEFAULT_CLIENT_ID, **config}
     for part in more:
         settings |= part
     return settings | {"log_level": 0}

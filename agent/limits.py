@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agent.limits_execute import ExecuteLimits
+from agent.values.kafka import NO_STRATEGY
 
 
 class Mode(StrEnum):
@@ -45,7 +46,7 @@ class GroupLimits:
     max_warmup_replicas: int = 2
     num_standby_replicas: int = 0
     probing_rebalance_interval_ms: int = 600_000
-    rack_aware_assignment_strategy: str = "none"
+    rack_aware_assignment_strategy: str = NO_STRATEGY
     rack_aware_assignment_traffic_cost: int | None = None
     rack_aware_assignment_non_overlap_cost: int | None = None
     rack_aware_assignment_tags: tuple[str, ...] = ()
@@ -145,8 +146,6 @@ class Limits:
     """A throttle with no reassignment running counts as left behind after this long."""
     weights_max_age_ms: int = 7_200_000
     """Weights of the pipeline that are older count for nothing."""
-    no_longer_shown_share: float = 0.2
-    """Part of topics or groups that may vanish between two looks before the new world is doubted."""
     execute: ExecuteLimits = field(default_factory=ExecuteLimits)
     """What holds in mode ``execute`` besides."""
 

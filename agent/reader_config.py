@@ -5,6 +5,8 @@ It is the one set of settings of everything that reads these topics; who needs a
 
 from __future__ import annotations
 
+from agent.values.kafka import ALLOW_CREATE_TOPICS, AUTO_COMMIT, AUTO_OFFSET_STORE, GROUP_ID, OFFSET_RESET
+
 
 def reader_config(group: str) -> dict[str, str | int | float | bool]:
     """What such a consumer has beside the settings of its connection; the group of that name is never joined.
@@ -12,11 +14,11 @@ def reader_config(group: str) -> dict[str, str | int | float | bool]:
     Partitions are to be assigned by hand. The end of a partition is told as an error of its own.
     """
     return {
-        "group.id": group,  # the library wants one; without subscription and commits none is made
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
+        GROUP_ID: group,  # the library wants one; without subscription and commits none is made
+        AUTO_COMMIT: False,
+        AUTO_OFFSET_STORE: False,
         "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-        "allow.auto.create.topics": False,
+        OFFSET_RESET: "earliest",
+        ALLOW_CREATE_TOPICS: False,
         "isolation.level": "read_committed",
     }

@@ -37,6 +37,7 @@ from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
 from agent.seen import PARTIAL_EXIT, is_partial
+from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
@@ -123,7 +124,7 @@ def record_plan(settings: Settings) -> RecordPlan:
     """Where cycles are written under these settings; in mode observe no topic is."""
     topics, record = settings.topics, settings.record
     return RecordPlan(
-        telemetry=_own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, "delete"),
+        telemetry=_own_topic(settings, topics.telemetry, settings.telemetry_topic, TELEMETRY_PARTITIONS, DELETE),
         proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
         file=Path(record.file) if record.file else None,
         file_max_bytes=record.file_max_bytes,
@@ -153,7 +154,7 @@ def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposa
             if not reader.in_time:
                 raise PartialAnswer(f"{topic} was not read to its end", why=f"it took more than {_READ_MS / 1000:g} s")
     except KafkaException as failed:
-        raise refusal(failed, f"topic {topic}", servers=str(kafka.root["bootstrap.servers"])) from failed
+        raise refusal(failed, f"topic {topic}", servers=str(kafka.root[BOOTSTRAP_SERVERS])) from failed
     if found.left_out:
         first = f"{counted(len(found.left_out), 'record')} of {topic} left out, as no proposal: {found.left_out[0]}"
         tell(f"{first}; check which other users may write to this topic")
@@ -161,7 +162,7 @@ def read_proposals(loaded: Loaded, tell: Callable[[str], None]) -> tuple[Proposa
 
 
 def _agent_name(settings: Settings) -> str:
-    return str(settings.kafka.root.get("client.id") or socket.gethostname())
+    return str(settings.kafka.root.get(CLIENT_ID) or socket.gethostname())
 
 
 def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: int, cleanup: str) -> OwnTopic | None:

@@ -19,15 +19,16 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
 from agent.librdkafka import MISSING, Heard, client_settings, refusal
+from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, CLIENT_RACK
 from config.kafka_client import KafkaClientConfig
 from config.plain_file import read_plain
 
 TIMEOUT_S = 15.0
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call] # a constant of the library
 _SAME = (
-    "bootstrap.servers",
-    "client.id",
-    "client.rack",
+    BOOTSTRAP_SERVERS,
+    CLIENT_ID,
+    CLIENT_RACK,
     "security.protocol",
     "sasl.mechanism",
     "ssl.key.password",
@@ -147,12 +148,12 @@ class Brokers:
     """Asks the brokers about topics. One thread at a time."""
 
     def __init__(self, kafka: KafkaClientConfig, timeout_s: float = TIMEOUT_S) -> None:
-        if "bootstrap.servers" not in kafka.root:
+        if BOOTSTRAP_SERVERS not in kafka.root:
             raise ConfigError(
                 "No brokers are named", why="kafka.bootstrap.servers is not set", todo="Set --bootstrap-servers."
             )
         self._timeout_s = timeout_s
-        self._servers = str(kafka.root["bootstrap.servers"])
+        self._servers = str(kafka.root[BOOTSTRAP_SERVERS])
         self._heard = Heard()
         self._admin = AdminClient(client_settings(kafka.confluent(), self._heard.settings))
 

@@ -17,6 +17,15 @@ from confluent_kafka.cimpl import NewTopic
 from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
 from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, refusal
 from agent.reader_config import reader_config
+from agent.values.kafka import (
+    CLEANUP_POLICY,
+    COMPACT,
+    COMPRESSION_TYPE,
+    DELIVERY_TIMEOUT_MS,
+    LINGER_MS,
+    MAX_IN_FLIGHT,
+    MIN_INSYNC_REPLICAS,
+)
 from agent.words import counted
 from config.kafka_client import KafkaClientConfig
 
@@ -25,7 +34,7 @@ WRITE_S = 120.0
 _CALL_S = 15.0
 _POLL_S = 1.0
 _CONFIGS = {
-    "cleanup.policy": "compact",
+    CLEANUP_POLICY: COMPACT,
     # An agent that starts reads all of it: what is superseded shall go soon.
     "segment.ms": "3600000",
     "min.cleanable.dirty.ratio": "0.2",
@@ -60,7 +69,7 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
     try:
         factor = min(replicas, len(admin.list_topics(timeout=_CALL_S).brokers))
         # One replica must be able to fail without stopping the writer.
-        configs = {**_CONFIGS, "min.insync.replicas": str(max(1, min(min_insync, factor - 1)))}
+        configs = {**_CONFIGS, MIN_INSYNC_REPLICAS: str(max(1, min(min_insync, factor - 1)))}
         wanted = NewTopic(name, num_partitions=1, replication_factor=factor, config=configs)
         admin.create_topics([wanted], operation_timeout=_CALL_S, request_timeout=_CALL_S)[name].result(_CALL_S + 1)
     except KafkaException as failed:
@@ -102,10 +111,10 @@ def write(kafka: KafkaClientConfig, name: str, changes: Iterable[Change], said: 
     settings = {
         "acks": "all",
         "enable.idempotence": False,
-        "max.in.flight.requests.per.connection": 1,
-        "compression.type": "lz4",
-        "linger.ms": 20,
-        "delivery.timeout.ms": int(WRITE_S * 1_000),
+        MAX_IN_FLIGHT: 1,
+        COMPRESSION_TYPE: "lz4",
+        LINGER_MS: 20,
+        DELIVERY_TIMEOUT_MS: int(WRITE_S * 1_000),
         "partitioner": "murmur2_random",  # the same as Java's, so that a key stays in its partition
     }
     producer = Producer(client_settings(kafka.confluent(), settings))

@@ -13,6 +13,13 @@ from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Kind, M
 from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.values import Resource
 from agent.observation import RawTopic
+from agent.values.kafka import (
+    ELECTION_NOT_NEEDED,
+    INVALID_REPLICATION_FACTOR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_VERSION,
+)
 from agent.wire.change import Answered, Fate
 from agent.wire.config_changes import Holder, Layers, Operation, ThrottleChange
 from agent.wire.config_changes import Setting as WireSetting
@@ -30,16 +37,16 @@ _OPERATIONS = {
 }
 _KINDS: Mapping[str, Kind] = {
     "NO_REASSIGNMENT_IN_PROGRESS": Kind.NOT_NEEDED,
-    "ELECTION_NOT_NEEDED": Kind.NOT_NEEDED,
-    "UNKNOWN_TOPIC_OR_PARTITION": Kind.GONE,
-    "UNKNOWN_TOPIC_ID": Kind.GONE,
-    "INVALID_REPLICATION_FACTOR": Kind.REFUSED,
+    ELECTION_NOT_NEEDED: Kind.NOT_NEEDED,
+    UNKNOWN_TOPIC_OR_PARTITION: Kind.GONE,
+    UNKNOWN_TOPIC_ID: Kind.GONE,
+    INVALID_REPLICATION_FACTOR: Kind.REFUSED,
     "INVALID_REQUEST": Kind.REFUSED,
     "INVALID_CONFIG": Kind.REFUSED,
     "INVALID_TOPIC_EXCEPTION": Kind.REFUSED,
     "INVALID_PARTITIONS": Kind.REFUSED,
     "POLICY_VIOLATION": Kind.REFUSED,
-    "UNSUPPORTED_VERSION": Kind.REFUSED,
+    UNSUPPORTED_VERSION: Kind.REFUSED,
     "UNSUPPORTED": Kind.REFUSED,
 }
 """What a refusal means. Any other can pass without a change of the request, a missing right and a broker that is not

@@ -33,6 +33,7 @@ from agent.journal.entry import Entry, View, Write
 from agent.librdkafka import client_settings, in_words
 from agent.propose.cloud_events import headers, source
 from agent.reader_config import reader_config
+from agent.values.kafka import MESSAGE_TIMEOUT_MS
 from agent.words import counted
 
 COMMAND = "rackwise.command.v1"
@@ -75,7 +76,7 @@ def send_command(
         if error is not None:
             refused.append(error)
 
-    producer = Producer(client_settings(config, {"acks": "all", "message.timeout.ms": timeout_ms}))
+    producer = Producer(client_settings(config, {"acks": "all", MESSAGE_TIMEOUT_MS: timeout_ms}))
     attributes = headers(
         event_id=name, source=source(cluster, sender), kind=COMMAND, subject=name, time_ms=at_ms, schema=SCHEMA_ID
     )

@@ -33,6 +33,7 @@ from agent.journal.entry import View
 from agent.journal.trust import Trust
 from agent.librdkafka import NOT_ALLOWED, client_settings, in_words, refusal
 from agent.reader_config import reader_config
+from agent.values.kafka import CLEANUP_POLICY, COMPACT, FETCH_WAIT_MS, OFFSET_RESET
 
 _PARTITION = 0
 _POLL_S = 0.25
@@ -108,10 +109,10 @@ class JournalTopic:
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
         try:
             asked = admin.describe_configs([resource], request_timeout=max(0.1, until - time.monotonic()))
-            policy = asked[resource].result()["cleanup.policy"].value
+            policy = asked[resource].result()[CLEANUP_POLICY].value
         except KafkaException:
             return  # without the right to see configs there is nothing to say; what was cut shows in the offsets
-        if policy != "compact":
+        if policy != COMPACT:
             raise _unfit(self._topic, f"its cleanup.policy is {policy}, so brokers delete old records")
 
     def read(self, end: int, until: float) -> Told:
@@ -121,7 +122,7 @@ class JournalTopic:
         """
         reading = Reading(self._topic, self._trust)
         settings = reader_config(f"{self._prefix}-reader")
-        strict = {"auto.offset.reset": "error", "fetch.wait.max.ms": 100}
+        strict = {OFFSET_RESET: "error", FETCH_WAIT_MS: 100}
         consumer = Consumer(client_settings(self._config, settings, strict))
         try:
             consumer.assign([TopicPartition(self._topic, _PARTITION, 0)])

@@ -12,6 +12,7 @@ from agent.act.journal_topic import Bounds
 from agent.errors import BadInput
 from agent.journal.leader import Leader, check_cluster
 from agent.journal.trust import Doubt, JournalKey, Trust, distinct_ids
+from agent.values.kafka import COMPRESSION_TYPE, LINGER_MS, MESSAGE_TIMEOUT_MS
 from agent.words import counted
 
 _TRANSACTION_TIMEOUT_MS = 60_000
@@ -114,8 +115,8 @@ def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Log
         "logger": _SILENT,  # a fenced writer is told of by our own error, not by a line between ours
         "transactional.id": plan.transactional_id,
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
-        "message.timeout.ms": _TRANSACTION_TIMEOUT_MS,  # an append that takes too long is aborted, which ends it sooner
-        "linger.ms": 0,
+        MESSAGE_TIMEOUT_MS: _TRANSACTION_TIMEOUT_MS,  # an append that takes too long is aborted, which ends it sooner
+        LINGER_MS: 0,
         "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
-        "compression.type": "lz4",
+        COMPRESSION_TYPE: "lz4",
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.execute.identity import Signer
 from agent.journal.trust import JournalKey
 from agent.record.own_topics import OwnTopic
+from agent.values.kafka import COMPACT, DELETE, LOG_APPEND_TIME, MAX_MESSAGE_BYTES, TIMESTAMP_TYPE, UNCLEAN_ELECTION
 
 _DAY_MS = 86_400_000
 
@@ -60,15 +61,15 @@ class LeadershipPlan:
             partitions=1,
             replication_factor=self.replication_factor,
             min_insync_replicas=self.min_insync_replicas,
-            cleanup_policy="delete",
+            cleanup_policy=DELETE,
             retention_ms=_DAY_MS,
         )
         configs = (
-            ("unclean.leader.election.enable", "false"),  # a replica that is behind would cut the journal
+            (UNCLEAN_ELECTION, "false"),  # a replica that is behind would cut the journal
             ("segment.bytes", "16777216"),  # only closed segments are compacted
-            ("max.message.bytes", "1048588"),
+            (MAX_MESSAGE_BYTES, "1048588"),
         )
-        journal = replace(lock, name=self.journal_topic, cleanup_policy="compact", retention_ms=-1, configs=configs)
+        journal = replace(lock, name=self.journal_topic, cleanup_policy=COMPACT, retention_ms=-1, configs=configs)
         # The age of a command is then told by one clock, the broker's, whatever its sender's says.
-        arrival = (("message.timestamp.type", "LogAppendTime"),)
+        arrival = ((TIMESTAMP_TYPE, LOG_APPEND_TIME),)
         return journal, lock, replace(lock, name=self.commands_topic, configs=arrival)

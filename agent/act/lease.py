@@ -24,6 +24,16 @@ from agent.act.kafka_journal_plan import Witness
 from agent.errors import BadInput
 from agent.journal.trust import Trust, checked_witness, signed_witness
 from agent.librdkafka import NOT_ALLOWED, client_settings, in_words
+from agent.values.kafka import (
+    ALLOW_CREATE_TOPICS,
+    AUTO_COMMIT,
+    AUTO_OFFSET_STORE,
+    COOPERATIVE_STICKY,
+    FETCH_WAIT_MS,
+    GROUP_ID,
+    OFFSET_RESET,
+    PARTITION_ASSIGNMENT_STRATEGY,
+)
 
 _PARTITION = 0
 _WITNESS = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
@@ -236,17 +246,17 @@ class KafkaLease:
         return {
             "on_commit": self._on_commit,
             "error_cb": self._say,
-            "group.id": self._plan.group,
-            "partition.assignment.strategy": "cooperative-sticky",
+            GROUP_ID: self._plan.group,
+            PARTITION_ASSIGNMENT_STRATEGY: COOPERATIVE_STICKY,
             "session.timeout.ms": self._plan.session_ms,
             "heartbeat.interval.ms": HEARTBEAT_MS,
             # A process whose Python hangs while the client's own threads beat on must not keep the lease.
             "max.poll.interval.ms": self._plan.session_ms,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "latest",
-            "fetch.wait.max.ms": 5_000,
-            "allow.auto.create.topics": False,
+            AUTO_COMMIT: False,
+            AUTO_OFFSET_STORE: False,
+            OFFSET_RESET: "latest",
+            FETCH_WAIT_MS: 5_000,
+            ALLOW_CREATE_TOPICS: False,
             "topic.metadata.refresh.interval.ms": 10_000,
         }
 
@@ -261,7 +271,7 @@ def remembered(plan: LeasePlan, timeout_ms: int) -> Witness:
 
     Raises KafkaException when the coordinator does not answer, BadInput for what no agent with this key committed.
     """
-    consumer = Consumer(client_settings(plan.config, {"group.id": plan.group, "enable.auto.commit": False}))
+    consumer = Consumer(client_settings(plan.config, {GROUP_ID: plan.group, AUTO_COMMIT: False}))
     try:
         (found,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
     finally:

@@ -16,6 +16,7 @@ from agent.errors import NoBrokersYet
 from agent.execute.messages import Look, Seen, SeenMove, SeenPartition, SeenThrottle
 from agent.execute.values import Resource
 from agent.observation import RawReassignment, RawTopic
+from agent.values.kafka import MIN_INSYNC_REPLICAS, UNKNOWN_TOPIC_OR_PARTITION
 from agent.wire.config_calls import Configs
 from agent.wire.config_changes import Holder, Throttles
 from agent.wire.deadline import Deadline
@@ -25,10 +26,8 @@ from agent.wire.hand import WireHand
 from agent.wire.size_calls import Sizes
 from assignors.problem import TopicPartition
 
-MIN_ISR = "min.insync.replicas"
 _OWN_MS = 300
 """To put the answers together."""
-_UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 _HOLDERS = {"topic": Holder.TOPIC, "broker": Holder.BROKER}
 
 Traffic = Callable[[], Mapping[int, float]]
@@ -73,12 +72,12 @@ def look(hand: WireHand, wanted: Look, timeout_ms: int, traffic: Traffic = no_tr
     except (CallFailed, NoBrokersYet) as error:
         raise LookFailedError(str(error), silent=True) from error
     rest = _rest(hand, wanted, moves, up, timeout_ms)
-    min_isrs = {name: values.get(MIN_ISR) for name, values in rest.min_isrs.values.items()}
+    min_isrs = {name: values.get(MIN_INSYNC_REPLICAS) for name, values in rest.min_isrs.values.items()}
     return Seen(
         brokers=up,
         partitions=tuple(sorted(_partitions(topics, min_isrs))),
         moves=tuple(SeenMove(*row) for row in moves),
-        gone=frozenset(name for name, pair in topics.items() if pair[0].error == _UNKNOWN_TOPIC),
+        gone=frozenset(name for name, pair in topics.items() if pair[0].error == UNKNOWN_TOPIC_OR_PARTITION),
         throttles=tuple(sorted(_throttles(rest.throttles))),
         unread=_unread(wanted.resources, rest.throttles, up),
         traffic=tuple(sorted(traffic().items())),
@@ -95,7 +94,7 @@ def _two_witnesses(
         return {}
     first = hand.describe_topics(timeout_ms, names=names)
     if len(up) <= 1:
-        told = (topic for topic in first.topics if only_one or topic.error != _UNKNOWN_TOPIC)
+        told = (topic for topic in first.topics if only_one or topic.error != UNKNOWN_TOPIC_OR_PARTITION)
         return {topic.name: (topic, topic) for topic in told}
     second = hand.describe_topics(timeout_ms, names=names, avoid=first.answered_by)
     if first.answered_by is None or first.answered_by == second.answered_by:
@@ -110,7 +109,7 @@ def _two_witnesses(
 
 
 def _placement(topic: RawTopic) -> object:
-    unknown = topic.error == _UNKNOWN_TOPIC
+    unknown = topic.error == UNKNOWN_TOPIC_OR_PARTITION
     return unknown, topic.topic_id, tuple((row.partition, row.replicas) for row in topic.partitions)
 
 
@@ -123,7 +122,7 @@ def _rest(hand: WireHand, wanted: Look, moves: Iterable[RawReassignment], up: fr
     replicas = _moving(moves, frozenset(topics), up)
     jobs: dict[str, Callable[[], Throttles | Configs | Sizes]] = {
         "throttles": lambda: hand.describe_throttles(named, brokers, timeout_ms),
-        "min isr": lambda: hand.describe_topic_configs(topics, [MIN_ISR], timeout_ms),
+        "min isr": lambda: hand.describe_topic_configs(topics, [MIN_INSYNC_REPLICAS], timeout_ms),
         "sizes": lambda: hand.replica_sizes(replicas, timeout_ms),
     }
     answers = gather(jobs, Deadline.after_ms(timeout_ms + _OWN_MS), name="look")

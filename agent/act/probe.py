@@ -24,6 +24,7 @@ from typing import NamedTuple, Protocol, Self
 from agent.clock import elapsed_s
 from agent.journal.triggers import Effect, Path
 from agent.observation import GapCause, RawGroup
+from agent.values.kafka import STABLE
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk
 
@@ -123,7 +124,7 @@ class Prober:
         try:
             return self._phantom_join()
         except StaleError as stale:
-            untouched = stale.group.state == "Stable" and _told(stale.group) == self._before
+            untouched = stale.group.state == STABLE and _told(stale.group) == self._before
             effect = Effect.NOTHING if untouched else Effect.UNKNOWN
             return Probed(effect, Path.PENDING_LEAVE, f"{probed.sentence}; no second attempt: {stale}")
 
@@ -210,7 +211,7 @@ class Prober:
         deadline = elapsed_s() + JOINED_WITHIN_MS / 1000
         while not parked.done and elapsed_s() < deadline:
             group = self._talk().describe(CALL_MS)
-            if group.state != "Stable" and any(member.member_id == member_id for member in group.members):
+            if group.state != STABLE and any(member.member_id == member_id for member in group.members):
                 return True
             time.sleep(_JOINED_EVERY_S)
         return parked.let_in
@@ -225,7 +226,7 @@ class Prober:
                 return Probed(
                     Effect.UNKNOWN, path, f"triggered by {path.value}; its effect is unknown: {failure.detail}"
                 )
-            if group.state != "Stable":
+            if group.state != STABLE:
                 return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group is {group.state}")
             if _told(group) != _told(before):
                 return Probed(Effect.REBALANCING, path, f"triggered by {path.value}: the group has already rebalanced")

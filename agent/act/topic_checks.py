@@ -21,6 +21,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.librdkafka import client_settings
+from agent.values.kafka import (
+    CLEANUP_POLICY,
+    COMPACT,
+    CREATE_TIME,
+    DELETE,
+    LOG_APPEND_TIME,
+    MAX_MESSAGE_BYTES,
+    MIN_INSYNC_REPLICAS,
+    RETENTION_MS,
+    TIMESTAMP_TYPE,
+    UNCLEAN_ELECTION,
+)
 
 HOUR_MS = 3_600_000
 _MARGIN = 65_536
@@ -113,32 +125,30 @@ def _wrong(topic: AsMade, names: Agreed) -> Iterator[str]:
 
 def _wrong_journal(topic: AsMade) -> Iterator[str]:
     configs = topic.configs
-    if configs.get("unclean.leader.election.enable") == "true":
-        yield _set(topic, "unclean.leader.election.enable", "false", "is true, so a late replica may cut the journal")
-    least = _whole(configs.get("min.insync.replicas"))
+    if configs.get(UNCLEAN_ELECTION) == "true":
+        yield _set(topic, UNCLEAN_ELECTION, "false", "is true, so a late replica may cut the journal")
+    least = _whole(configs.get(MIN_INSYNC_REPLICAS))
     if least is not None and least < 2 <= topic.replicas - 1:
-        yield _set(topic, "min.insync.replicas", "2", f"is {least}, so the loss of one broker may cut the journal")
-    most = _whole(configs.get("max.message.bytes"))
+        yield _set(topic, MIN_INSYNC_REPLICAS, "2", f"is {least}, so the loss of one broker may cut the journal")
+    most = _whole(configs.get(MAX_MESSAGE_BYTES))
     if most is not None and most < MAX_VALUE_BYTES + _MARGIN:
-        yield _set(topic, "max.message.bytes", "1048588", f"is {most}, so large plans cannot be written")
+        yield _set(topic, MAX_MESSAGE_BYTES, "1048588", f"is {most}, so large plans cannot be written")
 
 
 def _wrong_commands(topic: AsMade) -> Iterator[str]:
     configs = topic.configs
-    if configs.get("message.timestamp.type") == "CreateTime":
+    if configs.get(TIMESTAMP_TYPE) == CREATE_TIME:
         yield _set(
             topic,
-            "message.timestamp.type",
-            "LogAppendTime",
+            TIMESTAMP_TYPE,
+            LOG_APPEND_TIME,
             "is CreateTime, so the age of a command that waited for an agent is taken from its sender's clock",
         )
-    if "compact" in configs.get("cleanup.policy", ""):
-        yield _set(
-            topic, "cleanup.policy", "delete", f"is {configs['cleanup.policy']}, so old commands are never deleted"
-        )
-    kept_ms = _whole(configs.get("retention.ms"))
+    if COMPACT in configs.get(CLEANUP_POLICY, ""):
+        yield _set(topic, CLEANUP_POLICY, DELETE, f"is {configs[CLEANUP_POLICY]}, so old commands are never deleted")
+    kept_ms = _whole(configs.get(RETENTION_MS))
     if kept_ms is not None and 0 <= kept_ms < HOUR_MS:
-        yield _set(topic, "retention.ms", "86400000", f"is {kept_ms}, so commands are gone before an agent reads them")
+        yield _set(topic, RETENTION_MS, "86400000", f"is {kept_ms}, so commands are gone before an agent reads them")
 
 
 def _set(topic: AsMade, name: str, value: str, why: str) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import Format, chosen, emit, emit_document, emit_json, emit_one, say
+from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.words import counted
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _say_sources(loaded: Loaded) -> None:
 
 
 def _brokers(kafka: KafkaClientConfig) -> list[str]:
-    named = str(kafka.root.get("bootstrap.servers") or "")
+    named = str(kafka.root.get(BOOTSTRAP_SERVERS) or "")
     return [server.strip() for server in named.split(",") if server.strip()]
 
 

@@ -12,6 +12,7 @@ from agent.cli.files import write_text
 from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, emit_command, emit_text
 from agent.errors import BadInput
+from agent.values.kafka import BOOTSTRAP_SERVERS
 
 if TYPE_CHECKING:
     from agent.documents.planning import Extent, NewPlacementRow, PlacementSpread
@@ -123,7 +124,7 @@ def place(wanted: Wanted, source: Source, choice: Choice, output: Format | None,
     else:
         loaded = options.settings(*source[:4])
         seen = session.look(loaded, planning=False)
-        servers = str(loaded.settings.kafka.root["bootstrap.servers"])
+        servers = str(loaded.settings.kafka.root[BOOTSTRAP_SERVERS])
     snapshot = seen.snapshot
     kafka = Kafka(Placer(choice.placer.value), Random(choice.seed).randrange)  # noqa: S311 (as Kafka draws: no secret)
     if wanted.replication_factor is None:

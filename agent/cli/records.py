@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.errors import BadInput
 from agent.execute.attempts import of_plan
-from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, Batch, BatchState, Debt, End, Plan
+from agent.execute.values import Batch, BatchState, Debt, End, Plan
 from agent.journal import moves
 from agent.journal.approvals import approvals
 from agent.journal.commands import Answer, Command, history, pause_in
@@ -19,6 +19,7 @@ from agent.journal.triggers import triggers
 from agent.observation import RawReassignment
 from agent.propose.words import counted, sized
 from agent.typed_json import UnreadableError
+from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 
 if TYPE_CHECKING:
     from agent.act.progress import ReplicaProgress

@@ -13,6 +13,7 @@ from agent.money.faults import NO_COST, fault_cost
 from agent.money.rates import price_sentence, sentence
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_of
+from agent.values.kafka import STICKY, STREAMS_PROTOCOL
 from agent.words import counted
 from config.foreign_text import listed
 
@@ -39,7 +40,7 @@ BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes i
 WORST = ("group", "across racks", "$/day")
 RESTORING = "records to restore"
 """How far the copy of a task is behind its changelog: another thing than the lag of a group."""
-_STREAM, _STREAMS_ASSIGNOR = "stream", "sticky"
+_STREAM, _STREAMS_ASSIGNOR = STREAMS_PROTOCOL, STICKY
 _MANY = 3
 """Rows from which on a column of one value is told once."""
 _WHOLE, _LEAST = 0.995, 0.005

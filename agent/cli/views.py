@@ -21,6 +21,7 @@ from agent.model.unseen import seen_of
 from agent.money import costs_of
 from agent.money.traffic import border
 from agent.observation import Part
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 
 if TYPE_CHECKING:
     from agent.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument
@@ -155,8 +156,8 @@ def racks(look: Seen) -> list[RackDocument]:
 def _sources_by_rack(snapshot: Snapshot) -> dict[str, Counter[str]]:
     """Rack -> how many brokers and members are known to be in it, by what knows it."""
     sources: dict[str, Counter[str]] = {}
-    racks = [(broker.rack, "broker.rack") for broker in snapshot.brokers]
-    racks += [(member.rack, "client.rack") for group in snapshot.groups.values() for member in members_of(group)]
+    racks = [(broker.rack, BROKER_RACK) for broker in snapshot.brokers]
+    racks += [(member.rack, CLIENT_RACK) for group in snapshot.groups.values() for member in members_of(group)]
     for rack, setting in racks:
         source = whence(rack, setting)
         if source is not None:

@@ -12,6 +12,7 @@ from agent.model.snapshot import Member, OtherGroup, Rack, RackState, Range, Str
 from agent.money import Costs, lag_of
 from agent.money.lags import worst_task_lag
 from agent.money.words import worst_first
+from agent.values.kafka import CLIENT_RACK, MEMBERLESS_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ def groups(costs: Costs, look: Seen, *, every: bool = True) -> list[GroupDocumen
 def is_empty(look: Seen, name: str) -> bool:
     """Whether the group has no members, for certain."""
     group = look.snapshot.groups[name]
-    return group.state in ("Empty", "Dead") and not members_of(group)
+    return group.state in MEMBERLESS_STATES and not members_of(group)
 
 
 def group(name: str, costs: Costs, look: Seen) -> GroupDetailsDocument:
@@ -117,7 +118,7 @@ def _member(member: Member) -> MemberDocument:
         "client_id": member.client_id,
         "host": member.client_host,
         "rack": _rack(member.rack),
-        "known_from": whence(member.rack, "client.rack"),
+        "known_from": whence(member.rack, CLIENT_RACK),
         "assigned": None if member.assigned is None else [str(partition) for partition in member.assigned],
         "defects": [defect.sentence for defect in member.defects],
     }

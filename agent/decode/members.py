@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from operator import itemgetter
 
-from agent.decode import values
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import read_assignment, read_subscription
 from agent.decode.cursor import Broken
@@ -21,7 +20,6 @@ from agent.decode.reading import BOUNDS, MOST_WORK_PER_BYTE, Bounds, Names, Pool
 from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
-    CONSUMER_PROTOCOL_TYPE,
     Assignment,
     AssignmentData,
     DecodedGroup,
@@ -36,6 +34,8 @@ from agent.decode.values import (
 from agent.memo import Memo
 from agent.observation import Observation, RawGroup, RawMember
 from agent.reuse import each
+from agent.values import kafka
+from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
 
 _ID = itemgetter(0)
 _MEMBER_BYTES = 400
@@ -168,7 +168,7 @@ def _decode_member(group: RawGroup, reading: Reading, raw: RawMember) -> Decoded
         if raw.assignment:
             assignment, data = read_assignment(raw.assignment, reading)
             assignment_data = data
-            if group.protocol == values.STREAMS_PROTOCOL:
+            if group.protocol == kafka.STREAMS_PROTOCOL:
                 assignment_data = decode_assignment_info(data, reading) if data else _NO_STREAMS_DATA
         else:
             assignment = _not_shown(group, "assignment")
@@ -180,7 +180,7 @@ def _decode_member(group: RawGroup, reading: Reading, raw: RawMember) -> Decoded
 
 def _not_shown(group: RawGroup, what: str) -> Undecodable | None:
     """None in every state but Stable, in which alone the broker shows members' bytes."""
-    if group.state != "Stable":
+    if group.state != kafka.STABLE:
         return None
     return Undecodable(UndecodableReason.EMPTY, f"the group is stable, but the member's {what} has no bytes", 0)
 
@@ -188,11 +188,11 @@ def _not_shown(group: RawGroup, what: str) -> Undecodable | None:
 def _user_data(protocol: str, data: bytes | None, reading: Reading) -> UserData:
     """The assignor's part of the subscription, read as that assignor writes it."""
     match protocol:
-        case "cooperative-sticky":
+        case kafka.COOPERATIVE_STICKY:
             return _generation(data, reading) if data else None
-        case "sticky":
+        case kafka.STICKY:
             return decode_sticky(data, reading) if data else None
-        case values.STREAMS_PROTOCOL:
+        case kafka.STREAMS_PROTOCOL:
             return decode_subscription_info(data, reading) if data else _NO_STREAMS_DATA
     return data
 

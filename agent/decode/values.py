@@ -16,11 +16,6 @@ from typing import NamedTuple
 from agent.observation import RawGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
-"""The protocol type under which members speak the embedded consumer protocol; Streams groups use it too."""
-STREAMS_PROTOCOL = "stream"
-"""The assignor name of every classic Kafka Streams group."""
-
 RUNNING_ACTIVE = -2
 """In place of an offset sum: the member runs this task as active, so it is caught up by definition."""
 UNKNOWN_OFFSET_SUM = -3

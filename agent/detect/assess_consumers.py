@@ -13,12 +13,13 @@ from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.bound import most_local
 from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
-from agent.model.claims import STABLE, claimed_twice
+from agent.model.claims import claimed_twice
 from agent.model.snapshot import ConsumerGroup, Member
+from agent.values.kafka import RANGE, STABLE
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
 
-COPARTITIONING = frozenset({"range"})
+COPARTITIONING = frozenset({RANGE})
 """Assignors that promise to keep partition p of all topics together."""
 
 

@@ -13,8 +13,8 @@ from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
 from agent.limits import GroupLimits
-from agent.model.claims import STABLE
 from agent.model.snapshot import Statefulness, StreamsGroup, TaskState, Topology
+from agent.values.kafka import BALANCE_SUBTOPOLOGY, STABLE
 from assignors.optimal import optimal_tasks
 from assignors.problem import Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
 
@@ -87,7 +87,7 @@ def task_problem(
     return TaskProblem(
         tasks=tuple(_task(task, racks) for task in topology.tasks),
         processes=tuple(processes),
-        balance="subtopology" if settings.rack_aware_assignment_strategy == "balance_subtopology" else "none",
+        balance="subtopology" if settings.rack_aware_assignment_strategy == BALANCE_SUBTOPOLOGY else "none",
         traffic_cost=_traffic_cost(topology),
         non_overlap_cost=1,
     )

@@ -23,9 +23,8 @@ from agent.detect.members import BY_THE_BROKER
 from agent.detect.words import listed, named
 from agent.limits import GroupLimits
 from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, StreamsGroup
-
-RACK_AWARE = frozenset(("range", "sticky", "cooperative-sticky"))
-RACK_BLIND = frozenset(("roundrobin",))
+from agent.values import kafka
+from agent.values.kafka import NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, RANGE
 
 ALL_EQUAL = (
     "every partition has a replica in the same racks, so all choices cost the same, although reads go to leaders"
@@ -39,8 +38,8 @@ class OffCause(StrEnum):
 
     ASSIGNOR = "assignor"
     """The assignor, the strategy or the kind of the group does not look at racks."""
-    CLIENT_RACK = "client.rack"
-    BROKER_RACK = "broker.rack"
+    CLIENT_RACK = kafka.CLIENT_RACK
+    BROKER_RACK = kafka.BROKER_RACK
     BROKER_ABSENT = "broker absent"
     REPLICAS_ELSEWHERE = "no replica in the racks of the members"
     THREADS_DIFFER = "racks differ within a process"
@@ -109,13 +108,13 @@ def _all_equal(group: _Group, reading: Reading) -> bool:
     shown = reading.shown
     if not shown or not all(facts.everywhere for facts in shown):
         return False
-    return group.assignor == "range" or len({facts.racks for facts in shown}) == 1
+    return group.assignor == RANGE or len({facts.racks for facts in shown}) == 1
 
 
 def _consumer_causes(group: ConsumerGroup, readers: Iterable[Rack], reading: Reading, view: View) -> Iterable[_Cause]:
-    if group.assignor in RACK_BLIND:
+    if group.assignor in RACK_BLIND_ASSIGNORS:
         yield _Cause(OffCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
-    if group.assignor not in RACK_AWARE:  # of an assignor of the user's own nothing is known
+    if group.assignor not in RACK_AWARE_ASSIGNORS:  # of an assignor of the user's own nothing is known
         return
     racks = {told for rack in readers if (told := rack.told) is not None}
     if not racks:
@@ -140,7 +139,7 @@ def _but_absent(shown: Iterable[TopicFacts], view: View) -> str:
 
 
 def _streams_causes(group: StreamsGroup, reading: Reading, settings: GroupLimits, view: View) -> Iterable[_Cause]:
-    if settings.rack_aware_assignment_strategy == "none":
+    if settings.rack_aware_assignment_strategy == NO_STRATEGY:
         told = "" if settings.known else " (Kafka's default, assumed: rackwise's settings give no other value)"
         yield _Cause(OffCause.ASSIGNOR, f"rack.aware.assignment.strategy is none{told}")
     silent = [member.client_id for member in group.members if member.rack.silent]

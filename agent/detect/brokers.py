@@ -15,9 +15,9 @@ from agent.detect.meant import fold
 from agent.detect.words import count, first, listed, numbered
 from agent.memory.sightings import Steadiness, steadiness
 from agent.memory.values import RackSighting
-from agent.model.racks import RACK_AWARE_SELECTOR, SELECTOR_CONFIG
 from agent.model.snapshot import BrokerState, RackState
 from agent.observation import Part
+from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 
 
 def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
@@ -146,13 +146,13 @@ def _selector(view: View) -> Iterable[Finding]:
     lacking = [
         broker.id
         for broker in ground.brokers
-        if broker.alive and broker.id in configs and not configs[broker.id].get(SELECTOR_CONFIG)
+        if broker.alive and broker.id in configs and not configs[broker.id].get(REPLICA_SELECTOR)
     ]
     yield Finding(
         reason=FindingReason.SELECTOR_NOT_RACK_AWARE,
         subject=Subject("cluster", view.snapshot.cluster_id),
         sentence=f"{count(len(lacking), 'broker')} ({numbered(lacking)}) let consumers read from leaders only, "
-        f"whatever their racks: set {SELECTOR_CONFIG}={RACK_AWARE_SELECTOR}",
+        f"whatever their racks: set {REPLICA_SELECTOR}={RACK_AWARE_SELECTOR}",
         evidence=(("brokers", first(lacking)), ("count", len(lacking))),
         severity=Severity.WARNING,
         since_ms=view.snapshot.taken_ms,

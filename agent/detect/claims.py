@@ -13,8 +13,9 @@ from agent.detect.facts import Reading
 from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count, first, listed, of_all
-from agent.model.claims import STABLE, claimed_twice
+from agent.model.claims import claimed_twice
 from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup
+from agent.values.kafka import STABLE
 from assignors.problem import TopicPartition
 
 _Group = ConsumerGroup | StreamsGroup

@@ -21,9 +21,9 @@ from agent.detect.located import member_disagreements
 from agent.detect.members import member_findings
 from agent.detect.words import count
 from agent.memo import Memo
-from agent.memory.values import SETTLED_STATES
 from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
 from agent.reuse import each
+from agent.values.kafka import SETTLED_STATES
 from agent.words import sized
 
 _Row = tuple[Group, Reading, Assessment, frozenset[str]]

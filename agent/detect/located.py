@@ -13,6 +13,7 @@ from agent.detect.ground import View
 from agent.detect.words import count, first, listed, of_all
 from agent.limits import LocatorKind
 from agent.model.snapshot import BrokerState, ConsumerGroup, Rack, RackState, StreamsGroup
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 
 
 def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:
@@ -22,7 +23,7 @@ def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=Subject("broker", str(broker.id)),
-        sentence=f"broker {broker.id} has {_ways(broker.rack)} by its locators: {_told(broker.rack, 'broker.rack')}",
+        sentence=f"broker {broker.id} has {_ways(broker.rack)} by its locators: {_told(broker.rack, BROKER_RACK)}",
         evidence=(
             ("rack", broker.rack.name),
             ("locator", broker.rack.source or LocatorKind.WIRE.value),
@@ -44,7 +45,7 @@ def member_disagreements(group: ConsumerGroup | StreamsGroup, racks: Iterable[Ra
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=Subject("group", group.id),
         sentence=f"group {group.id} has {who} to whom locators give more than one rack: for client {one.client_id} "
-        f"{_told(one.rack, 'client.rack')}",
+        f"{_told(one.rack, CLIENT_RACK)}",
         evidence=(
             ("members", len(disputed)),
             ("of", len(group.members)),
@@ -66,7 +67,7 @@ def whence(rack: Rack, setting: str) -> str | None:
     return setting if rack.source in (None, LocatorKind.WIRE.value) else rack.source
 
 
-def known_by(rack: Rack, setting: str = "broker.rack") -> str:
+def known_by(rack: Rack, setting: str = BROKER_RACK) -> str:
     """Who knows a rack: ``file knows rack a``, ``broker.rack says a``."""
     if rack.source is None:
         return f"{setting} says {rack.name}"

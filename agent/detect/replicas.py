@@ -23,6 +23,7 @@ from agent.model.spread import Crowding, Replicas, crowding
 from agent.model.target import original_replicas, target_replicas
 from agent.observation import Part
 from agent.reuse import each
+from agent.values.kafka import MIN_INSYNC_REPLICAS
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2
@@ -238,7 +239,7 @@ def _isr_finding(reason: FindingReason, topic: TopicState, names: Sequence[str],
             ("partitions", len(names)),
             ("of", len(topic.partitions)),
             ("first", first(names)),
-            ("min.insync.replicas", topic.min_isr),
+            (MIN_INSYNC_REPLICAS, topic.min_isr),
         ),
         severity=Severity.CRITICAL if gravest else Severity.WARNING,
         since_ms=view.snapshot.taken_ms,

@@ -10,15 +10,14 @@ import re
 from collections.abc import Iterable
 
 from agent.model.snapshot import Member
+from agent.values.kafka import COOPERATIVE_STICKY, RANGE, STICKY
 
 KAFKA_PYTHON = "kafka-python"
 AIOKAFKA = "aiokafka"
-FIRST_WITH_RACK = "kafka-clients 3.5 or librdkafka 2.2.0"
-"""The releases that first sent a rack in their subscription (KIP-881, subscription version 3)."""
 
 _NAMED = tuple((name, re.compile(rf"(?i)\b{name}\b")) for name in (AIOKAFKA, KAFKA_PYTHON))
 _BY_CLIENT_ID = tuple((name, re.compile(rf"{name}-.+")) for name in (AIOKAFKA, KAFKA_PYTHON))
-_DROP_INS = {KAFKA_PYTHON: ("range", "sticky", "cooperative-sticky"), AIOKAFKA: ("range", "sticky")}
+_DROP_INS = {KAFKA_PYTHON: (RANGE, STICKY, COOPERATIVE_STICKY), AIOKAFKA: (RANGE, STICKY)}
 """Kafka's names under which `assignors.clients` has an assignor for a library; see docs/clients.md."""
 
 

@@ -20,6 +20,7 @@ from agent.memory.streams import is_reading
 from agent.memory.values import Memory
 from agent.model.snapshot import GroupKind, Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
 from agent.model.topology import NO_CHANGELOG_SEEN
+from agent.values.kafka import STABLE
 from assignors.problem import TaskId
 
 ENOUGH_SAMPLES = 4
@@ -92,7 +93,7 @@ def _warmup(
     if copy.role is not Role.WARMUP:
         return
     where = f"warm-up of task {copy.task} of {group.id} on process {_name(group, copy.process_id)}"
-    if copy.caught_up is True and group.state == "Stable":
+    if copy.caught_up is True and group.state == STABLE:
         waits = ""
         if group.next_rebalance_ms is not None and group.next_rebalance_ms > view.snapshot.taken_ms:
             left_s = (group.next_rebalance_ms - view.snapshot.taken_ms) // 1000
@@ -114,7 +115,7 @@ def _warmup(
 
 def _unsure(group: StreamsGroup, copies: Sequence[TaskCopy], settings: GroupLimits, view: View) -> Iterable[Finding]:
     """Warm-ups of which only a rebalance can tell how far they are; asked where the leader wants to promote some."""
-    if group.state != "Stable" or group.kind is not GroupKind.CLASSIC_STREAMS or group.next_rebalance_ms is None:
+    if group.state != STABLE or group.kind is not GroupKind.CLASSIC_STREAMS or group.next_rebalance_ms is None:
         return
     now_ms = view.snapshot.monotonic_ms
     known = view.memory.streams.get(group.id)
@@ -245,10 +246,6 @@ def _about_copy(reason: FindingReason, copy: TaskCopy, sentence: str, severity: 
         severity=severity,
         since_ms=view.snapshot.taken_ms,
     )
-
-
-def _lasting_in(view: View, copy: TaskCopy) -> bool:
-    return _lasting(copy, view.memory, view.snapshot.monotonic_ms)
 
 
 def _lasting(copy: TaskCopy, memory: Memory, now_ms: int) -> bool:

@@ -20,8 +20,6 @@ from agent.decode.encode import encode_sticky, encode_subscription, encode_subsc
 from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
-    CONSUMER_PROTOCOL_TYPE,
-    STREAMS_PROTOCOL,
     StickyUserData,
     StreamsSubscription,
     StreamsSubscriptionHeader,
@@ -29,10 +27,12 @@ from agent.decode.values import (
     Undecodable,
 )
 from agent.observation import RawGroup, RawMember
+from agent.values import kafka
+from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 
 _NEWEST = 3
 """The newest subscription layout; a newer one was read as this, so the clone is written as this."""
-_NO_USER_DATA = frozenset(("range", "roundrobin"))
+_NO_USER_DATA = frozenset((kafka.RANGE, kafka.ROUND_ROBIN))
 
 
 class NoProbe(NamedTuple):
@@ -85,11 +85,11 @@ def _clone(member: RawMember, protocol: str) -> bytes | NoProbe:
 def _user_data(told: bytes | None, protocol: str) -> bytes | NoProbe | None:
     """What the assignor put in, without history."""
     match protocol:
-        case "stream":
+        case kafka.STREAMS_PROTOCOL:
             return _streams_data(told)
-        case "cooperative-sticky":
+        case kafka.COOPERATIVE_STICKY:
             return _sticky_data(told, decode_cooperative_sticky(told) if told else None)
-        case "sticky":
+        case kafka.STICKY:
             return _sticky_data(told, decode_sticky(told) if told else None)
         case _ if protocol in _NO_USER_DATA:
             return None

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.detect.assess import topics_of
-from agent.execute.trigger_seen import COOPERATIVE, EAGER, Seen, seen_in
+from agent.execute.trigger_seen import Seen, seen_in
 from agent.journal.entry import View
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
 from agent.limits import Limits
@@ -25,6 +25,7 @@ from agent.limits_execute import Told, TriggerLimits
 from agent.memory.values import ChangeCause, Memory
 from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
 from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE
 from agent.words import counted
 
 OPEN_MS = 60_000
@@ -130,9 +131,9 @@ def by_wire(seen: Seen | None, allowed: TriggerLimits) -> Why | None:
         return Why(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
     if seen.kind is not None and seen.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
         return Why(RefusalReason.NOT_CLASSIC, f"group {seen.group_id} is a {seen.kind.value} group", SEEN)
-    if seen.state in ("Empty", "Dead"):
+    if seen.state in MEMBERLESS_STATES:
         return Why(RefusalReason.EMPTY, f"group {seen.group_id} is {seen.state}", SEEN)
-    if seen.state != "Stable":
+    if seen.state != STABLE:
         return Why(RefusalReason.NOT_STABLE, f"group {seen.group_id} is {seen.state}, not Stable", SEEN)
     return _by_members(seen, allowed)
 
@@ -143,10 +144,10 @@ def _by_members(seen: Seen, allowed: TriggerLimits) -> Why | None:
     if seen.unreadable:
         sentence = f"the bytes of {counted(len(seen.unreadable), 'member')} cannot be read: {seen.unreadable[0]}"
         return Why(RefusalReason.UNREADABLE, sentence, SEEN)
-    if seen.assignor in EAGER and not allowed.allow_eager:
+    if seen.assignor in EAGER_ASSIGNORS and not allowed.allow_eager:
         sentence = f"under {seen.assignor} every member gives up all its partitions in a rebalance"
         return Why(RefusalReason.EAGER, sentence, SEEN)
-    if seen.assignor not in EAGER | COOPERATIVE:
+    if seen.assignor not in EAGER_ASSIGNORS | COOPERATIVE_ASSIGNORS:
         sentence = f"its protocol is {seen.assignor or 'hidden'}, which is not one of Kafka's"
         return Why(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
     return _by_history(seen, allowed)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from agent.execute.messages import Kind, Move, Result, Run, Setting
 from agent.observation import RawReassignment, RawTopic
-
-_UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+from agent.values.kafka import UNKNOWN_TOPIC_OR_PARTITION
 
 
 def no_longer_to_move(move: Move, topic: RawTopic | None, running: RawReassignment | None) -> Result | None:
@@ -67,7 +66,7 @@ def _another_topic(of: Move | Run, topic: RawTopic | None) -> Result | None:
     name = of.id.topic
     if topic is None:
         return Result(of.id, Kind.RETRY, f"topic {name} could not be seen")
-    if topic.error == _UNKNOWN_TOPIC:
+    if topic.error == UNKNOWN_TOPIC_OR_PARTITION:
         return Result(of.id, Kind.GONE, f"topic {name} no longer exists")
     if topic.error is not None:
         return Result(of.id, Kind.RETRY, f"topic {name} could not be seen: {topic.error}")

@@ -29,6 +29,7 @@ from agent.journal.triggers import (
 )
 from agent.model.snapshot import ConsumerGroup, Group, Snapshot, StreamsGroup
 from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.kafka import STABLE
 from agent.words import counted
 
 ORPHAN_MS = 30_000
@@ -113,7 +114,7 @@ class _Found(NamedTuple):
 
 def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | None:
     """What the group as it is now tells; None where it is still moving or hidden."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden or group.state != "Stable":
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden or group.state != STABLE:
         return None
     seen = seen_in(group)
     rebalances = None

@@ -16,6 +16,7 @@ from agent.journal.triggers import LearnedGroup, learned, learned_groups, learne
 from agent.memory.values import Memory
 from agent.model.snapshot import ConsumerGroup, GroupKind, Role, Snapshot, StreamsGroup
 from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.kafka import STABLE
 
 KEPT_REBALANCES = 20
 LEAST_MS = 1_000
@@ -56,7 +57,7 @@ def _followed(view: View, snapshot: Snapshot, proposals: Iterable[Proposal]) -> 
 
 def _seen(known: LearnedGroup, snapshot: Snapshot, memory: Memory) -> LearnedGroup:
     group = snapshot.groups[known.group_id]
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.state != "Stable" or group.hidden:
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.state != STABLE or group.hidden:
         return known
     members = tuple(sorted(crc32(member.id.encode(errors="surrogatepass")) for member in group.members))
     if members != known.members:

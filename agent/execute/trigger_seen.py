@@ -7,20 +7,16 @@ from typing import NamedTuple
 from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
-from agent.decode.values import (
-    CONSUMER_PROTOCOL_TYPE,
-    STREAMS_PROTOCOL,
-    StreamsSubscription,
-    StreamsSubscriptionHeader,
-    Undecodable,
-)
+from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
 from agent.model.snapshot import Group, GroupKind, OtherGroup, StreamsGroup
 from agent.observation import RawGroup, RawMember
-
-COOPERATIVE = frozenset({"cooperative-sticky", STREAMS_PROTOCOL})
-"""Protocol names under which a rebalance revokes nothing that does not move (KIP-429)."""
-EAGER = frozenset({"range", "roundrobin", "sticky"})
-"""Protocol names under which a rebalance revokes everything first."""
+from agent.values.kafka import (
+    CONSUMER_PROTOCOL_TYPE,
+    COOPERATIVE_STICKY,
+    STABLE,
+    STICKY,
+    STREAMS_PROTOCOL,
+)
 
 
 class Seen(NamedTuple):
@@ -58,7 +54,7 @@ def seen_in(group: Group | None) -> Seen | None:
     return Seen(
         group.id,
         group.kind,
-        "hidden" if group.hidden and group.state == "Stable" else group.state,
+        "hidden" if group.hidden and group.state == STABLE else group.state,
         group.assignor,
         frozenset(member.id for member in group.members),
         tuple(sorted(member.instance_id for member in group.members if member.instance_id is not None)),
@@ -72,7 +68,7 @@ def seen_in(group: Group | None) -> Seen | None:
 
 def seen_raw(group: RawGroup) -> Seen:
     """What a description taken this moment shows."""
-    told = [_told(member, group.protocol) for member in group.members] if group.state == "Stable" else []
+    told = [_told(member, group.protocol) for member in group.members] if group.state == STABLE else []
     streams = group.protocol == STREAMS_PROTOCOL
     kind = GroupKind.CLASSIC_STREAMS if streams else GroupKind.CLASSIC_CONSUMER
     if group.protocol_type not in (CONSUMER_PROTOCOL_TYPE, ""):
@@ -108,8 +104,8 @@ def _told(member: RawMember, protocol: str) -> _Told:
         if isinstance(info, StreamsSubscription | StreamsSubscriptionHeader):
             return _Told(generation, info.version)
         return _Told(generation, unreadable=f"{member.client_id}: {info.sentence}")
-    if protocol in ("sticky", "cooperative-sticky") and data:
-        read = decode_sticky(data) if protocol == "sticky" else decode_cooperative_sticky(data)
+    if protocol in (STICKY, COOPERATIVE_STICKY) and data:
+        read = decode_sticky(data) if protocol == STICKY else decode_cooperative_sticky(data)
         if isinstance(read, Undecodable):
             return _Told(generation, unreadable=f"{member.client_id}: {read.sentence}")
         generation = generation if generation is not None else read.generation

@@ -29,13 +29,6 @@ from typing import NamedTuple
 
 from assignors.problem import TopicPartition
 
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
-LEADER_REPLICAS = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
-THROTTLE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
-"""The only settings that an executor ever writes."""
-
 
 @lru_cache(maxsize=65_536)
 def _adding(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:

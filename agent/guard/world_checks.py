@@ -16,6 +16,7 @@ from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, Stream
 from agent.observation import Gap, Part
 from agent.propose.absent import rests_on_brokers, touched_brokers
 from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.kafka import STABLE
 from agent.words import counted
 
 # --- what could lose data ---------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ def _group_not_stable(proposal: Proposal, ground: Ground) -> Hold | Refuse | Non
     group = ground.fresh.groups.get(proposal.subject.name)
     if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ConsumerGroup | StreamsGroup):
         return None
-    if group.state == "Stable" and not group.hidden:
+    if group.state == STABLE and not group.hidden:
         return None
     state = "hidden from rackwise" if group.hidden else f"{group.state}, not Stable"
     return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {state}")

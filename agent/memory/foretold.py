@@ -13,6 +13,7 @@ from zlib import crc32
 
 from agent.memory.values import Foretold
 from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup
+from agent.values.kafka import STABLE
 from agent.words import counted
 from assignors.problem import TopicPartition
 
@@ -52,7 +53,7 @@ def foretold_of(prediction: Prediction, group: Group, snapshot: Snapshot, before
 
 def missed(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> str | None:
     """How the group's last rebalance differs from what was foretold, as a clause; None where nothing says so."""
-    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden or group.state != "Stable":
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or group.hidden or group.state != STABLE:
         return foretold.missed
     if _rebalance(group) == foretold.rebalance:
         return foretold.missed
@@ -74,7 +75,7 @@ def after_look(foretold: Foretold, group: Group | None, snapshot: Snapshot) -> F
     if not isinstance(group, ConsumerGroup | StreamsGroup):
         return None
     rebalance = _rebalance(group)
-    if group.hidden or group.state != "Stable" or rebalance is None or rebalance == foretold.rebalance:
+    if group.hidden or group.state != STABLE or rebalance is None or rebalance == foretold.rebalance:
         return foretold
     reads = _reads(group)
     if _subject(group, snapshot) == foretold.subject and not _complete(group, reads):

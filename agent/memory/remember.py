@@ -19,9 +19,10 @@ from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, n
 from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
 from agent.memory.throttles import idle_throttles
-from agent.memory.values import SETTLED_STATES, Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
+from agent.memory.values import Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
 from agent.model.snapshot import OtherGroup, Snapshot, StreamsGroup
 from agent.observation import Part
+from agent.values.kafka import SETTLED_STATES
 from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:  # what predicts reads this package

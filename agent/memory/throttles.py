@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from agent.model.snapshot import Snapshot, TopicState
 from agent.observation import Part
+from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
 
 BROKER_RATES = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
+    LEADER_RATE,
+    FOLLOWER_RATE,
+    LOG_DIRS_RATE,
 )
 UNLIMITED = str((1 << 63) - 1)
 """Kafka's default for each of these rates."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # the model reads this module
     from agent.model.snapshot import TopicState
 
 Replicas = tuple[int, ...]
-SETTLED_STATES = frozenset(("Stable", "Empty", "Dead"))
-"""Group states in which no rebalance is going on."""
 CopyKey = tuple[str, TaskId]
 """(process id, task): where a copy of a task lives."""
 

@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from agent.model.snapshot import Member
 from assignors.problem import TopicPartition
 
-STABLE = "Stable"
-"""The only state in which assignments may be compared: while a rebalance runs, old and new ones overlap."""
-
 
 def claimed_twice(members: Iterable[Member]) -> dict[TopicPartition, list[Member]]:
     """Partitions that more than one member is assigned, each with these members; in order."""

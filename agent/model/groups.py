@@ -16,7 +16,7 @@ from itertools import compress
 from operator import itemgetter, not_
 from typing import NamedTuple
 
-from agent.decode.values import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, DecodedGroup, DecodedGroups, StreamsAssignment
+from agent.decode.values import DecodedGroup, DecodedGroups, StreamsAssignment
 from agent.limits import Limits
 from agent.memo import Memo
 from agent.memory.values import Memory
@@ -29,9 +29,15 @@ from agent.model.streams import blank_streams_group, classic_streams_group
 from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
 from agent.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
 from agent.reuse import each
+from agent.values.kafka import (
+    CLASSIC_GROUP,
+    CONSUMER_PROTOCOL_TYPE,
+    MEMBERLESS_STATES,
+    SHARE_GROUP,
+    STABLE,
+    STREAMS_PROTOCOL,
+)
 
-_SHARE_TYPE = "share"
-_MEMBERLESS = frozenset(("Empty", "Dead"))
 _ID = itemgetter(0)
 
 
@@ -65,7 +71,7 @@ def groups_of(
     plain = each(memo, "classic", decoded.groups, _raw_id, classic, context=(racks,))
     for group in compress(decoded.groups, map(not_, plain)):
         raw = group.raw
-        if raw.state != "Stable" or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        if raw.state != STABLE or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
             was = raw.group_id in memory.streams
             found[raw.group_id] = memo.of(
                 ("unsettled", raw.group_id), (group, was, racks), partial(_unsettled, group, racks, was_streams=was)
@@ -74,7 +80,7 @@ def groups_of(
             hint, own = limits.group(raw.group_id).topology, names.of(group)
             make = partial(classic_streams_group, group, own, hint, racks)
             found[raw.group_id], offsets[raw.group_id] = memo.of(
-                ("stream", raw.group_id), (group, own, hint, racks), make
+                (STREAMS_PROTOCOL, raw.group_id), (group, own, hint, racks), make
             )
     consumers = list(filter(None, plain))
     consumers += each(memo, "consumer", observation.consumer_groups, _ID, consumer, context=(racks,))
@@ -100,7 +106,7 @@ def _raw_id(group: DecodedGroup) -> str:
 def _is_plain(group: DecodedGroup) -> bool:
     """Whether it shows members that are plain consumers."""
     raw = group.raw
-    return raw.state == "Stable" and raw.protocol_type == CONSUMER_PROTOCOL_TYPE and raw.protocol != STREAMS_PROTOCOL
+    return raw.state == STABLE and raw.protocol_type == CONSUMER_PROTOCOL_TYPE and raw.protocol != STREAMS_PROTOCOL
 
 
 class _Names:
@@ -173,8 +179,8 @@ def _unsettled(group: DecodedGroup, racks: Racks, *, was_streams: bool) -> Group
     """A classic group that shows nothing of its members, or that holds no consumers."""
     raw = group.raw
     if raw.protocol_type not in (CONSUMER_PROTOCOL_TYPE, ""):
-        return OtherGroup(raw.group_id, GroupKind.OTHER, raw.state, raw.protocol_type, "classic")
-    hidden = raw.state not in _MEMBERLESS
+        return OtherGroup(raw.group_id, GroupKind.OTHER, raw.state, raw.protocol_type, CLASSIC_GROUP)
+    hidden = raw.state not in MEMBERLESS_STATES
     members = [classic_member(member, racks, stable=False) for member in group.members]
     if was_streams:
         return blank_streams_group(raw.group_id, raw.state, _by_id(members), hidden=hidden)
@@ -218,5 +224,5 @@ def _by_id(members: list[Member]) -> tuple[Member, ...]:
 
 
 def _listed(row: RawListedGroup) -> OtherGroup:
-    kind = GroupKind.SHARE if row.group_type == _SHARE_TYPE else GroupKind.OTHER
+    kind = GroupKind.SHARE if row.group_type == SHARE_GROUP else GroupKind.OTHER
     return OtherGroup(row.group_id, kind, row.state, row.protocol_type, row.group_type)

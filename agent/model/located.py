@@ -19,6 +19,7 @@ from agent.memo import Memo
 from agent.model.locators import Host, Networks, Patterns, host_of, name_key
 from agent.model.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
 from agent.observation import Observation, RawLocated
+from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
 
 _MOST_SETTLED = 10_000
 _Said = tuple[str, Sequence[str]]
@@ -44,8 +45,8 @@ def broker_subject(broker: int, host: str | None) -> Subject:
 
 def client_subject(client_id: str, instance_id: str | None, host: str) -> Subject:
     """A member of a group."""
-    static = (("group.instance.id", instance_id),) if instance_id else ()
-    return Subject((*static, ("client.id", client_id)), host)
+    static = ((GROUP_INSTANCE_ID, instance_id),) if instance_id else ()
+    return Subject((*static, (CLIENT_ID, client_id)), host)
 
 
 class Located:

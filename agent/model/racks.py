@@ -15,9 +15,7 @@ from agent.memory.values import Memory
 from agent.model.located import Located, broker_subject
 from agent.model.snapshot import UNKNOWN_RACK, BrokerState, Rack, RackState
 from agent.observation import Observation, Part, RawBroker
-
-RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-SELECTOR_CONFIG = "replica.selector.class"
+from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 
 
 def known_rack(name: str | None) -> Rack:
@@ -75,7 +73,7 @@ def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int,
         if config is None:
             told.append(None)
         else:
-            selector = config.get(SELECTOR_CONFIG)
+            selector = config.get(REPLICA_SELECTOR)
             told.append(False if not selector else (selector == RACK_AWARE_SELECTOR or None))
     if not told:
         return None

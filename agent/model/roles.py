@@ -23,6 +23,7 @@ from uuid import UUID
 from agent.limits import GroupLimits
 from agent.memory.values import CopyKey
 from agent.model.snapshot import Role, StreamsGroup, StreamsProcess
+from agent.values.kafka import NO_STRATEGY
 from assignors.problem import TaskId
 
 _SIGN = 1 << 63
@@ -83,7 +84,7 @@ def _dealt(
 ) -> Mapping[TaskId, str] | None:
     """Task -> the process that the assignor deals it to; None where more than the order decides."""
     capacities = {process.capacity for process in processes}
-    if len(capacities) != 1 or settings.rack_aware_assignment_strategy != "none":
+    if len(capacities) != 1 or settings.rack_aware_assignment_strategy != NO_STRATEGY:
         return None
     ids = sorted([process.id for process in processes], key=java_uuid_order)
     return {task: ids[index % len(ids)] for index, task in enumerate(stateful)}

@@ -16,6 +16,7 @@ from agent.memo import Memo
 from agent.model.snapshot import PartitionState, TopicState
 from agent.observation import Observation, RawTopic
 from agent.reuse import each
+from agent.values.kafka import CLEANUP_POLICY, FOLLOWER_REPLICAS, LEADER_REPLICAS, MIN_INSYNC_REPLICAS
 from assignors.problem import TopicPartition
 
 _new = tuple.__new__
@@ -72,10 +73,10 @@ def _topic(raw: RawTopic, config: Mapping[str, str], prefix: str) -> TopicState:
                 for number, leader, replicas, isr, offline in sorted(raw.partitions, key=_NUMBER)
             ]
         ),
-        _number(config.get("min.insync.replicas")),
-        config.get("cleanup.policy") or None,
-        config.get("leader.replication.throttled.replicas") or None,
-        config.get("follower.replication.throttled.replicas") or None,
+        _number(config.get(MIN_INSYNC_REPLICAS)),
+        config.get(CLEANUP_POLICY) or None,
+        config.get(LEADER_REPLICAS) or None,
+        config.get(FOLLOWER_REPLICAS) or None,
     )
 
 

@@ -22,16 +22,15 @@ from agent.observe.doubt import Word, to_ask
 from agent.observe.slow import NO_CONFIGS, Configs, group_configs, topic_configs
 from agent.observe.witness import ask_about_groups, ask_about_topics
 from agent.observe.world import World
+from agent.values.kafka import CLASSIC_GROUP, CONSUMER_GROUP, CONSUMER_PROTOCOL_TYPE, STREAMS_GROUP
 from agent.wire.epoch_group_calls import ConsumerGroups, StreamsGroups
 from agent.wire.group_calls import DescribedGroups
 from agent.wire.offset_calls import CommittedOffsets, EndOffsets
 from assignors.problem import TopicPartition
 
-_CONSUMER = "consumer"
-_STREAMS = "streams"
-_CLASSIC_TYPES = ("classic", None)
+_CLASSIC_TYPES = (CLASSIC_GROUP, None)
 """None: a broker that does not tell types knows no others."""
-_COMMITTING_PROTOCOLS = ("consumer", "")
+_COMMITTING_PROTOCOLS = (CONSUMER_PROTOCOL_TYPE, "")
 """Protocol types of classic groups that commit offsets; the empty one is a group that only commits."""
 
 
@@ -55,8 +54,8 @@ def ask_insides(context: Context, world: World) -> Insides:
     wire, timeout_ms, places = context.clients.wire, context.timeout_ms, world.coordinators
     groups = world.groups or ()
     classic = [row.group_id for row in groups if row.group_type in _CLASSIC_TYPES]
-    consumer = [row.group_id for row in groups if row.group_type == _CONSUMER]
-    streams = [row.group_id for row in groups if row.group_type == _STREAMS]
+    consumer = [row.group_id for row in groups if row.group_type == CONSUMER_GROUP]
+    streams = [row.group_id for row in groups if row.group_type == STREAMS_GROUP]
     described: Ask[DescribedGroups] = Ask(
         Part.GROUPS,
         lambda: wire.describe_groups(classic, timeout_ms, coordinators=places),
@@ -141,7 +140,7 @@ def _committing(groups: Iterable[RawListedGroup]) -> list[str]:
     return [
         row.group_id
         for row in groups
-        if row.group_type in (_CONSUMER, _STREAMS)
+        if row.group_type in (CONSUMER_GROUP, STREAMS_GROUP)
         or (row.group_type in _CLASSIC_TYPES and row.protocol_type in _COMMITTING_PROTOCOLS)
     ]
 

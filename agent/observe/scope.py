@@ -60,11 +60,6 @@ class Scope:
         """True when no pattern leaves a topic out."""
         return not self.include_topics and not self.exclude_topics
 
-    @property
-    def takes_all_groups(self) -> bool:
-        """True when no pattern leaves a group out."""
-        return not self.include_groups and not self.exclude_groups
-
 
 def _takes(name: str, include: tuple[str, ...], exclude: tuple[str, ...]) -> bool:
     if include and not any(fnmatchcase(name, pattern) for pattern in include):

@@ -10,30 +10,49 @@ from typing import NamedTuple
 
 from agent.observation import Gap, Part
 from agent.observe.context import Context
+from agent.values.kafka import (
+    AUTO_CREATE_TOPICS,
+    AUTO_LEADER_REBALANCE,
+    CLEANUP_POLICY,
+    DEFAULT_REPLICATION_FACTOR,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    GROUP_STANDBYS_DEFAULT,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIRS_RATE,
+    MIN_INSYNC_REPLICAS,
+    NUM_PARTITIONS,
+    OFFSETS_REPLICATION_FACTOR,
+    REMOTE_STORAGE,
+    REPLICA_SELECTOR,
+    STREAMS_INITIAL_DELAY,
+    UNCLEAN_ELECTION,
+)
 from agent.wire.cluster_calls import LogDirs
 
 TOPIC_KEYS = (
-    "cleanup.policy",
-    "follower.replication.throttled.replicas",
-    "leader.replication.throttled.replicas",
-    "min.insync.replicas",
-    "remote.storage.enable",
-    "unclean.leader.election.enable",
+    CLEANUP_POLICY,
+    FOLLOWER_REPLICAS,
+    LEADER_REPLICAS,
+    MIN_INSYNC_REPLICAS,
+    REMOTE_STORAGE,
+    UNCLEAN_ELECTION,
 )
 BROKER_KEYS = (
-    "auto.create.topics.enable",
-    "auto.leader.rebalance.enable",
-    "default.replication.factor",
-    "follower.replication.throttled.rate",
-    "group.streams.initial.rebalance.delay.ms",  # which brokers have from 4.2 on
-    "group.streams.num.standby.replicas",
-    "leader.replication.throttled.rate",
-    "min.insync.replicas",
-    "num.partitions",
-    "offsets.topic.replication.factor",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-    "replica.selector.class",
-    "unclean.leader.election.enable",
+    AUTO_CREATE_TOPICS,
+    AUTO_LEADER_REBALANCE,
+    DEFAULT_REPLICATION_FACTOR,
+    FOLLOWER_RATE,
+    STREAMS_INITIAL_DELAY,  # which brokers have from 4.2 on
+    GROUP_STANDBYS_DEFAULT,
+    LEADER_RATE,
+    MIN_INSYNC_REPLICAS,
+    NUM_PARTITIONS,
+    OFFSETS_REPLICATION_FACTOR,
+    LOG_DIRS_RATE,
+    REPLICA_SELECTOR,
+    UNCLEAN_ELECTION,
 )
 
 ByName = Mapping[str, Mapping[str, str]]

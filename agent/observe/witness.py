@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent.observation import Gap, GapCause, RawListedGroup
 from agent.observe.doubt import Word
+from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from agent.wire import CallFailed, WireClient
 
 _NOT_CLASSIC = "not a classic"
@@ -30,8 +31,8 @@ def ask_about_topics(
         return {}
     words = {
         None: Word.THERE,
-        "UNKNOWN_TOPIC_OR_PARTITION": Word.GONE,
-        "TOPIC_AUTHORIZATION_FAILED": Word.HIDDEN,
+        UNKNOWN_TOPIC_OR_PARTITION: Word.GONE,
+        TOPIC_AUTHORIZATION_FAILED: Word.HIDDEN,
     }
     return {topic.name: words[topic.error] for topic in answer.topics if topic.error in words}
 
@@ -53,10 +54,10 @@ def ask_about_groups(
 def _ask_about_type(wire: WireClient, group_type: str | None, names: list[str], timeout_ms: int) -> dict[str, Word]:
     found: Iterable[str]
     gaps: tuple[Gap, ...]
-    if group_type == "consumer":
+    if group_type == CONSUMER_GROUP:
         consumers = wire.consumer_group_describe(names, timeout_ms)
         found, gaps = (group.group_id for group in consumers.groups), consumers.gaps
-    elif group_type == "streams":
+    elif group_type == STREAMS_GROUP:
         streams = wire.streams_group_describe(names, timeout_ms)
         found, gaps = (group.group_id for group in streams.groups), streams.gaps
     else:

@@ -12,7 +12,7 @@ from functools import partial
 from agent.detect.finding import Finding, FindingReason, Severity
 from agent.detect.meant import meant_rack
 from agent.detect.members import is_away, is_too_old
-from agent.detect.software import FIRST_WITH_RACK, drop_in, libraries_of, python_library
+from agent.detect.software import drop_in, libraries_of, python_library
 from agent.detect.words import listed
 from agent.model.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
 from agent.plan.advice_assignors import change_assignors
@@ -22,6 +22,14 @@ from agent.plan.owners import Advised, findings_by_group, racks_to_choose, unles
 from agent.plan.placements import Skipped
 from agent.plan.plan import AdvicePlan, Unplanned
 from agent.propose.proposal import ProposalReason
+from agent.values.kafka import (
+    BROKER_RACK,
+    CLIENT_RACK,
+    FIRST_WITH_RACK,
+    RACK_AWARE_SELECTOR,
+    RACK_AWARE_TAGS,
+    REPLICA_SELECTOR,
+)
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 
@@ -31,7 +39,6 @@ _UNHEARD = (
     "a member that sends no rack is assigned partitions without regard to racks, "
     "and fetches from the leader even when its own rack has a replica"
 )
-SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def plan_advice(scene: Scene) -> tuple[list[AdvicePlan], Skipped]:
@@ -60,7 +67,7 @@ def _broker_racks(scene: Scene) -> Advised:
             subject_kind="cluster",
             subject=scene.snapshot.cluster_id,
             reason=ProposalReason.SET_BROKER_RACK,
-            setting="broker.rack",
+            setting=BROKER_RACK,
             now=None,
             wanted=choice,
             line=f"broker.rack={choice}",
@@ -74,9 +81,9 @@ def _broker_racks(scene: Scene) -> Advised:
 
 def _selector(scene: Scene) -> Advised:
     findings = scene.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE)
-    setting = "replica.selector.class"
+    setting = REPLICA_SELECTOR
     configs = {broker: of.get(setting) for broker, of in scene.snapshot.broker_configs.items()}
-    lacking = [broker for broker in sorted(configs) if configs[broker] != SELECTOR]
+    lacking = [broker for broker in sorted(configs) if configs[broker] != RACK_AWARE_SELECTOR]
     values = sorted({value for broker, value in configs.items() if broker in lacking and value})
 
     def plan(ids: tuple[str, ...]) -> AdvicePlan:
@@ -86,8 +93,8 @@ def _selector(scene: Scene) -> Advised:
             reason=ProposalReason.SET_SELECTOR,
             setting=setting,
             now=", ".join(values) or None,
-            wanted=SELECTOR,
-            line=f"{setting}={SELECTOR}",
+            wanted=RACK_AWARE_SELECTOR,
+            line=f"{setting}={RACK_AWARE_SELECTOR}",
             why="until then every consumer reads from the leader, whichever rack it is in, even with client.rack set",
             who=tuple(f"broker {broker}" for broker in lacking),
             findings=ids,
@@ -116,7 +123,7 @@ def _client_racks(scene: Scene) -> Advised:
             subject_kind="group",
             subject=group.id,
             reason=ProposalReason.SET_CLIENT_RACK,
-            setting="client.rack",
+            setting=CLIENT_RACK,
             now=listed(told) or None,
             wanted=wanted,
             line=f"client.rack={wanted}",
@@ -247,7 +254,7 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
         subject_kind="group",
         subject=group.id,
         reason=ProposalReason.SET_STANDBYS,
-        setting="rack.aware.assignment.tags",
+        setting=RACK_AWARE_TAGS,
         now=None,
         wanted=wanted,
         line=line,

@@ -7,7 +7,6 @@ rack-aware assignor could reach at best.
 from __future__ import annotations
 
 from agent.detect.assessment import Assessment
-from agent.detect.awareness import RACK_BLIND
 from agent.detect.software import drop_in, libraries_of
 from agent.detect.words import listed
 from agent.limits import Limits
@@ -17,10 +16,19 @@ from agent.plan.owners import Advised, racks_to_choose
 from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.worth import optimum_worth, total_reads
 from agent.propose.proposal import ProposalReason
+from agent.values.kafka import (
+    CLASSIC_GROUP,
+    CONSUMER_GROUP,
+    COOPERATIVE_STICKY_CLASS,
+    GROUP_PROTOCOL,
+    MIN_TRAFFIC,
+    NO_STRATEGY,
+    PARTITION_ASSIGNMENT_STRATEGY,
+    RACK_AWARE_STRATEGY,
+    RACK_BLIND_ASSIGNORS,
+    STREAMS_GROUP,
+)
 from agent.words import counted, sized
-
-COOPERATIVE_STICKY = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
-
 
 STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 
@@ -56,7 +64,7 @@ def assignor_lines(group: ConsumerGroup | StreamsGroup, limits: Limits, racks: s
         case _:
             libraries = libraries_of(group.members, limits.group(group.id).client_software_name)
             drop_ins = tuple(drop_in(library, group.assignor, racks) for library in libraries)
-            return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY}",)
+            return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY_CLASS}",)
 
 
 def _blind(group: Group, scene: Scene) -> bool:
@@ -64,9 +72,9 @@ def _blind(group: Group, scene: Scene) -> bool:
     if group.kind in (GroupKind.CONSUMER, GroupKind.STREAMS):
         return True
     if isinstance(group, ConsumerGroup):
-        return group.assignor in RACK_BLIND
+        return group.assignor in RACK_BLIND_ASSIGNORS
     settings = scene.limits.group(group.id)
-    return group.kind is GroupKind.CLASSIC_STREAMS and settings.rack_aware_assignment_strategy == "none"
+    return group.kind is GroupKind.CLASSIC_STREAMS and settings.rack_aware_assignment_strategy == NO_STRATEGY
 
 
 def _why_not(
@@ -105,20 +113,20 @@ def _advice(
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
     match group.kind:
         case GroupKind.CLASSIC_STREAMS:
-            reason, now = ProposalReason.SET_STRATEGY, "none"
-            setting, wanted = "rack.aware.assignment.strategy", "min_traffic"
+            reason, now = ProposalReason.SET_STRATEGY, NO_STRATEGY
+            setting, wanted = RACK_AWARE_STRATEGY, MIN_TRAFFIC
             why = f"{measured}; every process needs client.rack for it (KIP-925)"
         case GroupKind.STREAMS:
-            setting, wanted, now = "group.protocol", "classic", "streams"
+            setting, wanted, now = GROUP_PROTOCOL, CLASSIC_GROUP, STREAMS_GROUP
             why = f"{measured}; brokers assign tasks without looking at racks, the classic assignor can (KIP-925)"
         case GroupKind.CONSUMER:
-            setting, wanted, now = "group.protocol", "classic", "consumer"
+            setting, wanted, now = GROUP_PROTOCOL, CLASSIC_GROUP, CONSUMER_GROUP
             why = f"{measured}; the brokers' assignors do not look at racks, range and cooperative-sticky do (KIP-881)"
         case _ if libraries:
             setting, wanted = "partition_assignment_strategy", f"Strategy of assignors.clients for {listed(libraries)}"
             why = f"{measured}; the libraries' own assignors ignore racks, these use them"
         case _:
-            setting, wanted = "partition.assignment.strategy", COOPERATIVE_STICKY
+            setting, wanted = PARTITION_ASSIGNMENT_STRATEGY, COOPERATIVE_STICKY_CLASS
             why = f"{measured}; go there in two rolls, with both assignors listed first (KIP-429)"
     return AdvicePlan(
         subject_kind="group",

@@ -13,6 +13,7 @@ from agent.plan.owners import Advised
 from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.tools import bootstrap_of, tool
 from agent.propose.proposal import ProposalReason
+from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 
 _WHY = "no reassignment runs any more, and a throttled follower that falls out of the ISR may never catch up"
 
@@ -51,8 +52,8 @@ def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
     values: dict[str, str | None] = {}
     topic = snapshot.topics.get(name)
     if kind == "topic" and topic is not None:
-        values["leader.replication.throttled.replicas"] = topic.leader_throttle
-        values["follower.replication.throttled.replicas"] = topic.follower_throttle
+        values[LEADER_REPLICAS] = topic.leader_throttle
+        values[FOLLOWER_REPLICAS] = topic.follower_throttle
     elif kind == "broker" and name.isdecimal():
         values = {key: snapshot.broker_configs.get(int(name), {}).get(key) for key in BROKER_RATES}
     return {key: value for key, value in values.items() if value}

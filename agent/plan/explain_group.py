@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agent.detect.assessment import Assessment, Locality, Measure
-from agent.detect.awareness import RACK_AWARE, RACK_BLIND
 from agent.detect.locality import UNKNOWN
 from agent.detect.tally import racks_by_partition
 from agent.detect.words import in_full
@@ -12,11 +11,12 @@ from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.plan import Plan
-from agent.plan.triggers import COOPERATIVE, own_answer
+from agent.plan.triggers import own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
 from agent.predict.notes import told_once
 from agent.predict.prediction import Prediction
 from agent.propose.words import counted, sized
+from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -157,9 +157,9 @@ def _moved(number: int, what: str) -> str:
 def _rebalance_rules(about: str, group: ReaderGroup, assessment: Assessment | None, scene: Scene) -> list[Explained]:
     """The rules of a proposed rebalance in the order in which they are asked."""
     classic = group.kind in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS)
-    stable = group.state == "Stable" and not group.hidden
+    stable = group.state == STABLE and not group.hidden
     static = sum(member.instance_id is not None for member in group.members)
-    cooperative = group.assignor in COOPERATIVE
+    cooperative = group.assignor in COOPERATIVE_ASSIGNORS
     rows = [
         Explained(about, "classic group", yes_or_no(classic), f"it is a group of kind {group.kind.value}"),
         Explained(about, "stable", Answer.YES if stable else Answer.WAIT, f"the group is {group.state}"),
@@ -190,7 +190,7 @@ def _protocol(group: ReaderGroup) -> str:
         return "the group shows no assignor"
     if group.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
         return f"brokers assign its partitions ({group.assignor}), and no member can be asked for a rebalance"
-    if group.assignor in COOPERATIVE:
+    if group.assignor in COOPERATIVE_ASSIGNORS:
         return f"with {group.assignor} members keep their partitions during a rebalance"
     return f"with {group.assignor} members give up all partitions in a rebalance"
 
@@ -207,10 +207,10 @@ def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
             if classic
             else "brokers assign its tasks without regard to racks"
         )
-        return Explained(about, rule, yes_or_no(classic and strategy != "none"), sentence)
-    looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE
+        return Explained(about, rule, yes_or_no(classic and strategy != NO_STRATEGY), sentence)
+    looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE_ASSIGNORS
     verb = "looks" if looks else "is not known to look" if group.kind is GroupKind.CLASSIC_CONSUMER else "does not look"
-    verb = "does not look" if group.assignor in RACK_BLIND else verb
+    verb = "does not look" if group.assignor in RACK_BLIND_ASSIGNORS else verb
     sentence = f"assignor {group.assignor} {verb} at racks" if group.assignor else "the group shows no assignor"
     return Explained(about, rule, yes_or_no(looks), sentence)
 

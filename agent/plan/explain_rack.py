@@ -6,6 +6,7 @@ from agent.detect.located import whence
 from agent.limits import LocatorKind
 from agent.model.snapshot import BrokerState, ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
 from agent.plan.explained import Answer, Explained, yes_or_no
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
@@ -14,7 +15,7 @@ def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
     if broker is None:
         return []
     about = f"broker/{name}"
-    known = _known(about, broker.rack, "broker.rack", snapshot)
+    known = _known(about, broker.rack, BROKER_RACK, snapshot)
     if broker.host is None and broker.rack.state is RackState.UNKNOWN:
         known = known._replace(sentence="the broker is absent, and its rack was never seen")
     return [known, *_others(about, broker.rack), _to_kafka(about, broker)]
@@ -28,7 +29,7 @@ def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:
     rows: list[Explained] = []
     for member in group.members:
         if member.rack.source is not None or member.rack.others:
-            rows.append(_known(member.id, member.rack, "client.rack", snapshot))
+            rows.append(_known(member.id, member.rack, CLIENT_RACK, snapshot))
             rows += _others(member.id, member.rack)
     return rows
 

@@ -20,7 +20,6 @@ from operator import itemgetter
 
 from agent.detect.assess import topics_of
 from agent.detect.assessment import Assessment
-from agent.detect.awareness import RACK_AWARE
 from agent.detect.finding import Finding, FindingReason, Subject
 from agent.limits import Limits
 from agent.model.snapshot import (
@@ -42,12 +41,15 @@ from agent.plan.worth import brings_worth, change, crossing_bytes, judged_ground
 from agent.predict.prediction import Given, Prediction
 from agent.propose.proposal import ProposalReason
 from agent.reuse import each
+from agent.values.kafka import (
+    COOPERATIVE_ASSIGNORS,
+    EAGER_ASSIGNORS,
+    NO_STRATEGY,
+    RACK_AWARE_ASSIGNORS,
+    STABLE,
+)
 from assignors.problem import TaskId
 
-COOPERATIVE = frozenset({"cooperative-sticky", "stream"})
-"""Protocol names under which a rebalance revokes nothing that does not move (KIP-429)."""
-EAGER = frozenset({"range", "roundrobin", "sticky"})
-"""Protocol names under which a rebalance revokes everything first."""
 _OF_COPIES = (FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS)
 CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
@@ -100,7 +102,7 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
         return True
     if not isinstance(group, ConsumerGroup) or group.kind not in CLASSIC or held:
         return False
-    possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE
+    possible = _not_triggerable(group, limits) is None and group.assignor in RACK_AWARE_ASSIGNORS
     return possible and optimum_worth(assessment, limits)
 
 
@@ -265,16 +267,16 @@ def _above_bytes(judged: list[TriggerPlan | Skipped], scene: Scene) -> list[Trig
 def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
     if limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
-    if group.hidden or group.state != "Stable":
+    if group.hidden or group.state != STABLE:
         return Unplanned.UNSTABLE
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
         return Unplanned.UNSTABLE
     allowed = limits.execute.for_group(group.id)
     if not allowed.allow_static and any(member.instance_id is not None for member in group.members):
         return Unplanned.STATIC
-    if group.assignor in EAGER:
+    if group.assignor in EAGER_ASSIGNORS:
         return None if allowed.allow_eager else Unplanned.EAGER
-    return None if group.assignor in COOPERATIVE else Unplanned.NO_LEVER
+    return None if group.assignor in COOPERATIVE_ASSIGNORS else Unplanned.NO_LEVER
 
 
 def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
@@ -282,9 +284,9 @@ def _not_rack_aware(group: ReaderGroup, scene: Scene) -> Unplanned | None:
     if scene.found.about(FindingReason.RACK_AWARENESS_OFF, Subject("group", group.id)):
         return Unplanned.RACKS_OFF
     if isinstance(group, StreamsGroup):
-        off = scene.limits.group(group.id).rack_aware_assignment_strategy == "none"
+        off = scene.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
         return Unplanned.RACKS_OFF if off else None
-    return None if group.assignor in RACK_AWARE else Unplanned.RACKS_OFF
+    return None if group.assignor in RACK_AWARE_ASSIGNORS else Unplanned.RACKS_OFF
 
 
 def _racks(group: ReaderGroup, scene: Scene) -> list[Rack]:

@@ -17,12 +17,12 @@ from agent.model.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, Str
 from agent.plan.subjects import did_you_mean, unknown_group
 from agent.plan.what_if_replicas import SIMULATED_HOST
 from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
-from agent.predict.broker_groups import STANDBYS_OF_GROUP
 from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
+from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
 from agent.words import counted
 
 ReaderGroup = ConsumerGroup | StreamsGroup
-STRATEGIES = ("balance_subtopology", "min_traffic", "none")
+STRATEGIES = (BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, NO_STRATEGY)
 MOST_STANDBYS = 1_000
 
 
@@ -133,7 +133,7 @@ def with_standbys(group: ReaderGroup, snapshot: Snapshot, limits: Limits, standb
             todo="Name another number.",
         )
     if group.kind is GroupKind.STREAMS:
-        configs = {**snapshot.group_configs.get(group.id, {}), STANDBYS_OF_GROUP: str(standbys)}
+        configs = {**snapshot.group_configs.get(group.id, {}), GROUP_STANDBYS: str(standbys)}
         snapshot = replace(snapshot, group_configs={**snapshot.group_configs, group.id: configs})
     settings = replace(limits.group(group.id), num_standby_replicas=standbys, known=True)
     return snapshot, replace(limits, groups={**limits.groups, group.id: settings})

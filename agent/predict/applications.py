@@ -19,6 +19,7 @@ from agent.model.snapshot import Role, Statefulness, StreamsGroup, StreamsProces
 from agent.model.topology import NO_CHANGELOG_SEEN
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
 from agent.predict.seen import Ground
+from agent.values.kafka import NO_STRATEGY
 from assignors.kafka.java import hash_order, string_hash, utf16_key
 from assignors.kafka.streams_problem import (
     LONG_MAX,
@@ -243,7 +244,7 @@ def _unsure(topology: Topology, settings: GroupLimits) -> list[str]:
     odd = sorted({str(t.id.subtopology) for t in topology.tasks if _is_stateful(t) and not t.changelogs})
     if not odd:
         return []
-    matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != "none"
+    matters = settings.num_standby_replicas or settings.rack_aware_assignment_strategy != NO_STRATEGY
     return [f"the changelog topics of subtopology {', '.join(odd)} are unknown"] if matters else []
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup, Topology
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
 from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
+from agent.values.kafka import GROUP_STANDBYS, GROUP_STANDBYS_DEFAULT, RANGE, STICKY, STREAMS_INITIAL_DELAY, UNIFORM
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform
@@ -20,11 +21,7 @@ from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
 from assignors.problem import TaskId, TopicPartition
 
-ASSIGNORS = {"uniform": assign_group_uniform, "range": assign_group_range}
-SINCE_4_2 = "group.streams.initial.rebalance.delay.ms"
-"""A broker config that Kafka has from 4.2 on: the release in which KIP-1071's assignor changed."""
-STANDBYS_OF_GROUP = "streams.num.standby.replicas"
-STANDBYS_OF_BROKER = "group.streams.num.standby.replicas"
+ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
 
 
 class BrokerFacts(NamedTuple):
@@ -41,9 +38,9 @@ def broker_facts(
 ) -> BrokerFacts:
     """What one group's assignor is and runs with."""
     rows = [row for row in broker_configs.values() if row]
-    told = [group_configs.get(group_id, {}).get(STANDBYS_OF_GROUP), *(row.get(STANDBYS_OF_BROKER) for row in rows)]
+    told = [group_configs.get(group_id, {}).get(GROUP_STANDBYS), *(row.get(GROUP_STANDBYS_DEFAULT) for row in rows)]
     standbys = next((int(value) for value in told if value is not None and value.isdecimal()), None)
-    return BrokerFacts(all(SINCE_4_2 in row for row in rows) if rows else None, standbys)
+    return BrokerFacts(all(STREAMS_INITIAL_DELAY in row for row in rows) if rows else None, standbys)
 
 
 # --- KIP-848 --------------------------------------------------------------------------------------------------
@@ -79,7 +76,7 @@ def predict_consumer(group: ConsumerGroup, ground: Ground) -> Prediction:
     notes = []
     if any(member.topic_regex for member in group.members):
         notes.append("topics that a regular-expression subscription matches are inferred from the group's assignment")
-    if group.assignor == "uniform" and share_a_bucket(by_id):
+    if group.assignor == UNIFORM and share_a_bucket(by_id):
         notes.append(SHARED_BUCKET)
     return Prediction(
         group_id=group.id,
@@ -177,8 +174,8 @@ def predict_streams(group: StreamsGroup, topology: Topology, facts: BrokerFacts)
         notes.append("the number of standbys is unknown; Kafka's default of 0 is assumed")
     return Prediction(
         group_id=group.id,
-        assignor="sticky",
-        settings=f"{STANDBYS_OF_GROUP} {standbys or 0}",
+        assignor=STICKY,
+        settings=f"{GROUP_STANDBYS} {standbys or 0}",
         basis=Basis.ASSUMED if standbys is None or facts.deterministic is None else Basis.READ,
         certainty=Certainty.COST_EQUAL if old or shared else Certainty.EXACT,
         first=given,

@@ -14,22 +14,22 @@ from agent.model.snapshot import ConsumerGroup, Member
 from agent.predict.leader import Leader, leader_of
 from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
 from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
+from agent.values.kafka import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, STICKY
 from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
 from assignors.kafka.cooperative_sticky import MOST_FOLLOW_UPS, Settled, cooperative_sticky_settled
 from assignors.kafka.range import range_assign
 from assignors.kafka.roundrobin import roundrobin_assign
 from assignors.kafka.sticky import sticky_assign
 
-COOPERATIVE = "cooperative-sticky"
 EAGER: Mapping[str, Callable[[ClassicProblem], GroupAssignment]] = {
-    "range": range_assign,
-    "roundrobin": roundrobin_assign,
-    "sticky": sticky_assign,
+    RANGE: range_assign,
+    ROUND_ROBIN: roundrobin_assign,
+    STICKY: sticky_assign,
 }
 """Protocol name -> Kafka's assignor, where one rebalance does it all."""
-ASSIGNORS = frozenset({*EAGER, COOPERATIVE})
+ASSIGNORS = frozenset({*EAGER, COOPERATIVE_STICKY})
 """Protocol names whose answer can be predicted."""
-ORDERED = frozenset({"sticky", COOPERATIVE})
+ORDERED = frozenset({STICKY, COOPERATIVE_STICKY})
 """Assignors that depend on the order of the members, unless all subscribe to the same."""
 GENERATION = 1
 
@@ -92,7 +92,7 @@ def _member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
 
 def _settled(problem: ClassicProblem, assignor: str) -> Settled:
     """A cooperative leader holds back what somebody has to give up first, so that another rebalance follows."""
-    if assignor == COOPERATIVE:
+    if assignor == COOPERATIVE_STICKY:
         return cooperative_sticky_settled(problem)
     result = EAGER[assignor](problem)
     return Settled(result, result, 1, still_moving=False)

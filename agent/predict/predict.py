@@ -27,6 +27,7 @@ from agent.predict.classic import predict_classic
 from agent.predict.prediction import NotPredicted, Prediction
 from agent.predict.seen import Ground, RackSets, told_racks
 from agent.reuse import each
+from agent.values.kafka import STICKY
 
 _ID = itemgetter(0)
 _GROUP_ID = attrgetter("group.id")
@@ -147,7 +148,7 @@ def _assignor(row: _Row) -> str | None:
         return None
     if row.group.kind is GroupKind.CLASSIC_STREAMS:
         return assignor_of(row.settings)
-    return "sticky" if row.group.kind is GroupKind.STREAMS else row.group.assignor
+    return STICKY if row.group.kind is GroupKind.STREAMS else row.group.assignor
 
 
 def _size(group: Group, topics: Iterable[TopicState | None] = ()) -> int:

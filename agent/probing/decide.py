@@ -22,7 +22,7 @@ from agent.limits import Limits
 from agent.limits_execute import ExecuteLimits
 from agent.memory import Memory
 from agent.memory.streams import NOTHING, current_join, last_look_of
-from agent.memory.values import SETTLED_STATES, CopyKey, Join
+from agent.memory.values import CopyKey, Join
 from agent.model.snapshot import GroupKind, Snapshot, StreamsGroup
 from agent.probing.deadline import Deadline, deadline
 from agent.probing.sharing import worth_waiting_ms
@@ -37,6 +37,7 @@ from agent.probing.values import (
     WaitReason,
     failures,
 )
+from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.words import counted
 
 HOUR_MS = 3_600_000
@@ -82,7 +83,7 @@ def decide(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> Decision
     if not ground.limits.execute.probing:
         return Off(group_id, OffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
     scene = _Scene(group, ground, past)
-    if group.state != "Stable" or group.hidden:
+    if group.state != STABLE or group.hidden:
         return scene.rebalancing()
     wanted = scene.wanted()
     if not isinstance(wanted, TriggerNow):

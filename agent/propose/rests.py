@@ -28,6 +28,7 @@ from agent.model.snapshot import (
 from agent.plan.reading import ReaderGroup, groups_by_topic, readers_of
 from agent.plan.worth import judged_ground
 from agent.propose.proposal import ProposalReason, Row
+from agent.values.kafka import REPLICA_SELECTOR
 
 GONE = "gone"
 
@@ -148,7 +149,7 @@ class Rests:
                 return [(broker.id, _rack(broker.rack)) for broker in self.snapshot.brokers]
             case ProposalReason.SET_SELECTOR:
                 configs = self.snapshot.broker_configs
-                return [(broker, of.get("replica.selector.class")) for broker, of in sorted(configs.items())]
+                return [(broker, of.get(REPLICA_SELECTOR)) for broker, of in sorted(configs.items())]
             case ProposalReason.REMOVE_THROTTLE:
                 return self._throttle(subject)
             case _:

@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from agent.librdkafka import client_settings, in_words
 from agent.observation import Observation, Part, RawBroker
 from agent.record.placement import place_replicas
+from agent.values.kafka import CLEANUP_POLICY, MIN_INSYNC_REPLICAS, RETENTION_MS
 
 RETRY_MS = 30_000
 _NOT_YET = "it does not exist yet"
@@ -153,9 +154,9 @@ def _new_topic(topic: OwnTopic, observation: Observation) -> NewTopic:
         num_partitions=len(placed),
         replica_assignment=[list(partition) for partition in placed],
         config={
-            "cleanup.policy": topic.cleanup_policy,
-            "retention.ms": str(topic.retention_ms),
-            "min.insync.replicas": str(least_in_sync(topic, replicas)),
+            CLEANUP_POLICY: topic.cleanup_policy,
+            RETENTION_MS: str(topic.retention_ms),
+            MIN_INSYNC_REPLICAS: str(least_in_sync(topic, replicas)),
             **dict(topic.configs),
         },
     )

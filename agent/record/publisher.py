@@ -15,6 +15,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from agent.librdkafka import client_settings, in_words
+from agent.values.kafka import COMPRESSION_TYPE, DELIVERY_TIMEOUT_MS, LINGER_MS, MAX_IN_FLIGHT
 
 _QUEUE_KBYTES = 65_536
 _WAIT_S = 0.05
@@ -53,12 +54,12 @@ class Publisher:
         self._on_gone = on_gone
         settings = {
             "acks": "all",
-            "max.in.flight.requests.per.connection": 1,
-            "compression.type": "lz4",
-            "linger.ms": 20,
+            MAX_IN_FLIGHT: 1,
+            COMPRESSION_TYPE: "lz4",
+            LINGER_MS: 20,
             "queue.buffering.max.messages": queue_records,
             "queue.buffering.max.kbytes": _QUEUE_KBYTES,
-            "delivery.timeout.ms": 60_000,
+            DELIVERY_TIMEOUT_MS: 60_000,
             "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
             "error_cb": self._on_error,
         }

@@ -21,6 +21,7 @@ from agent.librdkafka import client_settings, in_words
 from agent.observation import Gap, GapCause, Observation, Part
 from agent.reader_config import reader_config
 from agent.record.reader import partitions_of
+from agent.values.kafka import FETCH_WAIT_MS
 from agent.weights.codec import UnreadableWeightsError, weights_of
 from agent.weights.kept import GroupRates, Told, TopicRates, group_rates, topic_rates
 from agent.weights.values import TopicWeights
@@ -36,7 +37,7 @@ _POLL_S = 0.2
 _CLOSE_S = 0.4
 _BATCH = 100
 _CALL_S = 10.0
-_BOUNDS = {"queued.max.messages.kbytes": 8_192, "fetch.message.max.bytes": 1_048_576, "fetch.wait.max.ms": 1_000}
+_BOUNDS = {"queued.max.messages.kbytes": 8_192, "fetch.message.max.bytes": 1_048_576, FETCH_WAIT_MS: 1_000}
 _DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
 
 

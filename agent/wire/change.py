@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent.observation import GapCause
+from agent.values.kafka import UNKNOWN_SERVER_ERROR
 from agent.wire.failure import CallFailed, from_error_name
 from agent.wire.protocol import error_name, is_unknown_error
 
@@ -40,7 +41,7 @@ class Answered(NamedTuple):
 
 DONE = Answered(Fate.DONE)
 
-_UNDECIDED = frozenset({"REQUEST_TIMED_OUT", "UNKNOWN_SERVER_ERROR", "NETWORK_EXCEPTION", "NOT_CONTROLLER"})
+_UNDECIDED = frozenset({"REQUEST_TIMED_OUT", UNKNOWN_SERVER_ERROR, "NETWORK_EXCEPTION", "NOT_CONTROLLER"})
 """What a broker says that passed the request on and did not hear what became of it.
 
 NOT_CONTROLLER among them: the controller that loses its office says so of a write that it had begun already. A code

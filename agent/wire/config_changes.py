@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agent.observation import Gap, Part, RawTopic
+from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.wire.change import Answered, Fate, answered, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
@@ -24,11 +25,6 @@ from agent.wire.fanout import gather
 from agent.wire.last_look import describe_on
 from agent.wire.pool import Pool
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
-
-LEADER_REPLICAS = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
 
 
 class Holder(IntEnum):

@@ -17,6 +17,7 @@ from typing import Any
 
 from agent.errors import AuthenticationFailed, TlsFailed
 from agent.observation import GapCause
+from agent.values.kafka import UNSUPPORTED_VERSION
 from agent.wire.deadline import Deadline
 from agent.wire.dial import dial, tls_failure
 from agent.wire.failure import CallFailed, UnusableAnswer, from_error_name
@@ -140,7 +141,7 @@ class Connection:
             if name is None:
                 self.versions = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
                 return
-            if name != "UNSUPPORTED_VERSION":
+            if name != UNSUPPORTED_VERSION:
                 raise from_error_name(name)
         raise CallFailed(GapCause.UNSUPPORTED, f"{self.address} does not report its API versions")
 

@@ -11,10 +11,16 @@ from contextlib import contextmanager
 
 from agent.errors import RackwiseError
 from agent.observation import GapCause
+from agent.values.kafka import (
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_VERSION,
+)
 from agent.wire.deadline import Deadline
 
-_NOT_ALLOWED = {"TOPIC_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
-_VANISHED = {"GROUP_ID_NOT_FOUND", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"}
+_NOT_ALLOWED = {TOPIC_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
+_VANISHED = {"GROUP_ID_NOT_FOUND", UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID}
 _LONGEST_MESSAGE = 300
 
 COORDINATOR_MOVING = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
@@ -76,6 +82,6 @@ def from_error_name(name: str, message: str | None = None) -> CallFailed:
     detail = f"{name}: {' '.join(message.split())[:_LONGEST_MESSAGE]}" if message else name
     if name in _VANISHED:
         return CallFailed(GapCause.VANISHED, detail)
-    if name == "UNSUPPORTED_VERSION":
+    if name == UNSUPPORTED_VERSION:
         return CallFailed(GapCause.UNSUPPORTED, detail)
     return CallFailed(GapCause.ERROR, detail)

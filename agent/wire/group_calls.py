@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent.observation import Gap, GapCause, Part, RawGroup, RawListedGroup, RawMember
+from agent.values.kafka import CLASSIC_GROUP, DEAD
 from agent.wire.batches import GroupRow, ask_groups
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
@@ -26,7 +27,6 @@ _NEWER_KINDS = frozenset((68, CONSUMER_GROUP_DESCRIBE.key, 76, 88, STREAMS_GROUP
 
 A broker that offers none of them (Kafka before 3.7) has classic groups and no others, whether it tells types or not.
 """
-_DEAD = "Dead"
 _GONE = "Dead: the coordinator does not know the group any more"
 
 
@@ -83,7 +83,7 @@ def describe_groups(
     found: list[RawGroup] = []
     gaps = [Gap(Part.GROUPS, failure.cause, group, failure.detail) for group, failure in answers.failures.items()]
     for group, (broker, row) in answers.values.items():
-        if row.state == _DEAD:
+        if row.state == DEAD:
             # Before v6 this is how "no such group" reads (KIP-1043).
             gaps.append(Gap(Part.GROUPS, GapCause.VANISHED, group, _GONE))
         else:
@@ -99,7 +99,7 @@ def describe_group(connection: Connection, group: str, deadline: Deadline) -> Ra
         raise CallFailed(GapCause.ERROR, "the coordinator's answer does not contain this group")
     if row.error is not None:
         raise from_error_name(row.error, row.message)
-    if row.value.state == _DEAD:
+    if row.value.state == DEAD:
         raise CallFailed(GapCause.VANISHED, _GONE)
     return row.value
 
@@ -116,7 +116,7 @@ def _ask_list(connection: Connection, until: Deadline) -> tuple[int, list[RawLis
             row.group_id,
             row.protocol_type,
             row.group_state if version >= _STATES_SINCE else None,
-            row.group_type.lower() if version >= _TYPES_SINCE else "classic" if classic_alone else None,
+            row.group_type.lower() if version >= _TYPES_SINCE else CLASSIC_GROUP if classic_alone else None,
         )
         for row in answer.groups
     ]

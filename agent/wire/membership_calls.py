@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from agent.observation import RawGroup
+from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
 from agent.wire.connection import Connection, open_connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, from_error_name
@@ -29,7 +30,6 @@ from agent.wire.protocol import (
 from agent.wire.settings import Address, WireSettings
 from assignors.problem import TopicPartition
 
-PROTOCOL_TYPE = "consumer"
 _KEY_TYPE_GROUP = 0
 _IDS_PER_CALL = 500
 _ONGOING = "Ongoing"
@@ -92,7 +92,7 @@ class GroupLine:
             rebalance_timeout_ms=ask.rebalance_timeout_ms,
             member_id=member_id,
             group_instance_id=None,
-            protocol_type=PROTOCOL_TYPE,
+            protocol_type=CONSUMER_PROTOCOL_TYPE,
             protocols=[row],
             reason=ask.reason,
         )

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agent.observation import Gap, GapCause, Part
+from agent.values.kafka import TOPIC_AUTHORIZATION_FAILED
 from agent.wire.batches import GroupRow, ask_groups
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
@@ -141,5 +142,5 @@ def _ask_ends(
 
 def _refusal(error: str, partitions: list[TopicPartition]) -> Gap:
     named = ", ".join(str(partition) for partition in sorted(partitions)[:5])
-    cause = GapCause.NOT_ALLOWED if error == "TOPIC_AUTHORIZATION_FAILED" else GapCause.ERROR
+    cause = GapCause.NOT_ALLOWED if error == TOPIC_AUTHORIZATION_FAILED else GapCause.ERROR
     return Gap(Part.END_OFFSETS, cause, str(min(partitions)) if len(partitions) == 1 else "", f"{error}: {named}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
+from agent.values.kafka import ELECTION_NOT_NEEDED, INVALID_REPLICATION_FACTOR, UNKNOWN_TOPIC_OR_PARTITION
 from agent.wire.change import Answered, Fate, answered, counted_as_done, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
@@ -92,7 +93,7 @@ def elect_preferred(
         whole = answered(answer.error_code, None)
         told = {
             TopicPartition(topic.topic, row.partition_id): counted_as_done(
-                answered(row.error_code, row.error_message), "ELECTION_NOT_NEEDED"
+                answered(row.error_code, row.error_message), ELECTION_NOT_NEEDED
             )
             for topic in answer.replica_election_results
             for row in topic.partition_result
@@ -147,9 +148,9 @@ def _other_numbers(look: LastLook, targets: Targets) -> Answers:
 
 def _refused_number(wanted: int, present: int | None) -> Answered:
     if present is None:
-        return Answered(Fate.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION", "the broker does not know this partition")
+        return Answered(Fate.REFUSED, UNKNOWN_TOPIC_OR_PARTITION, "the broker does not know this partition")
     return Answered(
-        Fate.REFUSED, "INVALID_REPLICATION_FACTOR", f"it has {counted(present, 'replica')}, and the target has {wanted}"
+        Fate.REFUSED, INVALID_REPLICATION_FACTOR, f"it has {counted(present, 'replica')}, and the target has {wanted}"
     )
 
 

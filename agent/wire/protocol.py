@@ -64,6 +64,7 @@ from kafka.protocol.sasl import (
 )
 
 from agent.observation import GapCause
+from agent.values.kafka import UNKNOWN_SERVER_ERROR
 from agent.wire.failure import UnusableAnswer
 from agent.words import UNKNOWN_ERROR, unknown_error
 
@@ -175,7 +176,7 @@ def error_name(code: int) -> str | None:
     if code == 0:
         return None
     if code == -1:
-        return "UNKNOWN_SERVER_ERROR"
+        return UNKNOWN_SERVER_ERROR
     found = kafka_errors.for_code(code)
     name = getattr(found, "message", None)
     return str(name) if name and name != "UNKNOWN" else unknown_error(code)

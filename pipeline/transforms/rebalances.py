@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from agent.values.kafka import STABLE
 from pipeline.schemas.gold import REBALANCES
 from pipeline.transforms.spans import day_of, hour_of
 
@@ -57,7 +58,7 @@ def triggers_of(journal: DataFrame) -> DataFrame:
 
 def _events(groups: DataFrame) -> DataFrame:
     in_order = Window.partitionBy("cluster", "group").orderBy("taken_ms", "look")
-    shown = groups.where((F.col("state") == "Stable") & F.col("rebalance").isNotNull() & ~F.col("hidden"))
+    shown = groups.where((F.col("state") == STABLE) & F.col("rebalance").isNotNull() & ~F.col("hidden"))
     told = shown.withColumn("before", F.lag(F.struct("rebalance", "taken_ms", "look", "members")).over(in_order))
     return told.where(F.col("before.rebalance") != F.col("rebalance")).select(
         "cluster",

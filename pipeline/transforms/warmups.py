@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from agent.values.kafka import STABLE
 from pipeline.schemas.gold import WARMUPS
 from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of
 
@@ -67,7 +68,7 @@ def _steps(episodes: DataFrame, groups: DataFrame) -> DataFrame:
 def _summed(steps: DataFrame) -> DataFrame:
     counts = F.col("before_ready")
     stalled = counts & (F.col("closed") <= 0)
-    rebalancing = stalled & (F.coalesce("state", F.lit("Stable")) != "Stable")
+    rebalancing = stalled & (F.coalesce("state", F.lit(STABLE)) != STABLE)
     sharing = stalled & ~rebalancing & (F.col("others") > 0)
     added = steps.groupBy(*_COPY, "episode").agg(
         F.min("taken_ms").alias("began_ms"),

@@ -16,15 +16,8 @@ from agent.execute.messages import (
     SeenMove,
     Word,
 )
-from agent.execute.values import (
-    FOLLOWER_REPLICAS,
-    LEADER_REPLICAS,
-    BatchState,
-    Plan,
-    PlanState,
-    Resource,
-    Target,
-)
+from agent.execute.values import BatchState, Plan, PlanState, Resource, Target
+from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, P0, TOPIC_T, Live

@@ -35,7 +35,8 @@ from agent.execute.messages import (
     Word,
 )
 from agent.execute.state import State, appended
-from agent.execute.values import LEADER_RATE, Batch, Plan, Records, Resource
+from agent.execute.values import Batch, Plan, Records, Resource
+from agent.values.kafka import LEADER_RATE
 from assignors.problem import TopicPartition
 from tests.execute.abstract import (
     Cluster,

@@ -20,11 +20,12 @@ from collections.abc import Iterable, Iterator
 
 from agent.observation import GapCause, RawLocated
 from agent.observe.locators.question import WANTED, TableForm
+from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
 from agent.wire import CallFailed
 from config.mistake import SettingMistake
 from config.properties import property_pairs
 
-KINDS = ("group.instance.id", "client.id", "broker", "host")
+KINDS = (GROUP_INSTANCE_ID, CLIENT_ID, "broker", "host")
 _MAX_NAME_CHARS = 1_024
 _MAX_RACK_CHARS = 255
 
