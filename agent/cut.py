@@ -6,8 +6,6 @@ The only place that knows both sides. Pure: the same settings give the same limi
 from __future__ import annotations
 
 from agent.cut_acting import to_execute_limits
-from agent.limits import GroupLimits, Limits, LocatorKind, Mode, RackLocator, RackPattern, TopologyHint
-from agent.observation import Part
 from agent.observe.locators.question import (
     CommandQuestion,
     EntryPointQuestion,
@@ -16,6 +14,8 @@ from agent.observe.locators.question import (
     TableForm,
 )
 from agent.observe.scope import Scope
+from agent.values.limits import GroupLimits, Limits, LocatorKind, Mode, RackLocator, RackPattern, TopologyHint
+from agent.values.observation import Part
 from config import locator_properties as locators
 from config.locator_properties import LocatorSettings
 from config.rack_locators import RackLocatorSettings

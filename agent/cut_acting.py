@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agent.limits_execute import ApprovalRule, ExecuteLimits, JournalKind, Told, TriggerLimits
-from agent.windows import Window, Windows
+from agent.values.limits import ApprovalRule, ExecuteLimits, JournalKind, Told, TriggerLimits
+from agent.values.windows import Window, Windows
 from config.acting import GroupTriggerSettings, RuleSettings
 from config.settings import Settings
 from config.windows import WindowSettings

@@ -10,23 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.act import Outcome
-from agent.act.progress import ActingNow
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, Severity
-from agent.guard import Allow, HoldReason, Verdict
-from agent.limits import Limits, Mode
-from agent.memory import Memory
-from agent.model.snapshot import OtherGroup, Snapshot
-from agent.model.weighed import Basis
-from agent.observation import Gap, Observation
-from agent.plan.plan import Plan
 from agent.propose.basis import figures_rest_on
-from agent.propose.proposal import Proposal
-from agent.words import counted
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, Severity
+from agent.values.limits import Limits, Mode
+from agent.values.memory import Memory
+from agent.values.observation import Gap, Observation
+from agent.values.plan import Plan
+from agent.values.progress import ActingNow
+from agent.values.proposal import Proposal
+from agent.values.snapshot import OtherGroup, Snapshot
+from agent.values.verdict import Allow, HoldReason, Outcome, Verdict
+from agent.values.weighed import Basis
+from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.last_known import LastKnown
+    from agent.values.last_known import LastKnown
 
 _NAMED = 3
 MOST_TOLD = 8

@@ -18,21 +18,21 @@ import psutil
 import structlog
 
 from agent.act.acting import Acting
-from agent.act.progress import ActingNow
-from agent.clock import Clock, system_clock
 from agent.cycle import Cycle, basis, news, sentence, world
-from agent.detect.finding import Severity
 from agent.errors import Fatal, RackwiseError
 from agent.loop import Line, Look, run_cycle
-from agent.memory import Memory
-from agent.observation import Observation
 from agent.record.announcing import Announcement, announce
 from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, Recording
 from agent.schedule import Schedule
 from agent.state import Failure, LoopWatch
 from agent.stopping import Stop, on_ending
-from agent.words import counted, sized_apart
+from agent.values.clock import Clock, system_clock
+from agent.values.finding import Severity
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.progress import ActingNow
+from agent.values.words import counted, sized_apart
 
 GRACE_S = 4.5
 """From the signal to the end, so that a supervisor's five seconds suffice."""

@@ -18,22 +18,22 @@ from enum import StrEnum
 
 from agent import doctor_groups as groups
 from agent import doctor_sight as sight_of
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity
 from agent.detect.located import whence
 from agent.doctor_fixes import Fix, fixes_of
 from agent.doctor_sight import Sight, SightOf, World
 from agent.doctor_words import each_subject, few, told_infos, told_once
-from agent.limits import Limits
-from agent.memory.values import Memory
-from agent.model.snapshot import Snapshot
 from agent.model.unseen import gaps_of
-from agent.observation import Part
 from agent.plan.loss import RackLoss, rack_losses, unseen_parts
 from agent.plan.loss_words import loss_details, loss_label
-from agent.plan.plan import AdvicePlan, Plan
-from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Part
+from agent.values.plan import AdvicePlan, Plan
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.snapshot import Snapshot
 
 
 class CheckState(StrEnum):

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.detect.awareness import OffCause
-from agent.detect.finding import Finding, FindingReason
 from agent.doctor_sight import World
-from agent.limits import Limits
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.plan.advice_assignors import assignor_lines
 from agent.plan.owners import racks_to_choose
-from agent.plan.plan import AdvicePlan
-from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.finding import Finding, FindingReason
+from agent.values.limits import Limits
+from agent.values.plan import AdvicePlan
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 
 ASSIGNORS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}

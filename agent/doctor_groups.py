@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from agent.detect.finding import FindingReason, Severity
 from agent.detect.members import BY_THE_BROKER, is_away, is_too_old
 from agent.detect.words import count, listed
 from agent.doctor_sight import Sight, World, all_of, blind_brokers, brokers_named, each_named, racks_matter
-from agent.model.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup, StreamsProcess
+from agent.values.finding import FindingReason, Severity
 from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
+from agent.values.snapshot import ConsumerGroup, GroupKind, Member, RackState, StreamsGroup, StreamsProcess
 from assignors.problem import TaskId
 
 _Group = ConsumerGroup | StreamsGroup

@@ -10,22 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity
 from agent.detect.replicas import LEADERS_PER_RACK
 from agent.detect.words import count, listed
-from agent.limits import Limits
 from agent.memory.throttles import idle_throttles
-from agent.memory.values import Memory
-from agent.model.snapshot import (
-    ConsumerGroup,
-    RackState,
-    Snapshot,
-    StreamsGroup,
-    TopicState,
-)
-from agent.propose.proposal import Proposal
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity
 from agent.values.kafka import REPLICA_SELECTOR
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal
+from agent.values.snapshot import ConsumerGroup, RackState, Snapshot, StreamsGroup, TopicState
 
 _Group = ConsumerGroup | StreamsGroup
 

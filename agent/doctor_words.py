@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent.detect.finding import Finding, Subject
 from agent.detect.words import listed, numbered
+from agent.values.finding import Finding, Subject
 
 SENTENCES = 10
 """Findings of one check that are told one by one; the rest is counted, and ``rackwise status`` shows all."""

@@ -14,8 +14,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAllowed, RackwiseError, TlsFailed
-from agent.values.kafka import CLIENT_ID
-from agent.words import unknown_error
+from agent.values.kafka import ALLOW_CREATE_TOPICS, AUTO_COMMIT, AUTO_OFFSET_STORE, CLIENT_ID, GROUP_ID, OFFSET_RESET
+from agent.values.words import unknown_error
 from config.kafka_keys import DEFAULT_CLIENT_ID
 
 _KEPT = 8
@@ -132,3 +132,19 @@ def _cause(error: KafkaError) -> str:
     if (found := _CONNECT.fullmatch(said)) is not None:
         return f"{found['named'] or found['address']}: {found['why'].lower()}"
     return said
+
+
+def reader_config(group: str) -> dict[str, str | int | float | bool]:
+    """The settings of every consumer of rackwise's own topics: it joins no group, commits nothing and creates nothing.
+
+    Partitions are assigned by hand, and the end of a partition is an error of its own. Other values go on top of these.
+    """
+    return {
+        GROUP_ID: group,  # the library wants one; without subscription and commits none is made
+        AUTO_COMMIT: False,
+        AUTO_OFFSET_STORE: False,
+        "enable.partition.eof": True,
+        OFFSET_RESET: "earliest",
+        ALLOW_CREATE_TOPICS: False,
+        "isolation.level": "read_committed",
+    }

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from agent.observation import Observation
 from agent.record.weights import WeightsReader
+from agent.values.observation import Observation
 from config.settings import Settings
 
 if TYPE_CHECKING:

@@ -12,25 +12,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agent.act import Hands, NoHands, Outcome, act
+from agent.act import Hands, NoHands, act
 from agent.collector import CYCLES_BETWEEN_WALKS, no_walks, walk_all
 from agent.cycle import Changes, Cycle
 from agent.decode import decode_members
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.guard import Allow, Verdict, guard
-from agent.journal.entry import View
-from agent.last_known import LastKnown, last_known
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory, remember
+from agent.guard import guard
+from agent.last_known import last_known
+from agent.memory import remember
 from agent.model import take_snapshot
-from agent.model.snapshot import Snapshot
-from agent.observation import Observation
 from agent.plan import make_plan
-from agent.plan.plan import Plan
 from agent.propose import propose
-from agent.propose.proposal import Proposal
+from agent.values.assessment import Detection
+from agent.values.journal import View
+from agent.values.last_known import LastKnown
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.plan import Plan
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Outcome, Verdict
 
 Look = Callable[[], Observation]
 Journaled = Callable[[], View | None]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agent.propose.proposal import Proposal
 from agent.seen import Seen, see
 from agent.telemetry.events import Event
 from agent.telemetry.looks import IncompleteLookError, Recorded, looks_in, observation_from_events
+from agent.values.proposal import Proposal
 
 
 def replay(events: Iterable[Event]) -> tuple[Proposal, ...]:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.decode import decode_members
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.model import take_snapshot
-from agent.model.snapshot import Snapshot
-from agent.money.rates import UNKNOWN_RATES, Rates
-from agent.observation import Observation
 from agent.plan import make_plan
-from agent.plan.plan import Plan
 from agent.propose import propose
-from agent.propose.proposal import Proposal
+from agent.values.assessment import Detection
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.plan import Plan
+from agent.values.proposal import Proposal
+from agent.values.rates import UNKNOWN_RATES, Rates
+from agent.values.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from agent.documents.status import AgentDocument

@@ -10,11 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent.detect import detect
-from agent.detect.finding import Finding
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.memory.absences import gone_for_good
-from agent.model.snapshot import Snapshot
 from agent.plan import make_plan
 from agent.plan.changes import Change
 from agent.plan.loss import RackLoss, rack_losses
@@ -22,8 +18,12 @@ from agent.plan.what_if import what_if
 from agent.plan.what_if_columns import Simulated, simulated_groups
 from agent.plan.world import World
 from agent.propose import propose
-from agent.propose.proposal import Proposal
 from agent.simulated_copies import AddedCopies, added_copies
+from agent.values.finding import Finding
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.snapshot import Snapshot
 from agent.money import Traffic, costs_of
+from agent.values.snapshot import Snapshot
 
 
 class AddedCopies(NamedTuple):

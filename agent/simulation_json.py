@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from agent.detect.finding import Finding
-from agent.limits import Limits
 from agent.plan.loss import RackLoss
 from agent.plan.loss_words import loss_sentence
 from agent.plan.what_if_columns import Outcome, Simulated
 from agent.predict.notes import told_once
-from agent.propose.proposal import Proposal
 from agent.simulate import Simulation
 from agent.simulated_copies import AddedCopies
+from agent.values.finding import Finding
+from agent.values.limits import Limits
+from agent.values.proposal import Proposal
 
 if TYPE_CHECKING:
     from agent.documents import simulating as documents

@@ -18,30 +18,30 @@ from agent.act.acting import Acting
 from agent.act.key_files import journal_keys, people
 from agent.act.leadership import Leadership
 from agent.ceiling import default_ceiling_bytes
-from agent.clock import system_clock
 from agent.cut import to_limits, to_scope
 from agent.cut_leadership import to_leadership_plan
 from agent.cycle import Cycle
 from agent.daemon import Agent, Pace
 from agent.errors import PartialAnswer
 from agent.librdkafka import refusal
-from agent.limits import Limits, Mode
 from agent.look_with_weights import weights_beside
 from agent.loop import Line
 from agent.observe import Clients, Recall, observe
 from agent.observe.knock import knock
-from agent.propose.proposal import Proposal
 from agent.propose.published import Life
 from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
 from agent.seen import PARTIAL_EXIT, is_partial
+from agent.values.clock import system_clock
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE
+from agent.values.limits import Limits, Mode
+from agent.values.proposal import Proposal
+from agent.values.words import counted
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer
-from agent.words import counted
 from config.load import Loaded
 from config.logging import set_up_logging
 from config.sections import TopicSettings

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.act.progress import ActingNow
-from agent.clock import Instant
 from agent.cycle import Cycle
-from agent.last_known import LastKnown, is_failed
+from agent.last_known import is_failed
 from agent.record.recorder import Recording
+from agent.values.clock import Instant
+from agent.values.last_known import LastKnown
+from agent.values.progress import ActingNow
 
 
 class Failure(NamedTuple):

@@ -15,8 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.errors import ClusterUnreachable, NotAllowed, WrongCluster
-from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, refusal
-from agent.reader_config import reader_config
+from agent.librdkafka import NOT_ALLOWED, Heard, client_settings, in_words, reader_config, refusal
 from agent.values.kafka import (
     CLEANUP_POLICY,
     COMPACT,
@@ -26,7 +25,7 @@ from agent.values.kafka import (
     MAX_IN_FLIGHT,
     MIN_INSYNC_REPLICAS,
 )
-from agent.words import counted
+from agent.values.words import counted
 from config.kafka_client import KafkaClientConfig
 
 READ_S = 120.0

@@ -27,14 +27,15 @@ from agent.decode.values import (
     Subscription,
 )
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason
-from agent.limits import GroupLimits, Limits, LocatorKind, RackLocator
-from agent.memo import Memo
-from agent.memory import Memory, remember
+from agent.memory import remember
 from agent.model import take_snapshot
-from agent.model.snapshot import Snapshot, TaskCopy
-from agent.observation import (
+from agent.predict import predict_groups
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason
+from agent.values.limits import GroupLimits, Limits, LocatorKind, RackLocator
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import (
     Gap,
     GapCause,
     Observation,
@@ -57,7 +58,7 @@ from agent.observation import (
     RawTopic,
     Rights,
 )
-from agent.predict import predict_groups
+from agent.values.snapshot import Snapshot, TaskCopy
 from assignors.problem import TaskId, TopicPartition
 from tests.snapshots import tasks, tp, tps
 

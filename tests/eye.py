@@ -7,14 +7,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from agent.clock import system_clock
 from agent.cut import to_limits, to_scope
 from agent.cycle import Cycle
-from agent.detect.finding import Finding, FindingReason
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.observation import Observation
 from agent.observe import Clients, Recall, observe
+from agent.values.clock import system_clock
+from agent.values.finding import Finding, FindingReason
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 from config.load import load_settings
 from config.settings import Settings
 

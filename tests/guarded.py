@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Target
-from agent.guard import Hold, Verdict, guard
+from agent.guard import guard
 from agent.journal import moves, triggers
 from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
-from agent.journal.entry import View, Write
 from agent.journal.triggers import Effect, Expectation, Judgement, TriggerEntry, TriggerVerdict
-from agent.limits import Limits, Mode
-from agent.limits_execute import ApprovalRule, ExecuteLimits, Told, TriggerLimits
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
-from agent.propose.proposal import Proposal
-from agent.windows import Window
+from agent.values.journal import View, Write
+from agent.values.limits import ApprovalRule, ExecuteLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Hold, Verdict
+from agent.values.windows import Window
 from tests.journals import journal
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, tp

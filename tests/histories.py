@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from agent.observation import GapCause, Part
+from agent.values.observation import GapCause, Part
 from tests.builders import Answers, an_observation, consumer, instance, process_id, reader
 
 RACKS = ("a", "b", "c", "A", None)

@@ -16,16 +16,16 @@ from agent.cluster import ClusterSpec, ClusterState, Found
 from agent.cluster.manifest import Manifest, Member
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
-from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.commands import Answer, Command, Pause, Verb, answered, paused
-from agent.journal.entry import View, Write
 from agent.journal.leader import Leader, leader_write
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.observation import (
+from agent.seen import Seen, see
+from agent.values.journal import View, Write
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import (
     Gap,
     GapCause,
     Observation,
@@ -36,7 +36,7 @@ from agent.observation import (
     RawRackTable,
     RawReassignment,
 )
-from agent.seen import Seen, see
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
 from assignors.problem import TaskId, TopicPartition
 from config.foreign_text import harmless
 from tests.builders import Answers, an_observation, consumer, instance, process_id, reader, streams_member, subtopology

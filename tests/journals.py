@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.journal.entry import Entry, View, Write
+from agent.values.journal import Entry, View, Write
 
 
 def journal(*writes: Write | tuple[Write, ...], at_ms: int, view: View | None = None, epoch: int = 1) -> View:

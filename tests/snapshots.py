@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent.model.snapshot import (
+from agent.values.observation import Gap
+from agent.values.snapshot import (
     UNKNOWN_RACK,
     BrokerState,
     ConsumerGroup,
@@ -29,7 +30,6 @@ from agent.model.snapshot import (
     TopicState,
     Topology,
 )
-from agent.observation import Gap
 from assignors.problem import TaskId, TopicPartition
 
 NOW_MS = 1_760_000_000_000

@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 
 from agent.execute.messages import May
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Target
 from agent.guard.before_batch import kind_of, may_begin, may_begin_plan
 from agent.guard.ground import Records
 from agent.journal import moves
 from agent.journal.commands import Pause, paused
-from agent.journal.entry import Write
-from agent.limits import Limits, Mode
-from agent.limits_execute import ExecuteLimits
-from agent.windows import Window, Windows
+from agent.values.journal import Write
+from agent.values.limits import ExecuteLimits, Limits, Mode
+from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
+from agent.values.windows import Window, Windows
 from tests.journals import journal
 from tests.snapshots import NOW_MS, tp
 

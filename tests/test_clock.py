@@ -9,9 +9,9 @@ import pytest
 
 from agent.act import probe
 from agent.act.probe import Prober, StaleError
-from agent.clock import elapsed_s, system_clock
 from agent.journal.triggers import Path
-from agent.observation import RawGroup
+from agent.values.clock import elapsed_s, system_clock
+from agent.values.observation import RawGroup
 from agent.wire.change import Fate
 from agent.wire.cluster_calls import _kafka_uuid
 from agent.wire.deadline import Deadline

@@ -7,9 +7,9 @@ from dataclasses import fields
 import pytest
 
 from agent.cut import to_limits, to_scope
-from agent.limits import GroupLimits, Limits, Mode
-from agent.observation import Part
 from agent.observe.scope import Scope
+from agent.values.limits import GroupLimits, Limits, Mode
+from agent.values.observation import Part
 from config.load import load_settings
 
 

@@ -21,17 +21,17 @@ from confluent_kafka import KafkaError, KafkaException
 from structlog.testing import capture_logs
 
 from agent import daemon
-from agent.clock import Instant, system_clock
 from agent.daemon import Agent, Pace
 from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
-from agent.limits import Limits
 from agent.loop import Line
-from agent.observation import Gap, GapCause, Observation, Part
 from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
 from agent.record.recorder import Recorder, RecordPlan
 from agent.schedule import plan_trigger
 from agent.state import live, ready
+from agent.values.clock import Instant, system_clock
+from agent.values.limits import Limits
+from agent.values.observation import Gap, GapCause, Observation, Part
 from tests.world import a_world
 
 WORLD = a_world(3)

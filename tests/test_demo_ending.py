@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent.demo.ending import money_lines, share_lines
 from agent.demo.news import with_line
 from agent.demo.shares import Share
-from agent.detect.assessment import Measure
-from agent.limits import Limits
+from agent.values.assessment import Measure
+from agent.values.limits import Limits
 from tests.record.test_proposals import a_proposal
 
 SHARES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.demo.news import warmup_sentence
-from agent.model.snapshot import LagSource, Range, Role, TaskCopy
+from agent.values.snapshot import LagSource, Range, Role, TaskCopy
 from assignors.problem import TaskId
 from tests.snapshots import a_cluster
 

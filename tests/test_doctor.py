@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.detect.finding import FindingReason, Severity
 from agent.doctor import BEST_FIRST, Check, CheckState, diagnose, risks
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.observation import GapCause, Part, RawMember, Rights
-from agent.plan import Plan
 from agent.seen import Seen, see
+from agent.values.finding import FindingReason, Severity
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import GapCause, Part, RawMember, Rights
+from agent.values.plan import Plan
 from tests.builders import (
     SELECTOR,
     Answers,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import Finding
-from agent.detect.finding import FindingReason as Reason
 from agent.memory import memory_from_json, memory_to_json
+from agent.values.finding import Finding
+from agent.values.finding import FindingReason as Reason
 from tests.builders import Answers, Run, an_observation, instance, with_group
 
 SETTINGS = with_group("app", rack_aware_assignment_strategy="min_traffic")

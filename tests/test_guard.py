@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from agent.detect import detect
-from agent.guard import ALL_CHECKS, CHECKS, Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict, guard
-from agent.limits import Limits, Mode
-from agent.memory import Memory
-from agent.memory.values import RackSighting
-from agent.model.snapshot import Snapshot
-from agent.observation import Gap, GapCause, Part
+from agent.guard import ALL_CHECKS, CHECKS, guard
 from agent.plan import make_plan
 from agent.propose import propose
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.limits import Limits, Mode
+from agent.values.memory import Memory, RackSighting
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict
 from tests.plan.test_triggers import copy, warming
 from tests.plan.worlds import random_world
 from tests.snapshots import NOW_MS, Builder, a_cluster, member

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.values import BatchState, PlanState
-from agent.guard import Allow, Hold, HoldReason, explained, guard
+from agent.guard import explained, guard
 from agent.journal.approvals import ApprovalState, by_rule, voided
 from agent.journal.commands import Pause, paused
-from agent.journal.entry import View, Write
 from agent.journal.leader import Leader, leader_write
 from agent.journal.triggers import Effect, TriggerVerdict
-from agent.limits import Mode
-from agent.limits_execute import TriggerLimits
-from agent.memory import Memory
-from agent.plan.explained import Answer
-from agent.windows import Window, Windows
+from agent.values.explained import Answer
+from agent.values.journal import View, Write
+from agent.values.limits import Mode, TriggerLimits
+from agent.values.memory import Memory
+from agent.values.reassignment import BatchState, PlanState
+from agent.values.verdict import Allow, Hold, HoldReason
+from agent.values.windows import Window, Windows
 from tests.guarded import (
     ELSEWHEN,
     HOUR,

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import Allow, Hold, HoldReason, guard
+from agent.guard import guard
 from agent.guard.approving import DEFAULT_RULE
 from agent.journal.approvals import KEPT, ApprovalState, approvals, by_rule, plan_hash, swept, vetoed, written
-from agent.journal.entry import View, Write
-from agent.limits_execute import ApprovalRule
-from agent.memory import Memory
-from agent.propose.proposal import Predicted
+from agent.values.journal import View, Write
+from agent.values.limits import ApprovalRule
+from agent.values.memory import Memory
+from agent.values.proposal import Predicted
+from agent.values.verdict import Allow, Hold, HoldReason
 from tests.guarded import (
     HOUR,
     MINUTE,

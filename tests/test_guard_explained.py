@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.values import Plan, PlanState, Target
-from agent.guard import Allow, Hold, HoldReason, Refuse, RefuseReason, explained, guard
+from agent.guard import explained, guard
 from agent.guard.foreseeing import foreseen
 from agent.guard.judge import still
 from agent.journal import moves
 from agent.journal.approvals import by_rule
-from agent.journal.entry import View
 from agent.journal.triggers import TriggerVerdict
-from agent.limits import Limits
-from agent.limits_execute import ApprovalRule
-from agent.memory import Memory
-from agent.plan.explained import Answer
-from agent.windows import Window, Windows
+from agent.values.explained import Answer
+from agent.values.journal import View
+from agent.values.limits import ApprovalRule, Limits
+from agent.values.memory import Memory
+from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason
+from agent.values.windows import Window, Windows
 from tests.guarded import (
     ELSEWHEN,
     HOUR,

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.guard.worth import WORTH_CHECKS
-from agent.limits import Limits
-from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.limits import Limits
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.verdict import Fine, Hold, HoldReason
 from tests.propose.test_basis import HEAVY, only, proposals, swapped
 from tests.weights.told import told
 

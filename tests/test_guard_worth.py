@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.values import Plan, PlanState, Target
-from agent.guard import Allow, Hold, HoldReason, Verdict, guard
+from agent.guard import guard
 from agent.journal import moves
-from agent.journal.entry import View
 from agent.journal.triggers import Effect, TriggerVerdict
-from agent.limits import Limits
-from agent.memory import Memory
+from agent.values.journal import View
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.verdict import Allow, Hold, HoldReason, Verdict
 from tests.guarded import (
     HOUR,
     MINUTE,

@@ -20,7 +20,6 @@ import structlog
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from agent.clock import Instant
 from agent.cycle import Cycle
 from agent.daemon import Agent, Pace
 from agent.demo.ending import Published, summary
@@ -28,12 +27,13 @@ from agent.demo.news import News
 from agent.demo.screen import Line as Shown
 from agent.demo.screen import Screen
 from agent.errors import RackwiseError, told
-from agent.limits import Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
 from agent.record.publisher import Counts
 from agent.record.recorder import Recorder, Recording, RecordPlan
 from agent.state import Failure, LoopState
+from agent.values.clock import Instant
+from agent.values.limits import Limits
+from agent.values.memory import Memory
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from config.foreign_text import shortened

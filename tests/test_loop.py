@@ -8,24 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from agent.act import NoHands, Outcome, act
+from agent.act import NoHands, act
 from agent.cycle import MOST_TOLD, Cycle, news, sentence
-from agent.detect.finding import Severity
-from agent.guard import Allow, Hold, HoldReason
-from agent.journal.entry import View
-from agent.limits import Limits, Mode
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
-from agent.observation import Gap, GapCause, Observation, Part
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.proposal import Proposal, ProposalKind
 from agent.record.files import read_events
 from agent.record.recorder import Recorder, RecordPlan
 from agent.replay import recorded_looks, replay, replay_look
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.finding import Severity
+from agent.values.journal import View
+from agent.values.limits import ExecuteLimits, Limits, Mode, Told, TriggerLimits
+from agent.values.memory import Memory
+from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Hold, HoldReason, Outcome
 from tests.world import a_world, next_look
 
 WORLD = a_world(20, seed=3)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect.finding import FindingReason as Reason
-from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
+from agent.memory import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
 from agent.memory.rate_bases import MAX_PARTITIONS
 from agent.memory.streams import with_reading
-from agent.memory.values import RackSighting
-from agent.model.snapshot import LagSource
-from agent.observation import GapCause, Part
+from agent.values.finding import FindingReason as Reason
+from agent.values.memory import Memory, RackSighting
+from agent.values.observation import GapCause, Part
+from agent.values.snapshot import LagSource
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, process_id, reader, with_group
 from tests.histories import a_lively_cluster, application, apply

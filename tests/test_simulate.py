@@ -10,12 +10,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.detect.finding import FindingReason
 from agent.errors import BadInput
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.memory.values import RackSighting
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.plan.changes import (
     AddBroker,
     AddMember,
@@ -30,9 +25,13 @@ from agent.plan.changes import (
     SetStandbys,
     SetStrategy,
 )
-from agent.propose.proposal import ProposalKind
 from agent.simulate import Simulation, simulate
 from agent.simulation_json import simulation_to_json
+from agent.values.finding import FindingReason
+from agent.values.limits import Limits
+from agent.values.memory import Memory, RackSighting
+from agent.values.proposal import ProposalKind
+from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from tests.plan.worlds import RACKS, shuffled, worlds
 from tests.snapshots import a_cluster, member
 

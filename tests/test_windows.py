@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from agent.windows import DAY_MINUTES, Closed, Window, Windows, closed, is_open, next_opening, within
+from agent.values.windows import DAY_MINUTES, Closed, Window, Windows, closed, is_open, next_opening, within
 
 FIRST, LAST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2035, 12, 31, tzinfo=UTC)
 ZONES = (

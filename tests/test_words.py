@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.words import sized, sized_apart
+from agent.values.words import sized, sized_apart
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from random import Random
 
 from agent.decode.encode import encode_assignment, encode_sticky, encode_subscription
 from agent.decode.values import Assignment, StickyUserData, Subscription
-from agent.observation import (
+from agent.values.observation import (
     Observation,
     RawBroker,
     RawGroup,

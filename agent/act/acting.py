@@ -20,15 +20,12 @@ import structlog
 
 from agent.act.approved import Approved
 from agent.act.handing_over import hand_over
-from agent.act.hands import Outcome
 from agent.act.inbox import MOST_AT_ONCE, Command
 from agent.act.journal import Journal
 from agent.act.led import Hearing, Leads, Led, defect
 from agent.act.mover import Mover
 from agent.act.notices import Notices, now_of
-from agent.act.progress import ActingNow
 from agent.act.trigger import Trigger
-from agent.clock import Clock
 from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, policy_of, traffic_of
@@ -38,24 +35,26 @@ from agent.execute.messages import May
 from agent.execute.obey import answerable, obey, stops, words_again
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
-from agent.execute.values import Plan
 from agent.guard import guard, still
 from agent.guard.before_batch import may_begin, may_begin_plan
 from agent.guard.foreseeing import foreseen
 from agent.guard.ground import Records
-from agent.guard.verdict import Allow, Refuse
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.clocks import corrections, in_past
-from agent.journal.entry import View, Write
 from agent.journal.remembering import BatchKey, remembered
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
-from agent.observation import Observation
 from agent.probing import NO_ANCHORS, Ground, decisions, next_look_ms, past_triggers
-from agent.propose.proposal import Proposal, ProposalKind
-from agent.typed_json import UnreadableError
+from agent.values.clock import Clock
+from agent.values.journal import View, Write
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.progress import ActingNow
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import Plan
+from agent.values.snapshot import Snapshot
+from agent.values.typed_json import UnreadableError
+from agent.values.verdict import Allow, Outcome, Refuse
 from agent.wire.hand import WireHand
 
 _TICK_S = 0.5

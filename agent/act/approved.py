@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from agent.guard.resting import still_rests
 from agent.journal.approvals import Approval, approvals, plan_hash
-from agent.journal.entry import View
-from agent.model.snapshot import Snapshot
-from agent.propose.proposal import Proposal
+from agent.values.journal import View
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
 
 
 class Approved:

@@ -11,8 +11,6 @@ from collections.abc import Set as AbstractSet
 
 from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
 from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
-from agent.execute.values import Resource
-from agent.observation import RawTopic
 from agent.values.kafka import (
     ELECTION_NOT_NEEDED,
     INVALID_REPLICATION_FACTOR,
@@ -20,6 +18,8 @@ from agent.values.kafka import (
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
+from agent.values.observation import RawTopic
+from agent.values.reassignment import Resource
 from agent.wire.change import Answered, Fate
 from agent.wire.config_changes import Holder, Layers, Operation, ThrottleChange
 from agent.wire.config_changes import Setting as WireSetting

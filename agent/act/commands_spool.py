@@ -22,7 +22,7 @@ from agent.act.inbox import MAX_BYTES, MOST_AT_ONCE, POSITION, Command, command_
 from agent.act.own_files import open_regular, own_directory, reason_of, user_at_host
 from agent.errors import ConfigError
 from agent.execute.identity import Came
-from agent.journal.entry import View, Write
+from agent.values.journal import View, Write
 
 KIND = "file"
 _MODE = 0o700

@@ -29,12 +29,11 @@ from agent.act.journal_topic import NO_EXECUTOR, start_executor
 from agent.act.topic_id import UNKNOWN, id_of, is_other
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.identity import Came
-from agent.journal.entry import Entry, View, Write
-from agent.librdkafka import client_settings, in_words
+from agent.librdkafka import client_settings, in_words, reader_config
 from agent.propose.cloud_events import headers, source
-from agent.reader_config import reader_config
+from agent.values.journal import Entry, View, Write
 from agent.values.kafka import MESSAGE_TIMEOUT_MS
-from agent.words import counted
+from agent.values.words import counted
 
 COMMAND = "rackwise.command.v1"
 SCHEMA_ID = "urn:rackwise:command:v1"

@@ -24,9 +24,7 @@ from agent.act.file_lock import FileLock, refused
 from agent.act.journal_witness import NOWHERE, FileWitness, Place, Reached, witness_path
 from agent.act.kafka_journal_plan import Witness
 from agent.act.own_files import check_parent, open_own, open_regular
-from agent.clock import Clock, system_clock
 from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
-from agent.foreign_json import ForeignJsonError, read_json
 from agent.journal.codec import (
     NewerEntryError,
     Numbered,
@@ -36,8 +34,10 @@ from agent.journal.codec import (
     numbered,
     to_bytes,
 )
-from agent.journal.entry import Entry, View, Write
 from agent.journal.leader import Leader, check_cluster, leader_write, newest_epoch
+from agent.values.clock import Clock, system_clock
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.journal import Entry, View, Write
 
 LEAST_BYTES = 16 * 1024 * 1024
 """A file below this is compacted when it is opened, and only then."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from agent.act.hands import Outcome
 from agent.act.mover import Mover
 from agent.execute.accepting import NotCarriedOut, plan_of
-from agent.guard.verdict import Allow
 from agent.journal.room import need_of, too_large
-from agent.model.snapshot import Snapshot
-from agent.propose.proposal import Proposal
-from agent.words import counted
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Outcome
+from agent.values.words import counted
 
 
 def hand_over(  # noqa: PLR0917 (what is handed over, and when)

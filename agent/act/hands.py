@@ -6,19 +6,11 @@ Invariant: what is not in ``allowed`` is never touched; nothing is allowed in a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from agent.guard.verdict import Allow
-from agent.model.snapshot import Snapshot
-from agent.propose.proposal import Proposal
-
-
-class Outcome(NamedTuple):
-    """What became of one allowed proposal."""
-
-    proposal_id: str
-    done: bool
-    sentence: str
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Outcome
 
 
 class Hands(Protocol):

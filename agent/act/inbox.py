@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 
 from agent.errors import BadInput, reason
 from agent.execute.identity import Came
-from agent.foreign_json import ForeignJsonError, read_json
-from agent.journal.entry import View, Write
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.journal import View, Write
 
 POSITION = "command-position"
 ANSWERS = "command"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agent.journal.entry import View, Write
+from agent.values.journal import View, Write
 
 
 class Journal(Protocol):

@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from agent.errors import BadInput
 from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of, key_of
-from agent.journal.entry import Entry, View
 from agent.journal.trust import CODE_HEADER, Doubt, Doubted, Trust, Weighed, Weigher, claims
+from agent.values.journal import Entry, View
 
 MAX_LIVE_BYTES = 384 * 1024 * 1024
 MOST_DOUBTED = 1_000

@@ -29,10 +29,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 from agent.act.journal_reading import Reading, Told
 from agent.act.topic_id import id_of
 from agent.errors import ConfigError, JournalUnavailable
-from agent.journal.entry import View
 from agent.journal.trust import Trust
-from agent.librdkafka import NOT_ALLOWED, client_settings, in_words, refusal
-from agent.reader_config import reader_config
+from agent.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
+from agent.values.journal import View
 from agent.values.kafka import CLEANUP_POLICY, COMPACT, FETCH_WAIT_MS, OFFSET_RESET
 
 _PARTITION = 0

@@ -20,14 +20,14 @@ from agent.act.journal_topic import JournalTopic
 from agent.act.kafka_journal_errors import FENCED, fenced_out, for_writer, gone, untangled
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check, writer_settings
 from agent.act.topic_id import is_other
-from agent.clock import Clock, system_clock
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
 from agent.journal import trust
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
-from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in, leader_write
 from agent.librdkafka import client_settings, in_words
 from agent.propose.cloud_events import headers, source
+from agent.values.clock import Clock, system_clock
+from agent.values.journal import View, Write
 
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"

@@ -13,7 +13,7 @@ from agent.errors import BadInput
 from agent.journal.leader import Leader, check_cluster
 from agent.journal.trust import Doubt, JournalKey, Trust, distinct_ids
 from agent.values.kafka import COMPRESSION_TYPE, LINGER_MS, MESSAGE_TIMEOUT_MS
-from agent.words import counted
+from agent.values.words import counted
 
 _TRANSACTION_TIMEOUT_MS = 60_000
 _SILENT = logging.getLogger("rackwise.kafka-journal")

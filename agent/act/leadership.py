@@ -33,12 +33,12 @@ from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import KafkaLease, LeasePlan, LeaseState, remembered
 from agent.act.topic_checks import Agreed, named, writable
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
-from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.journal.trust import Trust
 from agent.librdkafka import in_words
-from agent.observation import Observation
 from agent.record.own_topics import OwnTopics
+from agent.values.journal import View
+from agent.values.observation import Observation
 
 STATE_MS = 300_000
 """How often a leader that has nothing else to write says that it still leads; a fenced one learns of it then."""

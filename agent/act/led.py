@@ -14,8 +14,8 @@ from agent.act.trigger import Trigger
 from agent.errors import Fatal, RackwiseError
 from agent.execute.commanded import Spoken
 from agent.execute.messages import Accepted
-from agent.journal.entry import View
-from agent.observation import Observation
+from agent.values.journal import View
+from agent.values.observation import Observation
 from agent.wire.hand import WireHand
 
 HEAR_WITHIN_S = 30.0

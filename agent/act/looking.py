@@ -14,9 +14,9 @@ from typing import NamedTuple, cast
 
 from agent.errors import NoBrokersYet
 from agent.execute.messages import Look, Seen, SeenMove, SeenPartition, SeenThrottle
-from agent.execute.values import Resource
-from agent.observation import RawReassignment, RawTopic
 from agent.values.kafka import MIN_INSYNC_REPLICAS, UNKNOWN_TOPIC_OR_PARTITION
+from agent.values.observation import RawReassignment, RawTopic
+from agent.values.reassignment import Resource
 from agent.wire.config_calls import Configs
 from agent.wire.config_changes import Holder, Throttles
 from agent.wire.deadline import Deadline

@@ -15,13 +15,13 @@ from math import inf
 
 from agent.act.journal import Journal
 from agent.act.looking import Traffic, no_traffic
-from agent.act.progress import Status
 from agent.act.runner import Runner
 from agent.act.telling import Telling
 from agent.errors import BadInput, JournalUnavailable, RackwiseError
 from agent.execute.messages import Accepted, Event, May, Said, Word
-from agent.execute.values import Plan, Policy
-from agent.journal.entry import View
+from agent.values.journal import View
+from agent.values.progress import Status
+from agent.values.reassignment import Plan, Policy
 from agent.wire.hand import WireHand
 
 SWEEP_S = 60.0

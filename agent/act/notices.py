@@ -5,8 +5,9 @@ from __future__ import annotations
 import structlog
 
 from agent.act.led import Leads, Led
-from agent.act.progress import ActingNow, Trouble, acting_now
-from agent.typed_json import UnreadableError
+from agent.act.progress import acting_now
+from agent.values.progress import ActingNow, Trouble
+from agent.values.typed_json import UnreadableError
 
 
 class Notices:

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
-from agent.clock import elapsed_s
 from agent.journal.triggers import Effect, Path
-from agent.observation import GapCause, RawGroup
+from agent.values.clock import elapsed_s
 from agent.values.kafka import STABLE
+from agent.values.observation import GapCause, RawGroup
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk
 

@@ -16,7 +16,6 @@ from typing import Protocol
 from agent.act.carrying import carry_out
 from agent.act.journal import Journal
 from agent.act.looking import LookFailedError, Traffic, look, no_traffic
-from agent.clock import elapsed_s
 from agent.errors import BadInput, FencedOut
 from agent.execute.freshness import valid_ms
 from agent.execute.machine import begins, resume, step
@@ -43,10 +42,11 @@ from agent.execute.messages import (
     Tick,
 )
 from agent.execute.state import State
-from agent.execute.values import Policy
 from agent.journal import moves
-from agent.journal.entry import View, Write
-from agent.typed_json import UnreadableError
+from agent.values.clock import elapsed_s
+from agent.values.journal import View, Write
+from agent.values.reassignment import Policy
+from agent.values.typed_json import UnreadableError
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
 

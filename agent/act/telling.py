@@ -13,11 +13,12 @@ from typing import Any
 
 import structlog
 
-from agent.act.progress import PlanProgress, Rates, Status, plan_progress
+from agent.act.progress import Rates, plan_progress
 from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Finish, Kind, May, Result, Say, Seen, name
 from agent.journal import moves
-from agent.journal.entry import View
-from agent.propose.words import counted, sized
+from agent.values.journal import View
+from agent.values.progress import PlanProgress, Status
+from agent.values.words import counted, sized
 
 _PROGRESS_S = 10.0
 _WHAT: Mapping[type, tuple[str, str]] = {

@@ -17,10 +17,8 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
 
-from agent.act.hands import Outcome
 from agent.act.journal import Journal
 from agent.act.probe import CALL_MS, SESSION_TIMEOUT_MS, Line, Prober, StaleError
-from agent.clock import Clock
 from agent.errors import BadInput, JournalUnavailable, NoBrokersYet
 from agent.execute.freshness import valid_ms
 from agent.execute.probe_bytes import NoProbe, probe_bytes
@@ -29,7 +27,6 @@ from agent.execute.trigger_judging import expected
 from agent.execute.trigger_learning import transactional
 from agent.execute.trigger_seen import Seen, seen_in, seen_raw
 from agent.execute.trigger_transactions import offsets_partition, transactions_of
-from agent.journal.entry import Write
 from agent.journal.triggers import (
     Effect,
     Path,
@@ -41,10 +38,13 @@ from agent.journal.triggers import (
     with_earlier,
     worked,
 )
-from agent.limits_execute import ExecuteLimits, Told
-from agent.model.snapshot import GroupKind, Snapshot
-from agent.observation import GapCause, RawGroup
-from agent.propose.proposal import Proposal
+from agent.values.clock import Clock
+from agent.values.journal import Write
+from agent.values.limits import ExecuteLimits, Told
+from agent.values.observation import GapCause, RawGroup
+from agent.values.proposal import Proposal
+from agent.values.snapshot import GroupKind, Snapshot
+from agent.values.verdict import Outcome
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAsk, RawTransaction
 from assignors.problem import TopicPartition

@@ -12,8 +12,8 @@ from agent.cli.output import Format, chosen, emit, emit_one, say
 from agent.errors import BadInput
 
 if TYPE_CHECKING:
-    from agent.journal.entry import View
-    from agent.propose.proposal import Proposal
+    from agent.values.journal import View
+    from agent.values.proposal import Proposal
     from config.load import Loaded
 
 proposals_app = typer.Typer(
@@ -236,8 +236,8 @@ def _agree(loaded: Loaded, proposal_id: str, given: _Given, output: options.Outp
 def _attempt(view: View, proposal_id: str) -> int:
     """Which attempt an approval is for; what became of the one before is said."""
     from agent.cli.records import plans_in
-    from agent.execute.attempts import latest
     from agent.journal.attempts import next_attempt, said_of
+    from agent.values.attempts import latest
 
     plans = plans_in(view)
     newest = latest(plans, proposal_id)
@@ -251,8 +251,8 @@ def _attempt(view: View, proposal_id: str) -> int:
 def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
     """The proposal as it was published. Raises BadInput when it does not stand."""
     from agent.plan.subjects import begun_by
-    from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
+    from agent.values.proposal import Proposal as Standing
 
     found = [one for one in read_proposals(loaded, say) if isinstance(one, Standing)]
     for one in found:
@@ -269,8 +269,8 @@ def _standing(loaded: Loaded, proposal_id: str) -> Proposal:
 
 def _list(loaded: Loaded, output: options.Output, *, every: bool) -> None:
     from agent.cli.planning import emit_proposals
-    from agent.propose.proposal import Proposal as Standing
     from agent.start import read_proposals
+    from agent.values.proposal import Proposal as Standing
 
     found = read_proposals(loaded, say)
     now_ms = time.time_ns() // 1_000_000

@@ -18,8 +18,8 @@ from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 if TYPE_CHECKING:
     from agent.act.leadership_plan import LeadershipPlan
     from agent.journal.commands import Answer, Command, Verb
-    from agent.journal.entry import View
     from agent.journal.trust import JournalKey
+    from agent.values.journal import View
     from config.load import Loaded
 
 READ_MS = 10_000

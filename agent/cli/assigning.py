@@ -12,7 +12,7 @@ import typer
 from agent.cli.files import read_json, write_json
 from agent.cli.output import emit_line, say
 from agent.errors import BadInput
-from agent.words import counted
+from agent.values.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.assigning import AssignedCase, Optimized

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent.detect.assessment import Detection
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.money.words import bytes_words, usd_words
 from agent.plan.columns import Column, Columns, columns_of
-from agent.plan.plan import Plan
-from agent.predict import Prediction, predict_groups
+from agent.predict import predict_groups
+from agent.values.assessment import Detection
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.plan import Plan
+from agent.values.prediction import Prediction
+from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 
 if TYPE_CHECKING:
     from agent.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer

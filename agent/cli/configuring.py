@@ -9,7 +9,7 @@ import typer
 from agent.cli import options
 from agent.cli.output import Format, chosen, emit, emit_document, emit_json, emit_one, say
 from agent.values.kafka import BOOTSTRAP_SERVERS
-from agent.words import counted
+from agent.values.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.configuring import CheckedSettings, LocatorRow

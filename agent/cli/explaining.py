@@ -15,13 +15,13 @@ from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
-    from agent.journal.entry import View
-    from agent.memory import Memory
-    from agent.observation import Observation
-    from agent.plan.explained import Explained
-    from agent.propose.proposal import Proposal
     from agent.record.running_agent import RunningAgent
     from agent.seen import Seen
+    from agent.values.explained import Explained
+    from agent.values.journal import View
+    from agent.values.memory import Memory
+    from agent.values.observation import Observation
+    from agent.values.proposal import Proposal
     from config.load import Loaded
 
 _WAIT_S = 6.0
@@ -107,7 +107,7 @@ def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
     from agent.cli.figures import of_this_look
     from agent.cut import to_limits
-    from agent.memory import Memory
+    from agent.values.memory import Memory
 
     asked = None if as_configured_here else running_agents.Asked(loaded)
     with session.looking(loaded) as take:
@@ -209,9 +209,9 @@ def _open(proposals: Sequence[Proposal], subject: str) -> str:
 def _ended(subject: str, judged: _Judged) -> str | None:
     """What the journal says of a proposal that is not proposed now; None when it says nothing."""
     from agent.cli.records import plans_in
-    from agent.execute.attempts import attempt, latest
     from agent.journal.attempts import said_of
     from agent.plan.subjects import PROPOSAL
+    from agent.values.attempts import attempt, latest
 
     view = _journal(judged.loaded, ended=True) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
     newest = latest(plans_in(view), attempt(subject).of) if view else None
@@ -223,8 +223,8 @@ def _ended(subject: str, judged: _Judged) -> str | None:
 
 def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
-    from agent.limits import Mode
     from agent.probing import NO_ANCHORS, Ground, about_probing, past_triggers
+    from agent.values.limits import Mode
 
     seen = judged.seen
     kind, _, name = subject.partition("/")
@@ -245,8 +245,8 @@ def _guarded(subject: str, judged: _Judged) -> list[Explained]:
 def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Explained]:
     """Without a journal what comes after the mode is unknown, and is said to be."""
     from agent.guard import explained
-    from agent.plan.explained import Answer
-    from agent.plan.explained import Explained as Line
+    from agent.values.explained import Answer
+    from agent.values.explained import Explained as Line
 
     rows = explained(proposal, seen.snapshot, seen.before, seen.limits, view)
     sentence = "no journal was read, so approvals, budgets, pauses and earlier attempts are unknown"

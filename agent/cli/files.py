@@ -10,9 +10,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from agent import foreign_json
 from agent.cli.output import emit_json
 from agent.errors import BadInput, reason
+from agent.values import foreign_json
 from config.plain_file import read_plain
 
 STANDARD = Path("-")

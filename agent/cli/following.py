@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent.cli import asking
 from agent.cli.output import say
 from agent.errors import JournalUnavailable, Retryable
-from agent.words import counted
+from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.act.progress import ReplicaProgress
     from agent.execute.messages import Seen
-    from agent.execute.values import Plan
-    from agent.journal.entry import View
     from agent.journal.triggers import TriggerEntry
-    from agent.observation import Observation, Part
     from agent.observe import Clients, Scope
+    from agent.values.journal import View
+    from agent.values.observation import Observation, Part
+    from agent.values.progress import ReplicaProgress
+    from agent.values.reassignment import Plan
     from config.load import Loaded
 
 POLL_S = 2.0
@@ -51,10 +51,10 @@ class Watcher:
 
     def look(self, topics: tuple[str, ...] = ()) -> Observation:
         """Reassignments, replicas and sizes of these topics, or of all. Raises what `observe` raises."""
-        from agent.clock import system_clock
         from agent.cut import to_scope
-        from agent.observation import Part as Asked
         from agent.observe import observe
+        from agent.values.clock import system_clock
+        from agent.values.observation import Part as Asked
 
         if self._clients is None:
             raise RuntimeError("the watcher is not open")
@@ -98,9 +98,9 @@ class State(NamedTuple):
 def state_of(view: View, name: str) -> State:
     """How far an attempt at a proposal is, by the journal; ``name`` is that of the attempt's plan."""
     from agent.cli.records import plans_in
-    from agent.execute.attempts import attempt
     from agent.journal.approvals import ApprovalState, approval_of
     from agent.journal.triggers import triggers
+    from agent.values.attempts import attempt
 
     plan = next((one for one in plans_in(view) if one.proposal_id == name), None)
     if plan is not None:
@@ -117,8 +117,8 @@ def state_of(view: View, name: str) -> State:
 
 def _plan_state(plan: Plan, view: View) -> State:
     from agent.cli.records import plan_row
-    from agent.execute.values import PlanState
     from agent.journal import moves
+    from agent.values.reassignment import PlanState
 
     row = plan_row(plan, moves.batches(view, plan.proposal_id))
     told = (
@@ -165,7 +165,7 @@ def _pace(watcher: Watcher, state: State) -> str:
         observation = watcher.look(tuple(sorted({target.id.topic for target in state.plan.targets})))
     except Retryable as error:
         return f" (progress unknown: {error.what})"
-    from agent.propose.words import sized
+    from agent.values.words import sized
 
     copies = watcher.copies(observation, state.plan)
     if not copies:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from agent.detect.finding import FindingReason
 from agent.detect.rights import effect_of
 from agent.detect.words import in_full, listed
-from agent.observation import Gap, GapCause, Part
+from agent.values.finding import FindingReason
+from agent.values.observation import Gap, GapCause, Part
 
 if TYPE_CHECKING:
     from agent.documents.status import FindingDocument

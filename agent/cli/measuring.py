@@ -18,13 +18,13 @@ from agent.cli.reported import AgentsReport
 from agent.cli.running_agents import Beside, with_absences_of, with_groups_of
 
 if TYPE_CHECKING:
-    from agent.limits import Limits
-    from agent.memory import Memory
-    from agent.money.rates import Rates
-    from agent.observation import Observation
     from agent.record.newest_look import NewestLook
     from agent.record.running_agent import RunningAgent
     from agent.seen import Seen
+    from agent.values.limits import Limits
+    from agent.values.memory import Memory
+    from agent.values.observation import Observation
+    from agent.values.rates import Rates
     from config.load import Loaded
     from config.settings import Settings
 
@@ -84,7 +84,7 @@ def with_base_of(
     planning: bool = False,
 ) -> Seen:
     """One look with the rates that the agent's telemetry is a base for, and since when it misses brokers."""
-    from agent.money.rates import judged
+    from agent.values.rates import judged
 
     memory, rates = agent.base(observation)
     memory = with_absences_of(running, memory, observation)
@@ -125,13 +125,13 @@ class AgentsLook:
 
     def base(self, observation: Observation) -> tuple[Memory, Rates]:
         """What the look's rates may rest on, and who measured; an empty memory, and why, where there is nothing."""
-        from agent.clock import Instant
-        from agent.memory import Memory
         from agent.money.looks import base_of_agent
-        from agent.money.rates import Rates
         from agent.telemetry.events import Kind
         from agent.telemetry.looks import memory_of
-        from agent.typed_json import UnreadableError
+        from agent.values.clock import Instant
+        from agent.values.memory import Memory
+        from agent.values.rates import Rates
+        from agent.values.typed_json import UnreadableError
 
         topic = self._settings.telemetry_topic
         if not any(one.name == topic for one in observation.topics):

@@ -13,8 +13,8 @@ from agent.cli.files import write_text
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
-    from agent.propose.proposal import Predicted, Proposal
     from agent.seen import Seen
+    from agent.values.proposal import Predicted, Proposal
 
 CHANGES_PROPOSED = 3
 _HELD_SHOWN = 5
@@ -107,8 +107,8 @@ def plan(
 
 def _say_held(seen: Seen) -> None:
     """Absent brokers that are waited for: what rests on them is not among the proposals."""
-    from agent.detect.finding import FindingReason
-    from agent.words import counted
+    from agent.values.finding import FindingReason
+    from agent.values.words import counted
 
     held = [one for one in seen.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
     for finding in held[:_HELD_SHOWN]:
@@ -119,7 +119,7 @@ def _say_held(seen: Seen) -> None:
 
 def _emit_groups(seen: Seen, output: Format | None, *, every: bool) -> None:
     from agent.cli.columns import COLUMNS, IN_CSV, SHOWN, flat, group_rows, table_row
-    from agent.observation import Part
+    from agent.values.observation import Part
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
     form = chosen(output)

@@ -12,9 +12,9 @@ from agent.cli.output import Format, Mark, chosen, emit, emit_line, emit_one, sa
 
 if TYPE_CHECKING:
     from agent.documents.acting import MoveRow, ReassignStatus, VerifyRow
-    from agent.execute.values import Plan
-    from agent.journal.entry import View
-    from agent.observation import Observation
+    from agent.values.journal import View
+    from agent.values.observation import Observation
+    from agent.values.reassignment import Plan
     from assignors.problem import TopicPartition
     from config.load import Loaded
 
@@ -249,7 +249,7 @@ def _exit_code(observation: Observation, told: _Told) -> int:
 
 
 def _of(name: str) -> str:
-    from agent.execute.attempts import attempt
+    from agent.values.attempts import attempt
 
     return attempt(name).of
 
@@ -258,7 +258,7 @@ def _plan(view: View, name: str) -> Plan:
     """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
     from agent.cli.records import plans_in
     from agent.errors import BadInput
-    from agent.execute.attempts import latest
+    from agent.values.attempts import latest
 
     plans = plans_in(view)
     found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
@@ -344,8 +344,8 @@ def _partition_rows(planned: Placements, observation: Observation) -> list[Verif
 
 def _by(view: View, partition: TopicPartition) -> str | None:
     """The plan of ours that moves it: one with a batch that has not closed; None when none does."""
-    from agent.execute.values import BatchState
     from agent.journal import moves
+    from agent.values.reassignment import BatchState
 
     for batch in moves.batches(view):
         if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):

@@ -8,22 +8,22 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import BadInput
-from agent.execute.attempts import of_plan
-from agent.execute.values import Batch, BatchState, Debt, End, Plan
 from agent.journal import moves
 from agent.journal.approvals import approvals
 from agent.journal.commands import Answer, Command, history, pause_in
-from agent.journal.entry import View, under
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
-from agent.observation import RawReassignment
-from agent.propose.words import counted, sized
-from agent.typed_json import UnreadableError
+from agent.values.attempts import of_plan
+from agent.values.journal import View, under
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
+from agent.values.observation import RawReassignment
+from agent.values.reassignment import Batch, BatchState, Debt, End, Plan
+from agent.values.typed_json import UnreadableError
+from agent.values.words import counted, sized
 
 if TYPE_CHECKING:
-    from agent.act.progress import ReplicaProgress
     from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
+    from agent.values.progress import ReplicaProgress
 
 Row = dict[str, Any]
 _MINUTES_FROM_S = 120

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent.documents.status import AgentDocument
-    from agent.observation import Observation
     from agent.record.newest_look import NewestLook
     from agent.seen import Seen
+    from agent.values.observation import Observation
     from config.settings import Settings
 
 REPORT_MS = 2_000
@@ -31,7 +31,7 @@ class AgentsReport:
         """What it says; None where no agent's telemetry of this cluster tells."""
         from agent.telemetry.derived import ReportData
         from agent.telemetry.events import Kind
-        from agent.typed_json import UnreadableError, from_json
+        from agent.values.typed_json import UnreadableError, from_json
 
         if not any(one.name == self._settings.telemetry_topic for one in observation.topics):
             return None

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from agent.cli.output import say
 
 if TYPE_CHECKING:
-    from agent.limits import Limits
-    from agent.memory import Memory
-    from agent.observation import Observation
     from agent.record.running_agent import RunningAgent
+    from agent.values.limits import Limits
+    from agent.values.memory import Memory
+    from agent.values.observation import Observation
     from config.load import Loaded
 
 STALE_MS = 300_000
@@ -99,7 +99,10 @@ def with_groups_of(agent: RunningAgent | None, own: Limits, now_ms: int) -> Limi
 
     Where both have some that differ, a line says so.
     """
-    if agent is None or (agent.limits.groups, agent.limits.default_group) == (own.groups, own.default_group):
+    if agent is None or (agent.limits.groups, agent.limits.default_group) == (
+        own.groups,
+        own.default_group,
+    ):
         return own
     who = f"{named(agent)}, {max(0, now_ms - agent.taken_ms) / 1_000:.0f} s ago"
     if own.default_group.known or own.groups:

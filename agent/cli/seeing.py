@@ -11,7 +11,7 @@ import typer
 from agent.cli import options, session
 from agent.cli.output import Format, Mark, chosen, emit, emit_command, emit_line, emit_one, emit_text
 from agent.cli.session import leave
-from agent.words import counted
+from agent.values.words import counted
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def groups(
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_groups
     from agent.money import costs_of
-    from agent.observation import Part
     from agent.plan.subjects import unknown_group
+    from agent.values.observation import Part
 
     costs = costs_of(look.snapshot)
     if group is not None and group not in look.snapshot.groups:
@@ -183,8 +183,8 @@ def topics(
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_money
     from agent.money import costs_of
-    from agent.observation import Part
     from agent.plan.subjects import unknown_topic
+    from agent.values.observation import Part
 
     costs = costs_of(look.snapshot)
     if topic is not None and topic not in look.snapshot.topics:
@@ -225,7 +225,7 @@ def doctor(
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables
     from agent.doctor import diagnose, risks
-    from agent.plan import Plan
+    from agent.values.plan import Plan
 
     checks = (
         *diagnose(

@@ -18,11 +18,11 @@ from agent.collector import walk_no_more
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.limits import Limits
-    from agent.memory import Memory
-    from agent.observation import Gap, Observation, Part
     from agent.seen import Seen
     from agent.telemetry.looks import Recorded
+    from agent.values.limits import Limits
+    from agent.values.memory import Memory
+    from agent.values.observation import Gap, Observation, Part
     from config.load import Loaded
 
 GAPS_SHOWN = 20
@@ -65,7 +65,7 @@ def look_or_replay(
 def look(loaded: Loaded, *, planning: bool = True) -> Seen:
     """What one look shows, finds and would propose. Raises what `agent.observe.observe` raises."""
     from agent.cut import to_limits
-    from agent.memory import Memory
+    from agent.values.memory import Memory
 
     with looking(loaded) as take:
         observation = take()
@@ -75,10 +75,10 @@ def look(loaded: Loaded, *, planning: bool = True) -> Seen:
 @contextmanager
 def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
     """What takes a look, as often as it is called, over the same connections."""
-    from agent.clock import system_clock
     from agent.cut import to_scope
     from agent.look_with_weights import weights_beside
     from agent.observe import Clients, observe
+    from agent.values.clock import system_clock
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.
     loading = load_beside("agent.seen")
@@ -128,8 +128,8 @@ def _whole_looks(path: Path) -> list[Recorded]:
 
 
 def _lived_through(look: Recorded) -> Seen:
-    from agent.money.rates import Rates, RatesFrom, judged
     from agent.replay import replay_look
+    from agent.values.rates import Rates, RatesFrom, judged
 
     seen = replay_look(look)
     return seen._replace(rates=judged(Rates(RatesFrom.FILE), seen.snapshot))

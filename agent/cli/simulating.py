@@ -15,8 +15,8 @@ from agent.errors import BadInput
 
 if TYPE_CHECKING:
     from agent.documents.simulating import SimulatedCopies, SimulatedRack, Simulation
-    from agent.limits import Limits
     from agent.plan.changes import Change
+    from agent.values.limits import Limits
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
@@ -93,11 +93,11 @@ def simulate(
 
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
-    from agent.observation import Part
     from agent.plan.changes import RemoveBroker, RemoveRack
     from agent.propose.basis import figures_rest_on
     from agent.simulate import simulate as simulated
     from agent.simulation_json import simulation_to_json
+    from agent.values.observation import Part
 
     changes: list[Change] = [*_members(add_member, remove_member), *_settings(strategy, standbys)]
     changes += [RemoveRack(rack) for rack in remove_rack or ()]
@@ -119,7 +119,7 @@ def simulate(
 def _show(document: Simulation, limits: Limits, output: Format | None, nothing: str, *, every: bool) -> None:
     """Tables of all that is told; as CSV the groups, the other forms as one document."""
     from agent.cli.tables import with_money
-    from agent.words import counted
+    from agent.values.words import counted
 
     form = chosen(output)
     if form is Format.CSV:
@@ -167,7 +167,7 @@ def _loss_cells(row: SimulatedRack) -> dict[str, str]:
 def _copies_cells(row: SimulatedCopies) -> dict[str, object]:
     """What added replicas cost, with units."""
     from agent.money.words import bytes_words, usd_words
-    from agent.propose.words import sized
+    from agent.values.words import sized
 
     size = row["bytes_to_copy"]
     return {
@@ -194,7 +194,7 @@ def _show_csv(document: Simulation) -> None:
 def _cell(outcome: Mapping[str, Any] | None) -> str:
     """A column in a few words, as `plan --groups` has it, and its standbys."""
     from agent.cli.columns import told_in_words
-    from agent.words import counted
+    from agent.values.words import counted
 
     told = told_in_words(outcome)
     if outcome is None or not outcome["standbys"]:

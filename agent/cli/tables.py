@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
-from agent.model.snapshot import GroupKind
 from agent.money import costs_of
 from agent.money.faults import NO_COST, fault_cost
-from agent.money.rates import price_sentence, sentence
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_of
 from agent.values.kafka import STICKY, STREAMS_PROTOCOL
-from agent.words import counted
+from agent.values.rates import price_sentence, sentence
+from agent.values.snapshot import GroupKind
+from agent.values.words import counted
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from agent.documents.racks import RackDocument
     from agent.documents.status import UnknownGroups, WorstGroup
     from agent.documents.topics import TopicDetailsDocument, TopicDocument
-    from agent.limits import Limits
     from agent.seen import Seen
+    from agent.values.limits import Limits
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 MOST_LOSSES = 20

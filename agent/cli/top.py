@@ -154,7 +154,7 @@ class _Page(io.StringIO):
 def _page(look: Seen, every: str) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
-    from agent.propose.words import counted
+    from agent.values.words import counted
 
     height = shutil.get_terminal_size((80, 24)).lines
     document = _document(look)

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Any
 from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
 from agent.memory.absences import absence_words, absences
-from agent.model.snapshot import (
-    Group,
-    Member,
-    OtherGroup,
-    Rack,
-    RackState,
-    Snapshot,
-    StreamsGroup,
-)
 from agent.model.unseen import seen_of
 from agent.money import costs_of
 from agent.money.traffic import border
-from agent.observation import Part
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.observation import Part
+from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Snapshot, StreamsGroup
 
 if TYPE_CHECKING:
     from agent.documents.racks import LossDocument, LostTaskDocument, RackDocument, SurvivorDocument

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from agent.cli.views import members_of, rack_name
 from agent.cli.views_money import priced
-from agent.detect.assessment import Assessment, Locality, Measure
 from agent.detect.located import whence
-from agent.model.snapshot import Member, OtherGroup, Rack, RackState, Range, StreamsGroup, TaskCopy
 from agent.money import Costs, lag_of
 from agent.money.lags import worst_task_lag
 from agent.money.words import worst_first
+from agent.values.assessment import Assessment, Locality, Measure
 from agent.values.kafka import CLIENT_RACK, MEMBERLESS_STATES
+from agent.values.snapshot import Member, OtherGroup, Rack, RackState, Range, StreamsGroup, TaskCopy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.model.snapshot import RackState
 from agent.model.unseen import seen_of
 from agent.money import NO_TRAFFIC, Costs, Traffic
 from agent.money.costs import reads_of
 from agent.money.traffic import together
 from agent.money.words import worst_first
-from agent.observation import Part
+from agent.values.observation import Part
+from agent.values.snapshot import RackState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ import typer
 
 from agent import cluster as local
 from agent.cli.output import Format, chosen, emit, emit_line, say
-from agent.words import counted
+from agent.values.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.cluster import LocalCluster

@@ -31,7 +31,7 @@ from agent.cluster.proxy_process import read_faults, start_proxy_process, wait_f
 from agent.cluster.spec import ClusterSpec
 from agent.maven.jars import Progress
 from agent.maven.places import clusters_home
-from agent.words import counted
+from agent.values.words import counted
 
 _READY_TIMEOUT_S = 90.0
 

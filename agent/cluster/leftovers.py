@@ -19,7 +19,7 @@ from agent.cluster.launch import TAG
 from agent.cluster.manifest import Manifest, read_manifest
 from agent.cluster.processes import ProcessId, kill_all
 from agent.maven.places import clusters_home
-from agent.words import counted
+from agent.values.words import counted
 
 
 class ClusterState(StrEnum):

@@ -31,11 +31,10 @@ from agent.decode.values import (
     UndecodableReason,
     UserData,
 )
-from agent.memo import Memo
-from agent.observation import Observation, RawGroup, RawMember
-from agent.reuse import each
 from agent.values import kafka
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
+from agent.values.memo import Memo, each
+from agent.values.observation import Observation, RawGroup, RawMember
 
 _ID = itemgetter(0)
 _MEMBER_BYTES = 400

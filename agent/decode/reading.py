@@ -20,7 +20,7 @@ from typing import NamedTuple
 from agent.decode.cursor import INT32, Broken, int16, name_bytes, truncated, utf8
 from agent.decode.java_text import from_modified_utf8, slow_characters
 from agent.decode.values import HostPartitions, StickyUserData, Undecodable, UndecodableReason
-from agent.words import counted
+from agent.values.words import counted
 from assignors.problem import TaskId, TopicPartition
 
 Hosts = tuple[tuple[HostPartitions, ...], tuple[HostPartitions, ...]]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.observation import RawGroup, RawMember
+from agent.values.observation import RawGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
 RUNNING_ACTIVE = -2

@@ -12,16 +12,16 @@ from confluent_kafka import KafkaException
 from agent.cycle import Cycle
 from agent.demo.news import with_line
 from agent.demo.shares import Share, shares
-from agent.detect.assessment import Measure
 from agent.errors import ClusterUnreachable
-from agent.limits import Limits
 from agent.money.words import bytes_words
+from agent.plan.flows import priced
 from agent.propose.codec import BadProposalDocument, proposal_from_json
-from agent.propose.flows import priced
-from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.published import CREATED
 from agent.record.reader import Read, open_reader
-from agent.words import counted, usd
+from agent.values.assessment import Measure
+from agent.values.limits import Limits
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.words import counted, usd
 from config.settings import Settings
 
 WANTED = (ProposalKind.REASSIGN, ProposalKind.TRIGGER, ProposalKind.ADVISE)

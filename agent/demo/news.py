@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from agent.cycle import Cycle
 from agent.demo.screen import Line
-from agent.detect.finding import Finding, Severity
-from agent.model.snapshot import RackState, Range, Role, Snapshot, StreamsGroup, TaskCopy
-from agent.propose.proposal import Proposal, Row
-from agent.words import counted
+from agent.values.finding import Finding, Severity
+from agent.values.proposal import Proposal, Row
+from agent.values.snapshot import RackState, Range, Role, Snapshot, StreamsGroup, TaskCopy
+from agent.values.words import counted
 
 _MOST_LINES = 12
 _ONE_BY_ONE = 3

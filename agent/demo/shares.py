@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from agent.cycle import Cycle
 from agent.detect.assess import assess_groups
-from agent.detect.assessment import Assessment, Measure
-from agent.model.snapshot import PartitionState, Snapshot
-from agent.propose.proposal import PlacementChange, Proposal, ProposalKind, ProposalReason
 from agent.propose.reassignment_json import changes_of
+from agent.values.assessment import Assessment, Measure
+from agent.values.proposal import PlacementChange, Proposal, ProposalKind, ProposalReason
+from agent.values.snapshot import PartitionState, Snapshot
 from assignors.problem import TopicPartition
 
 _REBALANCES = (ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY)

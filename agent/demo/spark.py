@@ -27,10 +27,10 @@ from agent.demo.needs import Unmet
 from agent.demo.patience import Patience, Sign, Standstill
 from agent.demo.screen import Line, Screen
 from agent.errors import GaveUp, RackwiseError
-from agent.model.weighed import Basis
 from agent.propose.basis import figures_rest_on
-from agent.propose.proposal import Proposal
-from agent.words import counted
+from agent.values.proposal import Proposal
+from agent.values.weighed import Basis
+from agent.values.words import counted
 
 _MASTER = "local[2]"
 _INGEST_EVERY = "15s"

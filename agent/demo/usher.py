@@ -10,8 +10,8 @@ from agent.cycle import sentence
 from agent.daemon import Agent
 from agent.demo.news import News
 from agent.demo.screen import Line, Screen
-from agent.propose.proposal import ProposalReason
 from agent.state import LoopState
+from agent.values.proposal import ProposalReason
 
 _TICK_S = 0.1
 _FIRST_CYCLE_S = 120.0

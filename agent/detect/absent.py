@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count
-from agent.memo import Memo
 from agent.memory.absences import Absence, absence_words, lasted
-from agent.model.snapshot import Snapshot
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.memo import Memo
+from agent.values.snapshot import Snapshot
 
 
 class _Load(NamedTuple):

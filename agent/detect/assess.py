@@ -18,15 +18,14 @@ from operator import itemgetter
 
 from agent.detect.assess_consumers import assess_consumers
 from agent.detect.assess_tasks import assess_tasks
-from agent.detect.assessment import Assessment, NotAssessed
-from agent.detect.locality import Ground, RackBits, TopicMasks, rack_bits, topic_masks
 from agent.detect.traffic import Rates, topic_rates, with_bytes
 from agent.detect.weighted import rates_of, with_weights
-from agent.limits import GroupLimits, Limits
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
-from agent.model.weighed import Column
-from agent.reuse import each
+from agent.values.assessment import Assessment, NotAssessed
+from agent.values.limits import GroupLimits, Limits
+from agent.values.locality import Ground, RackBits, TopicMasks, rack_bits, topic_masks
+from agent.values.memo import Memo, each
+from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
+from agent.values.weighed import Column
 from assignors.problem import BadProblem, TopicPartition
 
 _ID = itemgetter(0)

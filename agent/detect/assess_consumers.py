@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment, Measure, NotAssessed
 from agent.detect.bound import most_local
-from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
 from agent.model.claims import claimed_twice
-from agent.model.snapshot import ConsumerGroup, Member
+from agent.values.assessment import Assessment, Measure, NotAssessed
 from agent.values.kafka import RANGE, STABLE
+from agent.values.locality import NOWHERE, Ground, TopicMasks
+from agent.values.snapshot import ConsumerGroup, Member
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, ConsumerResult, TopicPartition
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment, Measure, NotAssessed
-from agent.detect.locality import NOWHERE, Ground, TopicMasks
 from agent.detect.tally import Tally, gain, localities, racks_by_partition, tally_reads
-from agent.limits import GroupLimits
-from agent.model.snapshot import Statefulness, StreamsGroup, TaskState, Topology
+from agent.values.assessment import Assessment, Measure, NotAssessed
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, STABLE
+from agent.values.limits import GroupLimits
+from agent.values.locality import NOWHERE, Ground, TopicMasks
+from agent.values.snapshot import Statefulness, StreamsGroup, TaskState, Topology
 from assignors.optimal import optimal_tasks
 from assignors.problem import Process, Task, TaskId, TaskProblem, TaskResult, TopicPartition
 

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment
 from agent.detect.facts import Reading, TopicFacts
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.members import BY_THE_BROKER
 from agent.detect.words import listed, named
-from agent.limits import GroupLimits
-from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, StreamsGroup
 from agent.values import kafka
+from agent.values.assessment import Assessment
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, RANGE
+from agent.values.limits import GroupLimits
+from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, StreamsGroup
 
 ALL_EQUAL = (
     "every partition has a replica in the same racks, so all choices cost the same, although reads go to leaders"

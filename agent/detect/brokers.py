@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.located import broker_disagreement, known_by
 from agent.detect.meant import fold
 from agent.detect.words import count, first, listed, numbered
 from agent.memory.sightings import Steadiness, steadiness
-from agent.memory.values import RackSighting
-from agent.model.snapshot import BrokerState, RackState
-from agent.observation import Part
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
+from agent.values.memory import RackSighting
+from agent.values.observation import Part
+from agent.values.snapshot import BrokerState, RackState
 
 
 def broker_findings(view: View, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agent.detect.facts import Reading
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count, first, listed, of_all
 from agent.model.claims import claimed_twice
-from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import STABLE
+from agent.values.snapshot import ConsumerGroup, Member, StreamsGroup
 from assignors.problem import TopicPartition
 
 _Group = ConsumerGroup | StreamsGroup

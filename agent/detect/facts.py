@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from agent.detect.assess import topics_by_group
 from agent.detect.ground import Ground, View
-from agent.memo import Memo
-from agent.model.snapshot import Group, StreamsGroup, TopicState
-from agent.reuse import each
+from agent.values.memo import Memo, each
+from agent.values.snapshot import Group, StreamsGroup, TopicState
 
 _ID = itemgetter(0)
 _REPLICAS = attrgetter("replicas")

@@ -17,9 +17,7 @@ from operator import attrgetter
 
 from agent.detect.absent import absent_findings
 from agent.detect.assess import assess_groups, topics_by_group
-from agent.detect.assessment import Assessment, Detection
 from agent.detect.brokers import broker_findings
-from agent.detect.finding import Finding, Severity
 from agent.detect.foretold import foretold_findings
 from agent.detect.ground import view_of
 from agent.detect.groups import group_findings
@@ -28,10 +26,12 @@ from agent.detect.replicas import replica_findings
 from agent.detect.rights import rights_findings
 from agent.detect.streams import streams_findings
 from agent.detect.weights import weights_findings
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory.values import Memory
-from agent.model.snapshot import Snapshot
+from agent.values.assessment import Assessment, Detection
+from agent.values.finding import Finding, Severity
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.snapshot import Snapshot
 
 _GRAVEST_FIRST = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 _ID = attrgetter("id")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.memory.foretold import missed
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 
 
 def foretold_findings(view: View) -> list[Finding]:

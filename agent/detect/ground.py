@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.memo import Memo
 from agent.memory.absences import Absence, absences, awaited
 from agent.memory.sightings import sightings, unsteady
-from agent.memory.values import Memory, RackSighting
-from agent.model.snapshot import BrokerState, RackState, Snapshot
-from agent.model.spread import RackRoom, rack_room
-from agent.observation import Part
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory, RackSighting
+from agent.values.observation import Part
+from agent.values.rack_room import RackRoom, rack_room
+from agent.values.snapshot import BrokerState, RackState, Snapshot
 
 
 class Ground(NamedTuple):

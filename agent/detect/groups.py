@@ -11,20 +11,19 @@ from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment, Measure, Weighing
 from agent.detect.awareness import awareness_findings, is_rack_blind
 from agent.detect.claims import claim_findings
 from agent.detect.facts import Reading, readings
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.located import member_disagreements
 from agent.detect.members import member_findings
 from agent.detect.words import count
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
-from agent.reuse import each
+from agent.values.assessment import Assessment, Measure, Weighing
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import SETTLED_STATES
-from agent.words import sized
+from agent.values.memo import Memo, each
+from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
+from agent.values.words import sized
 
 _Row = tuple[Group, Reading, Assessment, frozenset[str]]
 """A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""

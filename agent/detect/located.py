@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count, first, listed, of_all
-from agent.limits import LocatorKind
-from agent.model.snapshot import BrokerState, ConsumerGroup, Rack, RackState, StreamsGroup
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.limits import LocatorKind
+from agent.values.snapshot import BrokerState, ConsumerGroup, Rack, RackState, StreamsGroup
 
 
 def broker_disagreement(broker: BrokerState, view: View) -> Iterable[Finding]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.meant import meant_rack
 from agent.detect.software import libraries_of, python_library
 from agent.detect.words import SHOWN, first, listed, of_all
-from agent.model.snapshot import ConsumerGroup, GroupKind, Member, Rack, RackState, StreamsGroup
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import FIRST_WITH_RACK as FIRST_RELEASES
+from agent.values.snapshot import ConsumerGroup, GroupKind, Member, Rack, RackState, StreamsGroup
 
 FIRST_WITH_RACK = 3
 """Subscription version that can carry a rack (KIP-881)."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count, first, placed
 from agent.memory.changes import rack_changes
 from agent.memory.throttles import broker_rates, idle_throttles, topic_throttles
-from agent.memory.values import ChangeCause, PartitionChange, RackChange
-from agent.model.snapshot import Reassignment
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.memory import ChangeCause, PartitionChange, RackChange
+from agent.values.snapshot import Reassignment
 
 _BECAUSE = {
     ChangeCause.REASSIGNED: "because they were reassigned by another tool than rackwise",

@@ -14,16 +14,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import Ground, View
 from agent.detect.words import count, either, first, listed, named, of_all, placed
-from agent.memo import Memo
-from agent.model.snapshot import PartitionState, Reassignment, TopicState
-from agent.model.spread import Crowding, Replicas, crowding
-from agent.model.target import original_replicas, target_replicas
-from agent.observation import Part
-from agent.reuse import each
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import MIN_INSYNC_REPLICAS
+from agent.values.memo import Memo, each
+from agent.values.observation import Part
+from agent.values.rack_room import Crowding, Replicas, crowding
+from agent.values.snapshot import PartitionState, Reassignment, TopicState
+from agent.values.target_replicas import original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from agent.detect.finding import Evidence, Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count, first, listed
-from agent.limits import Mode
-from agent.observation import Gap, GapCause, Part
+from agent.values.finding import Evidence, Finding, FindingReason, Severity, Subject
+from agent.values.limits import Mode
+from agent.values.observation import Gap, GapCause, Part
 
 _HIDES_GROUPS = "brokers leave out groups and reassignments that it may not describe, without an error"
 _NO_FAULT = frozenset((GapCause.NOT_ASKED, GapCause.VANISHED))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agent.model.snapshot import Member
 from agent.values.kafka import COOPERATIVE_STICKY, RANGE, STICKY
+from agent.values.snapshot import Member
 
 KAFKA_PYTHON = "kafka-python"
 AIOKAFKA = "aiokafka"

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.warmups import doubt_about, readiness
 from agent.detect.words import count, first, listed
-from agent.limits import GroupLimits
 from agent.memory.streams import is_reading
-from agent.memory.values import Memory
-from agent.model.snapshot import GroupKind, Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
 from agent.model.topology import NO_CHANGELOG_SEEN
+from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import STABLE
+from agent.values.limits import GroupLimits
+from agent.values.memory import Memory
+from agent.values.snapshot import GroupKind, Range, Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy
 from assignors.problem import TaskId
 
 ENOUGH_SAMPLES = 4

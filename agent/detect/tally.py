@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.assessment import Locality, Measure
-from agent.detect.locality import UNKNOWN, Ground, TopicMasks
+from agent.values.assessment import Locality, Measure
+from agent.values.locality import UNKNOWN, Ground, TopicMasks
 from assignors.problem import TopicPartition
 
 Reads = Sequence[tuple[int, Sequence[TopicPartition]]]

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import reads_of_tasks, task_problem
-from agent.detect.assessment import Assessment, Locality, Measure
-from agent.detect.locality import UNKNOWN, Ground, TopicMasks
 from agent.detect.tally import Reads, measures_agree
-from agent.limits import GroupLimits
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.assessment import Assessment, Locality, Measure
+from agent.values.limits import GroupLimits
+from agent.values.locality import UNKNOWN, Ground, TopicMasks
+from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 

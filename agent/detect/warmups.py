@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.memory.values import CopyKey, Join
-from agent.model.snapshot import LagSource, Range, Role, TaskCopy
+from agent.values.memory import CopyKey, Join
+from agent.values.snapshot import LagSource, Range, Role, TaskCopy
 
 LEARN_AFTER_MS = 30_000
 """With nothing to estimate from, so much time is given to warm-ups before one rebalance is spent on learning."""

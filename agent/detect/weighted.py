@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import task_problem
-from agent.detect.assessment import Assessment, Locality, Measure, Weighing
-from agent.detect.locality import Ground
 from agent.detect.tally import Reads, localities, measures_agree, tally_reads
 from agent.detect.traffic import Bytes, byte_localities, current_reads, optimal_reads, weigh
-from agent.limits import GroupLimits
-from agent.model.snapshot import ConsumerGroup, StreamsGroup
-from agent.model.weighed import Column
+from agent.values.assessment import Assessment, Locality, Measure, Weighing
+from agent.values.limits import GroupLimits
+from agent.values.locality import Ground
+from agent.values.snapshot import ConsumerGroup, StreamsGroup
+from agent.values.weighed import Column
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, Task, TaskId, TaskResult, TopicPartition
 

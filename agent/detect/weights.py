@@ -5,10 +5,10 @@ Where nobody publishes weights nothing is wrong: then the report and every propo
 
 from __future__ import annotations
 
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
 from agent.detect.ground import View
 from agent.detect.words import count
-from agent.model.weighed import WeightsState
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.weighed import WeightsState
 
 
 def weights_findings(view: View) -> list[Finding]:

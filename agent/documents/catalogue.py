@@ -18,7 +18,7 @@ from agent.documents import (
     status,
     topics,
 )
-from agent.propose.codec import ProposalDocument
+from agent.documents.proposal import ProposalDocument
 
 
 class Document(NamedTuple):

@@ -20,8 +20,8 @@ from typing import Any, get_args, get_origin
 from typing_extensions import get_original_bases, is_typeddict
 
 from agent.documents.catalogue import DOCUMENTS, Document
-from agent.propose.codec import SCHEMA_ID as PROPOSAL_ID
-from agent.propose.codec import ProposalDocument
+from agent.documents.proposal import SCHEMA_ID as PROPOSAL_ID
+from agent.documents.proposal import ProposalDocument
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _ELSEWHERE: dict[Any, str] = {ProposalDocument: PROPOSAL_ID}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent.execute.values import Plan, Policy, Target
-from agent.limits_execute import ExecuteLimits
-from agent.model.snapshot import Snapshot
-from agent.observation import Part
-from agent.propose.proposal import PlacementChange, Proposal
 from agent.propose.reassignment_json import changes_of
+from agent.values.limits import ExecuteLimits
+from agent.values.observation import Part
+from agent.values.proposal import PlacementChange, Proposal
+from agent.values.reassignment import Plan, Policy, Target
+from agent.values.snapshot import Snapshot
 
 
 class NotCarriedOut(ValueError):  # noqa: N818 it says what becomes of the proposal

@@ -10,15 +10,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from agent.execute.attempts import Attempt, latest
 from agent.execute.commanded import Result, Room, refused, unfit
-from agent.execute.values import Plan, PlanState
 from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash, written
 from agent.journal.attempts import next_attempt, said_of
 from agent.journal.commands import Command, Verb
-from agent.journal.entry import Entry, View, Write
-from agent.propose.proposal import Proposal, ProposalKind
-from agent.propose.words import counted, sized
+from agent.values.attempts import Attempt, latest
+from agent.values.journal import Entry, View, Write
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import Plan, PlanState
+from agent.values.words import counted, sized
 
 _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 

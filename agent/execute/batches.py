@@ -14,9 +14,9 @@ from heapq import heapify, heappop
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent.execute.messages import Seen, SeenPartition
-from agent.execute.values import Policy, Target
 from agent.journal.columns import Size, runs
-from agent.propose.words import counted, sized
+from agent.values.reassignment import Policy, Target
+from agent.values.words import counted, sized
 
 if TYPE_CHECKING:
     import networkx as nx

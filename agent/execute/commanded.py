@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from agent.execute.attempts import attempt, latest, way_back
 from agent.execute.messages import Accepted, May, Said
-from agent.execute.values import Plan
 from agent.journal.commands import Command
-from agent.journal.entry import View, Write
-from agent.limits_execute import ExecuteLimits
-from agent.propose.proposal import Proposal
+from agent.values.attempts import attempt, latest, way_back
+from agent.values.journal import View, Write
+from agent.values.limits import ExecuteLimits
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Plan
 
 Spoken = Said | Accepted
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from agent.execute.judging import Status, View
 from agent.execute.throttles import resources_of
-from agent.execute.values import Plan, Target
-from agent.words import counted
+from agent.values.reassignment import Plan, Target
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 

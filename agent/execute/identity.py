@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agent.journal.commands import Command, Verb
 from agent.journal.trust import JournalKey
-from agent.limits_execute import ExecuteLimits
+from agent.values.limits import ExecuteLimits
 
 SIGNER, CODE = "signer", "code"
 STARTING = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from agent.execute.messages import Seen, SeenMove, SeenPartition
 from agent.execute.state import State, Watch
-from agent.execute.values import Batch, BatchState, Plan, Policy, Target
 from agent.execute.whole import whole
+from agent.values.reassignment import Batch, BatchState, Plan, Policy, Target
 from assignors.problem import TopicPartition
 
 

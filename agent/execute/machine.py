@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.execute.attempts import of_plan
 from agent.execute.judging import view_of
 from agent.execute.messages import (
     Accepted,
@@ -45,7 +44,8 @@ from agent.execute.planning import pay_debts, work_on_plan
 from agent.execute.running import Decision, work_on_batch
 from agent.execute.state import State, answered, appended, begin, latest_batch, looking, ticked
 from agent.execute.transitions import turned
-from agent.execute.values import ENDED, Plan, PlanState, Policy, Records, moved_by
+from agent.values.attempts import of_plan
+from agent.values.reassignment import ENDED, Plan, PlanState, Policy, Records, moved_by
 
 Commands = tuple[Command, ...]
 

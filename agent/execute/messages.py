@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.execute.values import Change, Plan, PlanState, Resource
+from agent.values.reassignment import Change, Plan, PlanState, Resource
 from assignors.problem import TopicPartition
 
 # --- what is seen ---------------------------------------------------------------------------------------

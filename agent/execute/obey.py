@@ -15,12 +15,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent.errors import BadInput, reason
 from agent.execute import agreeing, turning
-from agent.execute.attempts import attempt, back_of, forth_of
 from agent.execute.commanded import Begins, Foresee, Result, Room, Spoken, refused
 from agent.execute.identity import ANSWERED_FOR_MS, STOPPING, Came, People, against, by, sender_of, too_late
 from agent.execute.messages import Accepted, May, Said, Word
 from agent.execute.transitions import turned
-from agent.execute.values import Plan
 from agent.journal import moves
 from agent.journal.codec import numbered
 from agent.journal.commands import (
@@ -35,11 +33,13 @@ from agent.journal.commands import (
     forgotten,
     history,
 )
-from agent.journal.entry import Entry, View, Write
 from agent.journal.leader import leader_in
-from agent.limits_execute import ExecuteLimits
-from agent.propose.proposal import Proposal
-from agent.typed_json import UnreadableError
+from agent.values.attempts import attempt, back_of, forth_of
+from agent.values.journal import Entry, View, Write
+from agent.values.limits import ExecuteLimits
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Plan
+from agent.values.typed_json import UnreadableError
 
 _PAUSING = (Verb.PAUSE, Verb.RESUME)
 _OF_PROPOSALS = (Verb.APPROVE, Verb.APPLY, Verb.CANCEL)

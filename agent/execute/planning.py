@@ -16,8 +16,19 @@ from agent.execute.messages import Append, Configure, Elect, Say
 from agent.execute.running import ENDS, Decision
 from agent.execute.state import batches_of, latest_batch
 from agent.execute.throttles import Standing, clearing, rate_of, setting, standing, wanted
-from agent.execute.values import Batch, BatchState, Debt, End, Paid, PartitionEnd, Plan, PlanState, Target, moved_by
-from agent.words import counted
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    Debt,
+    End,
+    Paid,
+    PartitionEnd,
+    Plan,
+    PlanState,
+    Target,
+    moved_by,
+)
+from agent.values.words import counted
 
 
 def pay_debts(view: View) -> Decision | None:

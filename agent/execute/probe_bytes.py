@@ -26,9 +26,9 @@ from agent.decode.values import (
     Subscription,
     Undecodable,
 )
-from agent.observation import RawGroup, RawMember
 from agent.values import kafka
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from agent.values.observation import RawGroup, RawMember
 
 _NEWEST = 3
 """The newest subscription layout; a newer one was read as this, so the clone is written as this."""

@@ -18,15 +18,14 @@ from typing import NamedTuple
 
 from agent.detect.assess import topics_of
 from agent.execute.trigger_seen import Seen, seen_in
-from agent.journal.entry import View
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
-from agent.limits import Limits
-from agent.limits_execute import Told, TriggerLimits
-from agent.memory.values import ChangeCause, Memory
-from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.journal import View
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE
-from agent.words import counted
+from agent.values.limits import Limits, Told, TriggerLimits
+from agent.values.memory import ChangeCause, Memory
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
+from agent.values.words import counted
 
 OPEN_MS = 60_000
 """A trigger that was not judged yet stands against the next one of its group for this long."""

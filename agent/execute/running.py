@@ -16,10 +16,10 @@ from agent.execute.holding import held
 from agent.execute.judging import Status, View, open_targets
 from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Run, Say
 from agent.execute.throttles import Standing, complete, lacking, setting, standing
-from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
 from agent.kept import Kept
-from agent.propose.words import counted
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 _FEW = 64

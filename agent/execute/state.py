@@ -25,9 +25,9 @@ from agent.execute.messages import (
     May,
     Said,
 )
-from agent.execute.values import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
 from agent.execute.whole import in_turn, whole
 from agent.kept import Kept
+from agent.values.reassignment import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
 from assignors.problem import TopicPartition
 
 NOT_YET = May(begin=False)

@@ -8,8 +8,8 @@ neither overwritten nor deleted. Pure.
 from __future__ import annotations
 
 from agent.execute.messages import Kind, Move, Result, Run, Setting
-from agent.observation import RawReassignment, RawTopic
 from agent.values.kafka import UNKNOWN_TOPIC_OR_PARTITION
+from agent.values.observation import RawReassignment, RawTopic
 
 
 def no_longer_to_move(move: Move, topic: RawTopic | None, running: RawReassignment | None) -> Result | None:

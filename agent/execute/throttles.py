@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agent.execute.messages import Op, Seen, SeenThrottle, Setting
-from agent.execute.values import Batch, Debt, Policy, Resource, Target
 from agent.kept import Kept
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.reassignment import Batch, Debt, Policy, Resource, Target
 
 _RATES = (LEADER_RATE, FOLLOWER_RATE)
 _MOST_BEFORE = 10_000

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.execute.messages import Said, Word
-from agent.execute.values import Plan, PlanState
+from agent.values.reassignment import Plan, PlanState
 
 RUNNING = (PlanState.OPEN, PlanState.ELECTING, PlanState.ROLLING_BACK)
 """States in which a plan can be paused, and new batches of it may begin."""

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.execute.trigger_seen import seen_in
-from agent.journal.entry import View, Write
 from agent.journal.triggers import (
     Effect,
     Expectation,
@@ -27,10 +26,11 @@ from agent.journal.triggers import (
     judged,
     open_triggers,
 )
-from agent.model.snapshot import ConsumerGroup, Group, Snapshot, StreamsGroup
-from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.journal import View, Write
 from agent.values.kafka import STABLE
-from agent.words import counted
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.snapshot import ConsumerGroup, Group, Snapshot, StreamsGroup
+from agent.values.words import counted
 
 ORPHAN_MS = 30_000
 """An intent without an outcome is taken for one whose sender died after this long."""

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from zlib import crc32
 
-from agent.journal.entry import View, Write
 from agent.journal.triggers import LearnedGroup, learned, learned_groups, learned_of
-from agent.memory.values import Memory
-from agent.model.snapshot import ConsumerGroup, GroupKind, Role, Snapshot, StreamsGroup
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.journal import View, Write
 from agent.values.kafka import STABLE
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import ConsumerGroup, GroupKind, Role, Snapshot, StreamsGroup
 
 KEPT_REBALANCES = 20
 LEAST_MS = 1_000

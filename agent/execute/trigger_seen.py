@@ -8,8 +8,6 @@ from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
-from agent.model.snapshot import Group, GroupKind, OtherGroup, StreamsGroup
-from agent.observation import RawGroup, RawMember
 from agent.values.kafka import (
     CONSUMER_PROTOCOL_TYPE,
     COOPERATIVE_STICKY,
@@ -17,6 +15,8 @@ from agent.values.kafka import (
     STICKY,
     STREAMS_PROTOCOL,
 )
+from agent.values.observation import RawGroup, RawMember
+from agent.values.snapshot import Group, GroupKind, OtherGroup, StreamsGroup
 
 
 class Seen(NamedTuple):

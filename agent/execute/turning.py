@@ -20,18 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
-from agent.execute.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.execute.commanded import Result, Room, because, refused, unfit, why
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.transitions import turned
-from agent.execute.values import Batch, End, Plan, PlanState, Target, moved_of
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash, vetoed, voided, written
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
-from agent.journal.entry import View
 from agent.journal.room import need_of, no_room, too_large
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
+from agent.values.journal import View
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import Batch, End, Plan, PlanState, Target, moved_of
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 """Ended with partitions that may have moved."""

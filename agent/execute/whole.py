@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.execute.throttles import resources_of
-from agent.execute.values import Plan, Resource, Target
 from agent.kept import Kept
+from agent.values.reassignment import Plan, Resource, Target
 from assignors.problem import TopicPartition
 
 _MOST = 1_000_000

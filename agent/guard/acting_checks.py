@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from agent.execute.refusals import LASTING, refusal
 from agent.guard.ground import Check, Ground
-from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.attempts import said_of
 from agent.journal.commands import pause_in
 from agent.journal.leader import leader_in
 from agent.journal.room import likely_need, no_room, too_large
 from agent.journal.targets import MOST_TARGETS
-from agent.limits import any_of
 from agent.probing.check import PROBED, probing_check
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
-from agent.windows import closed
-from agent.words import counted
+from agent.values.limits import any_of
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.verdict import Fine, Hold, HoldReason
+from agent.values.windows import closed
+from agent.values.words import counted
 
 
 def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:

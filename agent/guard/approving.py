@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.execute.attempts import Attempt
 from agent.guard.ground import Ground
-from agent.guard.verdict import Allow, Hold, HoldReason
 from agent.guard.worth import saved_bytes_per_s, saved_usd_per_day
 from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_hash
-from agent.limits import any_of
-from agent.limits_execute import ApprovalRule
-from agent.propose.proposal import Proposal, ProposalKind
-from agent.words import counted, sized, sized_apart, usd
+from agent.values.attempts import Attempt
+from agent.values.limits import ApprovalRule, any_of
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.verdict import Allow, Hold, HoldReason
+from agent.values.words import counted, sized, sized_apart, usd
 
 DEFAULT_RULE = "triggers-within-budget"
 _APPROVE = "rackwise proposals approve"

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.execute.messages import May
-from agent.execute.values import BatchState, Plan, PlanState
 from agent.execute.whole import whole
 from agent.guard.budgets import batches_left
 from agent.guard.ground import Records
-from agent.guard.verdict import Hold
 from agent.journal.commands import pause_in
-from agent.limits import Limits, Mode, any_of
-from agent.limits_execute import ExecuteLimits
-from agent.propose.proposal import ProposalKind
-from agent.windows import closed
+from agent.values.limits import ExecuteLimits, Limits, Mode, any_of
+from agent.values.proposal import ProposalKind
+from agent.values.reassignment import BatchState, Plan, PlanState
+from agent.values.verdict import Hold
+from agent.values.windows import closed
 
 Racks = Mapping[int, str | None]
 """Broker that is up -> its rack by the latest look; None: it is not known."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.guard.ground import Check, Ground, Sent
-from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import acted_at, triggers
-from agent.limits_execute import ExecuteLimits
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
-from agent.words import counted, sized_apart
+from agent.values.limits import ExecuteLimits
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.verdict import Fine, Hold, HoldReason
+from agent.values.words import counted, sized_apart
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from agent.execute.commanded import Foreseen
-from agent.guard.verdict import Allow, Hold, Verdict
+from agent.values.verdict import Allow, Hold, Verdict
 
 
 def foreseen(verdict: Verdict) -> Foreseen:

@@ -7,20 +7,20 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.execute.attempts import Attempt, latest
-from agent.execute.values import Batch, Plan
 from agent.execute.whole import whole
-from agent.guard.verdict import Fine, Hold, Refuse
 from agent.journal import moves
 from agent.journal.attempts import next_attempt
-from agent.journal.entry import View
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.memory.absences import Absence
-from agent.model.snapshot import Snapshot
-from agent.propose.proposal import Proposal
 from agent.propose.rests import Rests
-from agent.typed_json import UnreadableError
+from agent.values.attempts import Attempt, latest
+from agent.values.journal import View
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Batch, Plan
+from agent.values.snapshot import Snapshot
+from agent.values.typed_json import UnreadableError
+from agent.values.verdict import Fine, Hold, Refuse
 
 
 class Begun(NamedTuple):

@@ -17,20 +17,20 @@ from agent.guard.acting_checks import ACTING_CHECKS, JOURNAL_CHECKS
 from agent.guard.approving import approved
 from agent.guard.budgets import BUDGET_CHECKS
 from agent.guard.ground import EMPTY, Check, Ground, Records
-from agent.guard.verdict import Allow, Fine, Hold, Verdict
 from agent.guard.world_checks import CHECKS
 from agent.guard.worth import WORTH_CHECKS
 from agent.journal.clocks import in_past
-from agent.journal.entry import View
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
 from agent.memory.absences import absences
 from agent.memory.sightings import sightings, unsteady
-from agent.model.snapshot import Snapshot
-from agent.plan.explained import Answer, Explained
-from agent.propose.proposal import Proposal
 from agent.propose.rests import Rests
+from agent.values.explained import Answer, Explained
+from agent.values.journal import View
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Allow, Fine, Hold, Verdict
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
 """Gravest first; whether somebody approved it is asked after all of them."""

@@ -5,11 +5,11 @@ A planning that did not see everything proposes less, and its proposals are not 
 
 from __future__ import annotations
 
-from agent.memo import Memo
-from agent.model.snapshot import Snapshot
-from agent.observation import Gap
-from agent.propose.proposal import Proposal
 from agent.propose.rests import Rests
+from agent.values.memo import Memo
+from agent.values.observation import Gap
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
 
 
 def still_rests(proposal: Proposal, fresh: Snapshot) -> bool:

@@ -9,15 +9,15 @@ advice, which only its owner can follow; the mode.
 from __future__ import annotations
 
 from agent.guard.ground import Check, Ground
-from agent.guard.verdict import Hold, HoldReason, Refuse, RefuseReason
-from agent.limits import Mode
 from agent.memory.absences import absence_words, lasted
-from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
-from agent.observation import Gap, Part
 from agent.propose.absent import rests_on_brokers, touched_brokers
-from agent.propose.proposal import Proposal, ProposalKind
 from agent.values.kafka import STABLE
-from agent.words import counted
+from agent.values.limits import Mode
+from agent.values.observation import Gap, Part
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
+from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
+from agent.values.words import counted
 
 # --- what could lose data ---------------------------------------------------------------------------------------
 

@@ -6,15 +6,15 @@ claimed to save something must say how much: what cannot be told is held. Pure.
 
 from __future__ import annotations
 
-from agent.detect.assessment import Locality, Measure
 from agent.guard.ground import Check, Ground
-from agent.guard.verdict import Fine, Hold, HoldReason
 from agent.journal.triggers import TriggerVerdict, acted_at, triggers
-from agent.limits import Limits
-from agent.model.weighed import Basis
-from agent.propose.flows import BYTES_PER_GB
-from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason
-from agent.words import counted, sized, sized_apart, usd
+from agent.plan.flows import BYTES_PER_GB
+from agent.values.assessment import Locality, Measure
+from agent.values.limits import Limits
+from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason
+from agent.values.verdict import Fine, Hold, HoldReason
+from agent.values.weighed import Basis
+from agent.values.words import counted, sized, sized_apart, usd
 
 SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
 """Reasons that claim to save cross-rack bytes."""

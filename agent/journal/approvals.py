@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.execute.attempts import Attempt
-from agent.journal.entry import Entry, View, Write, under
-from agent.propose.proposal import Proposal
-from agent.typed_json import UnreadableError, from_json, to_json
+from agent.values.attempts import Attempt
+from agent.values.journal import Entry, View, Write, under
+from agent.values.proposal import Proposal
+from agent.values.typed_json import UnreadableError, from_json, to_json
 
 PREFIX = "approval"
 KEPT = 200

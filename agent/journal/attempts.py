@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.execute.attempts import Attempt, attempt, forth_of, latest, of_plan
-from agent.execute.values import Plan
 from agent.journal.commands import Verb, history
-from agent.journal.entry import View
+from agent.values.attempts import Attempt, attempt, forth_of, latest, of_plan
+from agent.values.journal import View
+from agent.values.reassignment import Plan
 
 _APPROVING = (Verb.APPROVE, Verb.APPLY)
 """What these name has not begun."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from agent.execute.values import ENDED, BatchState
-from agent.journal.entry import Entry, View, Write
+from agent.values.journal import Entry, View, Write
+from agent.values.reassignment import ENDED, BatchState
 
 LATER_MS = 60_000
 """Clocks of agents differ; what is ahead by less is left as it is."""

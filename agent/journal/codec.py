@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput
-from agent.foreign_json import ForeignJsonError, is_time, read_json
-from agent.journal.entry import Entry, View, Write
-from agent.typed_json import UnreadableError, from_json
+from agent.values.foreign_json import ForeignJsonError, is_time, read_json
+from agent.values.journal import Entry, View, Write
+from agent.values.typed_json import UnreadableError, from_json
 
 VERSION = 1
 SCHEMA_ID = f"urn:rackwise:journal:v{VERSION}"

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent.execute.values import Target
-from agent.typed_json import UnreadableError
+from agent.values.reassignment import Target
+from agent.values.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 
 MOST_NAMED = 4_000_000

@@ -14,9 +14,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from agent.foreign_json import MOST_INT, is_time
-from agent.journal.entry import Entry, View, Write, under
-from agent.typed_json import UnreadableError, from_json, to_json
+from agent.values.foreign_json import MOST_INT, is_time
+from agent.values.journal import Entry, View, Write, under
+from agent.values.typed_json import UnreadableError, from_json, to_json
 
 COMMANDS = "command"
 PAUSE = "pause"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.errors import WrongCluster
-from agent.journal.entry import View, Write
-from agent.typed_json import UnreadableError, from_json, to_json
+from agent.values.journal import View, Write
+from agent.values.typed_json import UnreadableError, from_json, to_json
 
 LEADER = "leader"
 KIND = "leader"

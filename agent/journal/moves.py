@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent.execute.values import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
 from agent.journal.columns import columns, targets_of
-from agent.journal.entry import Entry, View, Write, under
 from agent.journal.targets import (
     digest_in,
     header_value,
@@ -26,7 +24,9 @@ from agent.journal.targets import (
     split_of,
 )
 from agent.kept import Kept
-from agent.typed_json import UnreadableError, from_json, to_json
+from agent.values.journal import Entry, View, Write, under
+from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
+from agent.values.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 
 KEEP_PLANS = 200

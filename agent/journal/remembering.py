@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent.execute.values import Batch, BatchState
-from agent.journal.entry import View
 from agent.journal.moves import batches
 from agent.journal.triggers import Effect, triggers
-from agent.memory import Memory
-from agent.typed_json import UnreadableError
+from agent.values.journal import View
+from agent.values.memory import Memory
+from agent.values.reassignment import Batch, BatchState
+from agent.values.typed_json import UnreadableError
 
 _NOT_ASKED = (Effect.NOT_SENT, Effect.REFUSED)
 

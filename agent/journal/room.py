@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from agent.execute.values import ENDED, Plan
 from agent.journal.columns import MOST_NAMED
-from agent.journal.entry import View, under
 from agent.journal.targets import MOST_TARGETS, header_value, size_in, split_of
-from agent.propose.proposal import Proposal
-from agent.propose.words import counted, sized
+from agent.values.journal import View, under
+from agent.values.proposal import Proposal
+from agent.values.reassignment import ENDED, Plan
+from agent.values.words import counted, sized
 
 MOST_OPEN_BYTES = 64_000_000
 """Partitions of all plans that have not ended, some million of them; their batches take twice as much."""

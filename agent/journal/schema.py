@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.execute.values import Plan
 from agent.journal.codec import SCHEMA_ID, Record
 from agent.journal.columns import Table
 from agent.journal.targets import NOT_SAID, Split
 from agent.telemetry.schema import schema_of
+from agent.values.reassignment import Plan
 
 
 def journal_schema() -> dict[str, Any]:

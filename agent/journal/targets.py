@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from agent.execute.values import Plan, Target
 from agent.journal.columns import columns, runs, targets_of
-from agent.journal.entry import Entry, View, Write
 from agent.kept import Kept
-from agent.typed_json import UnreadableError, from_json, to_json
-from agent.words import counted
+from agent.values.journal import Entry, View, Write
+from agent.values.reassignment import Plan, Target
+from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.words import counted
 
 TARGETS = "targets"
 """First part of the keys."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from agent.journal.entry import Entry, View, Write, under
-from agent.typed_json import UnreadableError, from_json, to_json
+from agent.values.journal import Entry, View, Write, under
+from agent.values.typed_json import UnreadableError, from_json, to_json
 
 TRIGGERS = "trigger"
 PATHS = "learned/trigger-path"

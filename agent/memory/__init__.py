@@ -20,6 +20,5 @@ again are:
 
 from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
 from agent.memory.remember import remember
-from agent.memory.values import Memory
 
-__all__ = ["Memory", "UnreadableMemoryError", "after_restart", "memory_from_json", "memory_to_json", "remember"]
+__all__ = ["UnreadableMemoryError", "after_restart", "memory_from_json", "memory_to_json", "remember"]

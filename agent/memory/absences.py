@@ -14,10 +14,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from agent.memory.values import Memory
-from agent.model.snapshot import Snapshot
-from agent.observation import Part
-from agent.words import counted
+from agent.values.memory import Memory
+from agent.values.observation import Part
+from agent.values.snapshot import Snapshot
+from agent.values.words import counted
 
 _SECONDS_UP_TO_MS = 120_000
 _MINUTES_UP_TO_MS = 7_200_000

@@ -17,11 +17,11 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from agent.memory.sightings import sightings
-from agent.memory.values import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
-from agent.model.snapshot import Snapshot, TopicState
-from agent.model.spread import RackRoom, crowding, rack_room
-from agent.model.target import original_replicas, target_replicas
-from agent.observation import Part
+from agent.values.memory import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
+from agent.values.observation import Part
+from agent.values.rack_room import RackRoom, crowding, rack_room
+from agent.values.snapshot import Snapshot, TopicState
+from agent.values.target_replicas import original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 KEPT_MS = 1_800_000

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from agent.errors import reason
-from agent.foreign_json import read_json
-from agent.memory.values import (
+from agent.values.foreign_json import read_json
+from agent.values.memory import (
     ChangeCause,
     CopyMemory,
     Foretold,
@@ -35,7 +35,7 @@ from agent.memory.values import (
     StreamsMemory,
     TopicMemory,
 )
-from agent.typed_json import codec, from_json
+from agent.values.typed_json import codec, from_json
 from assignors.problem import TaskId, TopicPartition
 
 VERSION = 1

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from agent.memory.values import Foretold
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup
 from agent.values.kafka import STABLE
-from agent.words import counted
+from agent.values.memory import Foretold
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:  # what predicts reads this package
-    from agent.predict.prediction import Given, Prediction
+    from agent.values.prediction import Given, Prediction
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 Reads = Mapping[str, Iterable[TopicPartition]]

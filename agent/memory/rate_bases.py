@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.memory.values import Memory, RateBase
-from agent.model.snapshot import Snapshot
+from agent.values.memory import Memory, RateBase
+from agent.values.snapshot import Snapshot
 
 MAX_PARTITIONS = 10_000
 WINDOW_MS = 60_000

@@ -11,7 +11,6 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from agent.detect.assessment import Detection
 from agent.memory.absences import absent_since
 from agent.memory.changes import moves_hidden, rack_changes, topic_memory, topics_to_compare, widened_partitions
 from agent.memory.foretold import after_look, foretold_of
@@ -19,14 +18,15 @@ from agent.memory.rate_bases import learned_bytes_per_record, next_rate_bases, n
 from agent.memory.sightings import sightings
 from agent.memory.streams import last_look_of, remember_streams
 from agent.memory.throttles import idle_throttles
-from agent.memory.values import Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
-from agent.model.snapshot import OtherGroup, Snapshot, StreamsGroup
-from agent.observation import Part
+from agent.values.assessment import Detection
 from agent.values.kafka import SETTLED_STATES
+from agent.values.memory import Foretold, Memory, RunningReassignment, StreamsMemory, TopicMemory
+from agent.values.observation import Part
+from agent.values.snapshot import OtherGroup, Snapshot, StreamsGroup
 from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:  # what predicts reads this package
-    from agent.predict.prediction import Prediction
+    from agent.values.prediction import Prediction
 
 GONE_KEPT_MS = 300_000
 """A finding that comes back within this time keeps its age."""

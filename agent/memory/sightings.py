@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from agent.limits import Limits
-from agent.memory.values import Memory, RackSighting
-from agent.model.snapshot import RackState, Snapshot
+from agent.values.limits import Limits
+from agent.values.memory import Memory, RackSighting
+from agent.values.snapshot import RackState, Snapshot
 
 CHANGES_KEPT = 16
 

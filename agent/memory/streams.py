@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.memory.values import CopyKey, CopyMemory, Join, Memory, RestoreRate, StreamsMemory
-from agent.model.snapshot import LagSource, Role, StreamsGroup, TaskCopy
+from agent.values.memory import CopyKey, CopyMemory, Join, Memory, RestoreRate, StreamsMemory
+from agent.values.snapshot import LagSource, Role, StreamsGroup, TaskCopy
 from assignors.problem import TaskId
 
 SAMPLES_KEPT = 8

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent.model.snapshot import Snapshot, TopicState
-from agent.observation import Part
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
+from agent.values.observation import Part
+from agent.values.snapshot import Snapshot, TopicState
 
 BROKER_RATES = (
     LEADER_RATE,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.limits import TopologyHint
-from agent.memory.values import CopyKey
 from agent.model.members import Racks, streams_member, with_process_rack
 from agent.model.processes import OffsetFacts, agreed_tags, distinct_tasks
 from agent.model.racks import agreed_racks
-from agent.model.snapshot import GroupKind, Member, MemberTasks, Rack, StreamsGroup, StreamsProcess, Topology
 from agent.model.topology import declared_topology
-from agent.observation import RawStreamsGroup, RawStreamsMember
+from agent.values.limits import TopologyHint
+from agent.values.memory import CopyKey
+from agent.values.observation import RawStreamsGroup, RawStreamsMember
+from agent.values.snapshot import GroupKind, Member, MemberTasks, Rack, StreamsGroup, StreamsProcess, Topology
 from assignors.problem import TaskId, TopicPartition
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.model.snapshot import Member
+from agent.values.snapshot import Member
 from assignors.problem import TopicPartition
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.memory.values import CopyKey
-from agent.model.snapshot import StreamsProcess
-from agent.observation import RawApplicationLag
+from agent.values.memory import CopyKey
+from agent.values.observation import RawApplicationLag
+from agent.values.snapshot import StreamsProcess
 from assignors.problem import TaskId
 
 

@@ -17,18 +17,12 @@ from operator import itemgetter, not_
 from typing import NamedTuple
 
 from agent.decode.values import DecodedGroup, DecodedGroups, StreamsAssignment
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory.values import Memory
 from agent.model.broker_streams import streams_group
 from agent.model.located import Located
 from agent.model.members import Racks, classic_member, consumer_member
 from agent.model.processes import OffsetFacts
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Member, OtherGroup, TopicState
 from agent.model.streams import blank_streams_group, classic_streams_group
 from agent.model.topology import CHANGELOG_SUFFIX, TopicNames
-from agent.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
-from agent.reuse import each
 from agent.values.kafka import (
     CLASSIC_GROUP,
     CONSUMER_PROTOCOL_TYPE,
@@ -37,6 +31,11 @@ from agent.values.kafka import (
     STABLE,
     STREAMS_PROTOCOL,
 )
+from agent.values.limits import Limits
+from agent.values.memo import Memo, each
+from agent.values.memory import Memory
+from agent.values.observation import Observation, Part, RawConsumerGroup, RawGroup, RawListedGroup, RawStreamsGroup
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Member, OtherGroup, TopicState
 
 _ID = itemgetter(0)
 

@@ -19,14 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.decode.values import RUNNING_ACTIVE
-from agent.limits import GroupLimits
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
-from agent.memory.values import CopyKey, Join, Memory, StreamsMemory
 from agent.model.endpoints import readings_by_copy
 from agent.model.processes import OffsetFacts
 from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
 from agent.model.roles import RoleVerdict, tell_roles
-from agent.model.snapshot import (
+from agent.values.limits import GroupLimits
+from agent.values.memory import CopyKey, Join, Memory, StreamsMemory
+from agent.values.observation import RawApplicationLag
+from agent.values.snapshot import (
     GroupKind,
     LagSource,
     Range,
@@ -37,8 +38,7 @@ from agent.model.snapshot import (
     TaskCopy,
     TaskState,
 )
-from agent.observation import RawApplicationLag
-from agent.weights.values import RestoreWeight
+from agent.values.weights import RestoreWeight
 from assignors.problem import TaskId, TopicPartition
 
 FRESH_MS = 30_000

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.limits import LocatorKind, RackLocator
-from agent.memo import Memo
 from agent.model.locators import Host, Networks, Patterns, host_of, name_key
-from agent.model.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
-from agent.observation import Observation, RawLocated
 from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
+from agent.values.limits import LocatorKind, RackLocator
+from agent.values.memo import Memo
+from agent.values.observation import Observation, RawLocated
+from agent.values.snapshot import UNKNOWN_RACK, LocatorState, Rack, RackState
 
 _MOST_SETTLED = 10_000
 _Said = tuple[str, Sequence[str]]

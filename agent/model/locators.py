@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic_core import SchemaValidator, core_schema
 
-from agent.limits import RackPattern
+from agent.values.limits import RackPattern
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

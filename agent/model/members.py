@@ -17,9 +17,9 @@ from agent.decode.values import (
 )
 from agent.model.located import Located, client_subject
 from agent.model.racks import known_rack
-from agent.model.snapshot import UNKNOWN_RACK, Defect, Member, Rack, RackState
-from agent.observation import RawConsumerMember, RawMember, RawStreamsMember
-from agent.words import counted
+from agent.values.observation import RawConsumerMember, RawMember, RawStreamsMember
+from agent.values.snapshot import UNKNOWN_RACK, Defect, Member, Rack, RackState
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 _NO_DEFECTS: tuple[Defect, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.memory.values import CopyKey
+from agent.values.memory import CopyKey
 from assignors.problem import TaskId
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.memory.values import Memory
 from agent.model.located import Located, broker_subject
-from agent.model.snapshot import UNKNOWN_RACK, BrokerState, Rack, RackState
-from agent.observation import Observation, Part, RawBroker
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
+from agent.values.memory import Memory
+from agent.values.observation import Observation, Part, RawBroker
+from agent.values.snapshot import UNKNOWN_RACK, BrokerState, Rack, RackState
 
 
 def known_rack(name: str | None) -> Rack:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.memory.values import Memory, RestoreRate
-from agent.model.snapshot import Range
-from agent.weights.values import RestoreWeight
+from agent.values.memory import Memory, RestoreRate
+from agent.values.snapshot import Range
+from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 
 SHORTEST_BASE_MS = 5_000

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from agent.limits import GroupLimits
-from agent.memory.values import CopyKey
-from agent.model.snapshot import Role, StreamsGroup, StreamsProcess
 from agent.values.kafka import NO_STRATEGY
+from agent.values.limits import GroupLimits
+from agent.values.memory import CopyKey
+from agent.values.snapshot import Role, StreamsGroup, StreamsProcess
 from assignors.problem import TaskId
 
 _SIGN = 1 << 63

@@ -20,13 +20,13 @@ from agent.decode.values import (
     StreamsSubscriptionHeader,
     Subscription,
 )
-from agent.limits import TopologyHint
-from agent.memory.values import CopyKey
 from agent.model.members import Racks, classic_member, with_process_rack
 from agent.model.processes import OffsetFacts, agreed_tags, distinct_tasks
 from agent.model.racks import agreed_racks
-from agent.model.snapshot import GroupKind, Member, StreamsGroup, StreamsProcess
 from agent.model.topology import Clues, TopicNames, inferred_topology
+from agent.values.limits import TopologyHint
+from agent.values.memory import CopyKey
+from agent.values.snapshot import GroupKind, Member, StreamsGroup, StreamsProcess
 from assignors.problem import TaskId, TopicPartition
 
 SUMS_SINCE_VERSION = 7

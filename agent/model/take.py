@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from agent.decode.values import DecodedGroups
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory.values import Memory
 from agent.model.groups import Groups, groups_of
 from agent.model.lags import Clock, Offsets, copies_of
 from agent.model.located import located, locator_states
 from agent.model.processes import NO_OFFSETS
 from agent.model.racks import brokers_of, selector_is_rack_aware
 from agent.model.rates import byte_rates
-from agent.model.snapshot import Reassignment, Snapshot, StreamsGroup, TaskCopy
 from agent.model.topics import sizes_of, topics_of
 from agent.model.weights import rates_with, weighed
-from agent.observation import Gap, GapCause, Observation, Part, RawApplicationLag
-from agent.weights.values import RestoreWeight
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import Gap, GapCause, Observation, Part, RawApplicationLag
+from agent.values.snapshot import Reassignment, Snapshot, StreamsGroup, TaskCopy
+from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 
 _Value = TypeVar("_Value")

@@ -11,12 +11,11 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import PartitionState, TopicState
-from agent.observation import Observation, RawTopic
-from agent.reuse import each
 from agent.values.kafka import CLEANUP_POLICY, FOLLOWER_REPLICAS, LEADER_REPLICAS, MIN_INSYNC_REPLICAS
+from agent.values.limits import Limits
+from agent.values.memo import Memo, each
+from agent.values.observation import Observation, RawTopic
+from agent.values.snapshot import PartitionState, TopicState
 from assignors.problem import TopicPartition
 
 _new = tuple.__new__

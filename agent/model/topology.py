@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from agent.limits import TopologyHint
-from agent.model.snapshot import Statefulness, TaskState, Topology
-from agent.observation import RawSubtopology
+from agent.values.limits import TopologyHint
+from agent.values.observation import RawSubtopology
+from agent.values.snapshot import Statefulness, TaskState, Topology
 from assignors.problem import TaskId, TopicPartition
 
 CHANGELOG_SUFFIX = "-changelog"

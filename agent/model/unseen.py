@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
-from agent.model.snapshot import Snapshot
-from agent.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.snapshot import Snapshot
 
 Counted = TypeVar("Counted")
 

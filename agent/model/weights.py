@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
-from agent.observation import Observation
-from agent.weights.kept import GroupRates, Told, TopicRates
-from agent.words import counted
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.observation import Observation
+from agent.values.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
+from agent.values.weights import GroupRates, Told, TopicRates
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 _MINUTE_MS = 60_000

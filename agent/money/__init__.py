@@ -2,16 +2,12 @@
 
 from agent.money.costs import Costs, Reading, TopicCost, costs_of
 from agent.money.lags import Lag, lag_of
-from agent.money.rates import UNKNOWN_RATES, Rates, RatesFrom
 from agent.money.traffic import NO_TRAFFIC, Traffic
 
 __all__ = [
     "NO_TRAFFIC",
-    "UNKNOWN_RATES",
     "Costs",
     "Lag",
-    "Rates",
-    "RatesFrom",
     "Reading",
     "TopicCost",
     "Traffic",

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.detect.locality import Ground
 from agent.detect.tally import Reads
 from agent.detect.traffic import current_reads, optimal_reads
-from agent.model.snapshot import OtherGroup, RackState, Snapshot
 from agent.money.costs import Costs
 from agent.money.traffic import Sum, Traffic, read_route
-from agent.propose.measured import states_of
+from agent.plan.measured import states_of
+from agent.values.locality import Ground
+from agent.values.snapshot import OtherGroup, RackState, Snapshot
 
 if TYPE_CHECKING:  # what is seen says where its rates are from, which is in this package
     from agent.seen import Seen

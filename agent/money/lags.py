@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.detect.assess import topics_of
-from agent.model.snapshot import ConsumerGroup, OtherGroup, Snapshot
 from agent.model.unseen import gaps_of
-from agent.observation import Part
+from agent.values.observation import Part
+from agent.values.snapshot import ConsumerGroup, OtherGroup, Snapshot
 from assignors.problem import TopicPartition
 
 

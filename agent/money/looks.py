@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.clock import Instant
 from agent.decode import decode_members
-from agent.limits import Limits
-from agent.memory import Memory, after_restart, remember
+from agent.memory import after_restart, remember
 from agent.memory.rate_bases import WINDOW_MS, learned_bytes_per_record, rate_base, size_base
 from agent.model import take_snapshot
-from agent.money.rates import Rates, RatesFrom, judged
-from agent.observation import Observation
 from agent.seen import Seen, see
+from agent.values.clock import Instant
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.rates import Rates, RatesFrom, judged
 
 OLDEST_BASE_MS = 600_000
 """What the agent saw longer ago says nothing of the traffic now."""

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.model.snapshot import PartitionState
-from agent.propose.flows import Flows, Racks, highest_price, priced, usd_per_day
+from agent.plan.flows import Flows, Racks, highest_price, priced, usd_per_day
+from agent.values.limits import Limits
+from agent.values.snapshot import PartitionState
 
 
 class Route(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent.limits import Limits
 from agent.money.traffic import Traffic
-from agent.words import usd
+from agent.values.limits import Limits
+from agent.values.words import usd
 
 _UNITS = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
 _WHOLE = 99.95

@@ -23,8 +23,8 @@ import time
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
-from agent.foreign_json import ForeignJsonError, read_json
-from agent.observation import Gap, GapCause, Part, RawApplicationLag
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.observation import Gap, GapCause, Part, RawApplicationLag
 from assignors.problem import TaskId
 from config.secrets import MASK, without_url_secrets
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from agent.observation import Gap, Part
 from agent.observe.context import Context
+from agent.values.observation import Gap, Part
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
 from agent.wire.fanout import gather

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.observation import Gap, Observation, Part, Rights
 from agent.observe.context import Context
 from agent.observe.doubt import Judgement, Word, judge
 from agent.observe.fold import folded
 from agent.observe.insides import Insides, names_on_disk
 from agent.observe.rights import rights_gaps, rights_of
 from agent.observe.world import World
+from agent.values.observation import Gap, Observation, Part, Rights
 from agent.wire.offset_calls import EndOffsets
 
 _NOTHING_JUDGED = Judgement(frozenset(), frozenset(), ())

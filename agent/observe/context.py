@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.clock import Instant
-from agent.observation import Gap, GapCause, Part
 from agent.observe.clients import Clients
 from agent.observe.recall import Recall
 from agent.observe.scope import Scope
+from agent.values.clock import Instant
+from agent.values.observation import Gap, GapCause, Part
 from agent.wire.cluster_calls import ClusterAnswer
 from agent.wire.deadline import Deadline
 

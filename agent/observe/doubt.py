@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
-from agent.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, Part
 
 _NAMED = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agent.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, Part
 
 MOST_OF_A_KIND = 100
 _NAMED = 3

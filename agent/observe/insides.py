@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agent.observation import (
+from agent.observe.asks import Ask, ask_together
+from agent.observe.context import Context
+from agent.observe.doubt import Word, to_ask
+from agent.observe.slow import NO_CONFIGS, Configs, group_configs, topic_configs
+from agent.observe.witness import ask_about_groups, ask_about_topics
+from agent.observe.world import World
+from agent.values.kafka import CLASSIC_GROUP, CONSUMER_GROUP, CONSUMER_PROTOCOL_TYPE, STREAMS_GROUP
+from agent.values.observation import (
     Gap,
     GapCause,
     Part,
@@ -16,13 +23,6 @@ from agent.observation import (
     RawStreamsGroup,
     RawTopic,
 )
-from agent.observe.asks import Ask, ask_together
-from agent.observe.context import Context
-from agent.observe.doubt import Word, to_ask
-from agent.observe.slow import NO_CONFIGS, Configs, group_configs, topic_configs
-from agent.observe.witness import ask_about_groups, ask_about_topics
-from agent.observe.world import World
-from agent.values.kafka import CLASSIC_GROUP, CONSUMER_GROUP, CONSUMER_PROTOCOL_TYPE, STREAMS_GROUP
 from agent.wire.epoch_group_calls import ConsumerGroups, StreamsGroups
 from agent.wire.group_calls import DescribedGroups
 from agent.wire.offset_calls import CommittedOffsets, EndOffsets

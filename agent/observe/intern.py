@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from agent.observation import Observation, RawConsumerGroup, RawGroup, RawRackTable, RawStreamsGroup, RawTopic
+from agent.values.observation import Observation, RawConsumerGroup, RawGroup, RawRackTable, RawStreamsGroup, RawTopic
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.clock import Clock
-from agent.observation import Observation
 from agent.observe.assemble import Answers, Judgements, asked_whole, assemble, judge_names
 from agent.observe.clients import Clients
 from agent.observe.context import Context
@@ -23,6 +21,8 @@ from agent.observe.recall import Recall
 from agent.observe.refusal import wrong_cluster
 from agent.observe.scope import Scope
 from agent.observe.world import ask_world
+from agent.values.clock import Clock
+from agent.values.observation import Observation
 from agent.wire.cluster_calls import ClusterAnswer
 from agent.wire.deadline import Deadline
 

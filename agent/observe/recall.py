@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent.observation import Observation, Part, RawLocated
+from agent.values.observation import Observation, Part, RawLocated
 
 
 @dataclass(slots=True)

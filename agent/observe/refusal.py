@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.errors import ClusterUnreachable, RackwiseError, UnsupportedCluster, WrongCluster
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire import CallFailed
 
 

@@ -5,7 +5,7 @@ Invariant: a list that is empty, or may be cut short, because a right is missing
 
 from __future__ import annotations
 
-from agent.observation import Gap, GapCause, Part, Rights
+from agent.values.observation import Gap, GapCause, Part, Rights
 
 _ALTER = 7
 _DESCRIBE = 8

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
-from agent.observation import Part
 from agent.observe.locators.question import LocatorQuestion
+from agent.values.observation import Part
 
 SLOW_PARTS_REFRESH_MS: Mapping[Part, int] = MappingProxyType({
     Part.LOG_DIRS: 30_000,

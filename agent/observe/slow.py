@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from agent.observation import Gap, Part
 from agent.observe.context import Context
 from agent.values.kafka import (
     AUTO_CREATE_TOPICS,
@@ -29,6 +28,7 @@ from agent.values.kafka import (
     STREAMS_INITIAL_DELAY,
     UNCLEAN_ELECTION,
 )
+from agent.values.observation import Gap, Part
 from agent.wire.cluster_calls import LogDirs
 
 TOPIC_KEYS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.observation import Gap, GapCause, RawListedGroup
 from agent.observe.doubt import Word
 from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from agent.values.observation import Gap, GapCause, RawListedGroup
 from agent.wire import CallFailed, WireClient
 
 _NOT_CLASSIC = "not a classic"

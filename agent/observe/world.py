@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agent.observation import (
+from agent.observe.application import ApplicationLags, read_application_lags
+from agent.observe.asks import Ask, ask_together
+from agent.observe.context import Context
+from agent.observe.locators.ask import locator_asks, told_tables
+from agent.observe.slow import NO_CONFIGS, NO_LOG_DIRS, Configs, broker_configs, log_dirs
+from agent.values.observation import (
     Gap,
     Part,
     RawApplicationLag,
@@ -15,11 +20,6 @@ from agent.observation import (
     RawReassignment,
     RawTopic,
 )
-from agent.observe.application import ApplicationLags, read_application_lags
-from agent.observe.asks import Ask, ask_together
-from agent.observe.context import Context
-from agent.observe.locators.ask import locator_asks, told_tables
-from agent.observe.slow import NO_CONFIGS, NO_LOG_DIRS, Configs, broker_configs, log_dirs
 from agent.wire.cluster_calls import LogDirs, TopicsAnswer
 from agent.wire.group_calls import ListedGroups
 from assignors.problem import TopicPartition

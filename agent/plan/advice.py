@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from agent.detect.finding import Finding, FindingReason, Severity
 from agent.detect.meant import meant_rack
 from agent.detect.members import is_away, is_too_old
 from agent.detect.software import drop_in, libraries_of, python_library
 from agent.detect.words import listed
-from agent.model.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
 from agent.plan.advice_assignors import change_assignors
 from agent.plan.advice_throttles import plan_throttles
 from agent.plan.found import Scene
 from agent.plan.owners import Advised, findings_by_group, racks_to_choose, unless_held
 from agent.plan.placements import Skipped
-from agent.plan.plan import AdvicePlan, Unplanned
-from agent.propose.proposal import ProposalReason
+from agent.values.finding import Finding, FindingReason, Severity
 from agent.values.kafka import (
     BROKER_RACK,
     CLIENT_RACK,
@@ -30,6 +27,9 @@ from agent.values.kafka import (
     RACK_AWARE_TAGS,
     REPLICA_SELECTOR,
 )
+from agent.values.plan import AdvicePlan, Unplanned
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import ConsumerGroup, GroupKind, Member, OtherGroup, RackState, Snapshot, StreamsGroup
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 

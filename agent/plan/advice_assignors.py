@@ -6,16 +6,12 @@ rack-aware assignor could reach at best.
 
 from __future__ import annotations
 
-from agent.detect.assessment import Assessment
 from agent.detect.software import drop_in, libraries_of
 from agent.detect.words import listed
-from agent.limits import Limits
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Role, StreamsGroup
 from agent.plan.found import Scene
 from agent.plan.owners import Advised, racks_to_choose
-from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.worth import optimum_worth, total_reads
-from agent.propose.proposal import ProposalReason
+from agent.values.assessment import Assessment
 from agent.values.kafka import (
     CLASSIC_GROUP,
     CONSUMER_GROUP,
@@ -28,7 +24,11 @@ from agent.values.kafka import (
     RACK_BLIND_ASSIGNORS,
     STREAMS_GROUP,
 )
-from agent.words import counted, sized
+from agent.values.limits import Limits
+from agent.values.plan import AdvicePlan, Unplanned
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, OtherGroup, Role, StreamsGroup
+from agent.values.words import counted, sized
 
 STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 

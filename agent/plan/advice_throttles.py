@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from agent.detect.finding import Finding, FindingReason
 from agent.memory.throttles import BROKER_RATES
-from agent.model.snapshot import Snapshot
 from agent.plan.found import Scene
 from agent.plan.owners import Advised
-from agent.plan.plan import AdvicePlan, Unplanned
 from agent.plan.tools import bootstrap_of, tool
-from agent.propose.proposal import ProposalReason
+from agent.values.finding import Finding, FindingReason
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from agent.values.plan import AdvicePlan, Unplanned
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import Snapshot
 
 _WHY = "no reassignment runs any more, and a throttled follower that falls out of the ISR may never catch up"
 

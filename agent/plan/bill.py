@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.detect.locality import Ground
 from agent.detect.tally import Reads
-from agent.limits import Limits
-from agent.model.snapshot import RackState, Snapshot
-from agent.propose.flows import Reader, priced, read_flows, usd_per_day
-from agent.propose.measured import states_of
+from agent.plan.flows import Reader, priced, read_flows, usd_per_day
+from agent.plan.measured import states_of
+from agent.values.limits import Limits
+from agent.values.locality import Ground
+from agent.values.snapshot import RackState, Snapshot
 from assignors.problem import TopicPartition
 
 _ELSEWHERE = "(no broker's)"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.limits import Limits
-from agent.plan.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
-from agent.propose.proposal import ProposalReason
+from agent.values.limits import Limits
+from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
+from agent.values.proposal import ProposalReason
 
 _FIRST = (
     ProposalReason.REMOVE_THROTTLE,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from agent.errors import BadInput
-from agent.words import counted
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 Keys = tuple[tuple[str, object], ...]

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assessment import Assessment, Weighing
 from agent.detect.tally import Reads, Tally, gain, tally_reads
 from agent.detect.traffic import Bytes, current_reads, optimal_reads, weigh
 from agent.detect.weighted import gained as gained_bytes
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
 from agent.plan.bill import bill
 from agent.plan.worth import given_reads, group_rates, judged_ground, total_reads, worth, worth_bytes
-from agent.predict.prediction import Given, Prediction
-from agent.propose.words import counted, sized
+from agent.values.assessment import Assessment, Weighing
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.prediction import Given, Prediction
+from agent.values.snapshot import ConsumerGroup, GroupKind, Snapshot, StreamsGroup
+from agent.values.words import counted, sized
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason
 from agent.detect.words import named
-from agent.limits import Limits
-from agent.model.snapshot import Snapshot
 from agent.plan.explain_facts import facts_of
 from agent.plan.explain_group import about_group
 from agent.plan.explain_rack import about_broker, about_readers
 from agent.plan.explain_topic import about_topic
-from agent.plan.explained import Answer, Explained
 from agent.plan.found import scene
 from agent.plan.owners import group_of
-from agent.plan.plan import Plan, Unplanned
-from agent.predict import Prediction, predict
-from agent.propose.proposal import Proposal
+from agent.predict import predict
+from agent.values.assessment import Detection
+from agent.values.explained import Answer, Explained
+from agent.values.finding import Finding, FindingReason
+from agent.values.limits import Limits
+from agent.values.plan import Plan, Unplanned
+from agent.values.prediction import Prediction
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from agent.model.weighed import Basis
-from agent.plan.explained import Answer, Explained, Value
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
-from agent.propose.words import counted, sized
+from agent.values.explained import Answer, Explained, Value
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.weighed import Basis
+from agent.values.words import counted, sized
 
 _MINUTE_MS = 60_000
 _BASES = {

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from agent.detect.assessment import Assessment, Locality, Measure
-from agent.detect.locality import UNKNOWN
 from agent.detect.tally import racks_by_partition
 from agent.detect.words import in_full
-from agent.model.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Range, Role, StreamsGroup
 from agent.plan.columns import Column, Columns, columns_of
-from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
-from agent.plan.plan import Plan
 from agent.plan.triggers import own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
 from agent.predict.notes import told_once
-from agent.predict.prediction import Prediction
-from agent.propose.words import counted, sized
+from agent.values.assessment import Assessment, Locality, Measure
+from agent.values.explained import Answer, Explained, yes_or_no
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
+from agent.values.locality import UNKNOWN
+from agent.values.plan import Plan
+from agent.values.prediction import Prediction
+from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Range, Role, StreamsGroup
+from agent.values.words import counted, sized
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup

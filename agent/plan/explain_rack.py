@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agent.detect.located import whence
-from agent.limits import LocatorKind
-from agent.model.snapshot import BrokerState, ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
-from agent.plan.explained import Answer, Explained, yes_or_no
+from agent.values.explained import Answer, Explained, yes_or_no
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.limits import LocatorKind
+from agent.values.snapshot import BrokerState, ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from agent.detect.finding import FindingReason, Subject
 from agent.detect.words import in_full
-from agent.model.snapshot import BrokerState, PartitionState, RackState, TopicState
-from agent.model.spread import RackRoom, crowding, rack_room
-from agent.model.target import Replicas, original_replicas, target_replicas
-from agent.plan.explained import Answer, Explained, yes_or_no
 from agent.plan.found import Scene
 from agent.plan.placements import left_out
-from agent.plan.plan import Plan
-from agent.propose.proposal import PlacementChange
-from agent.propose.words import counted
+from agent.values.explained import Answer, Explained, yes_or_no
+from agent.values.finding import FindingReason, Subject
+from agent.values.plan import Plan
+from agent.values.proposal import PlacementChange
+from agent.values.rack_room import RackRoom, crowding, rack_room
+from agent.values.snapshot import BrokerState, PartitionState, RackState, TopicState
+from agent.values.target_replicas import Replicas, original_replicas, target_replicas
+from agent.values.words import counted
 
 
 def about_topic(name: str, partition: int | None, scene: Scene, plan: Plan) -> list[Explained]:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Subject
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import BrokerState, RackState, Snapshot
-from agent.predict.prediction import Prediction
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Subject
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.prediction import Prediction
+from agent.values.snapshot import BrokerState, RackState, Snapshot
 
 IMPROVABLE = (
     FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from agent.detect.finding import Finding, FindingReason
-from agent.model.snapshot import PartitionState, TopicState
 from agent.plan.even import Option, even_racks, fewest_changes
 from agent.plan.found import Scene
 from agent.plan.placements import Skipped, left_out
-from agent.plan.plan import PlacementPlan, Unplanned
 from agent.plan.readers import follow_readers
 from agent.plan.reading import Readers, known_readers
 from agent.plan.seats import Seats, led_by
-from agent.propose.proposal import PlacementChange, ProposalReason
+from agent.values.finding import Finding, FindingReason
+from agent.values.plan import PlacementPlan, Unplanned
+from agent.values.proposal import PlacementChange, ProposalReason
+from agent.values.snapshot import PartitionState, TopicState
 from assignors.optimal import optimal_leaders
 from assignors.problem import LeaderCandidate, TopicPartition
 

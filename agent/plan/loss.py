@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from agent.model.snapshot import (
+from agent.model.unseen import seen_of
+from agent.values.observation import GapCause, Part
+from agent.values.snapshot import (
     PartitionState,
     RackState,
     Role,
@@ -27,9 +29,7 @@ from agent.model.snapshot import (
     StreamsProcess,
     TaskState,
 )
-from agent.model.unseen import seen_of
-from agent.observation import GapCause, Part
-from agent.words import counted
+from agent.values.words import counted
 from assignors.problem import TaskId, TopicPartition
 
 _RESTS_ON = frozenset((Part.BROKERS, Part.TOPICS, Part.GROUPS))

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent.plan.loss import RackLoss
-from agent.propose.words import sized
-from agent.words import counted
+from agent.values.words import counted, sized
 
 SHOWN = 3
 """Partitions, tasks and parts that are named one by one; the rest is counted."""

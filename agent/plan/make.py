@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agent.detect.assessment import Detection
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import Snapshot
 from agent.plan.advice import plan_advice
 from agent.plan.caps import capped
 from agent.plan.found import scene
 from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
-from agent.plan.plan import Plan, Unplanned
 from agent.plan.settled import settled
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict import predict_groups
+from agent.values.assessment import Detection
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.plan import Plan, Unplanned
+from agent.values.snapshot import Snapshot
 
 
 def make_plan(snapshot: Snapshot, detection: Detection, limits: Limits, memo: Memo | None) -> Plan:

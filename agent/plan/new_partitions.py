@@ -17,10 +17,10 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from agent.errors import BadInput
-from agent.model.snapshot import RackState, Snapshot
-from agent.model.target import target_replicas
 from agent.plan.subjects import unknown_topic
-from agent.words import counted
+from agent.values.snapshot import RackState, Snapshot
+from agent.values.target_replicas import target_replicas
+from agent.values.words import counted
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, add_partitions, create_topic
 from assignors.kafka.striped_placer import UsableBroker, place_striped

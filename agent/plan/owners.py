@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from agent.detect.finding import Finding, FindingReason, Subject
-from agent.model.snapshot import RackState, Snapshot
 from agent.plan.found import Scene, answered
 from agent.plan.placements import Skipped
-from agent.plan.plan import AdvicePlan, Unplanned
+from agent.values.finding import Finding, FindingReason, Subject
+from agent.values.plan import AdvicePlan, Unplanned
+from agent.values.snapshot import RackState, Snapshot
 
 Advised = list[AdvicePlan | Skipped]
 

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from agent.detect.finding import Finding, FindingReason
-from agent.limits import Limits
-from agent.model.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
-from agent.model.spread import crowding, rack_room
 from agent.plan.found import Scene, answered
 from agent.plan.new_leaders import with_new_leaders
-from agent.plan.plan import PlacementPlan, Unplanned
 from agent.plan.reading import Readers, known_readers
 from agent.plan.wide import spread_wide, wide_and_usual
-from agent.propose.proposal import PlacementChange, ProposalReason
+from agent.values.finding import Finding, FindingReason
+from agent.values.limits import Limits
+from agent.values.plan import PlacementPlan, Unplanned
+from agent.values.proposal import PlacementChange, ProposalReason
+from agent.values.rack_room import crowding, rack_room
+from agent.values.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
 from assignors.optimal import optimal_replicas
 from assignors.problem import Broker, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition
 

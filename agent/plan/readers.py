@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from agent.detect.finding import FindingReason
-from agent.limits import Limits
-from agent.model.snapshot import PartitionState, TopicState
-from agent.model.weighed import Column
 from agent.plan.found import Scene, answered
 from agent.plan.placements import Skipped, left_out
-from agent.plan.plan import PlacementPlan, Unplanned
 from agent.plan.reading import Readers, groups_by_topic, readers_of
 from agent.plan.seats import Seats, led_by
 from agent.plan.worth import worth, worth_bytes
-from agent.propose.proposal import PlacementChange, ProposalReason
+from agent.values.finding import FindingReason
+from agent.values.limits import Limits
+from agent.values.plan import PlacementPlan, Unplanned
+from agent.values.proposal import PlacementChange, ProposalReason
+from agent.values.snapshot import PartitionState, TopicState
+from agent.values.weighed import Column
 from assignors.problem import TopicPartition
 
 _Wanted = tuple[int, PartitionState, list[int]]

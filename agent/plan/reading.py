@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 from agent.detect.assess import topics_of
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, OtherGroup, Rack, RackState, Snapshot, StreamsGroup, TopicState
+from agent.values.memo import Memo
+from agent.values.snapshot import ConsumerGroup, OtherGroup, Rack, RackState, Snapshot, StreamsGroup, TopicState
 from assignors.problem import TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup

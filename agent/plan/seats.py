@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from agent.limits import Limits
-from agent.model.snapshot import PartitionState, RackState, Snapshot
 from agent.plan.reading import Readers
-from agent.propose.proposal import PlacementChange
+from agent.values.limits import Limits
+from agent.values.proposal import PlacementChange
+from agent.values.snapshot import PartitionState, RackState, Snapshot
 from assignors.problem import LeaderRoom
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from agent.errors import BadInput, PartialAnswer
-from agent.model.snapshot import Snapshot, TopicState
-from agent.observation import Gap, Part
-from agent.words import counted
+from agent.values.observation import Gap, Part
+from agent.values.snapshot import Snapshot, TopicState
+from agent.values.words import counted
 
 FORMS = "topic/NAME, topic/NAME/PARTITION, group/NAME, broker/ID, or the id of a proposal"
 PROPOSAL = re.compile(r"p-[0-9a-f]{12}(\.[0-9]+)?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from agent.model.snapshot import Snapshot
+from agent.values.snapshot import Snapshot
 
 
 def bootstrap_of(snapshot: Snapshot) -> str | None:

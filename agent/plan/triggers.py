@@ -19,10 +19,25 @@ from functools import partial
 from operator import itemgetter
 
 from agent.detect.assess import topics_of
-from agent.detect.assessment import Assessment
-from agent.detect.finding import Finding, FindingReason, Subject
-from agent.limits import Limits
-from agent.model.snapshot import (
+from agent.plan.columns import Moves, best_moves, own_moves
+from agent.plan.found import Answered, Scene, answered
+from agent.plan.placements import Skipped
+from agent.plan.worth import brings_worth, change, crossing_bytes, judged_ground, more_local_worth, optimum_worth
+from agent.values.assessment import Assessment
+from agent.values.finding import Finding, FindingReason, Subject
+from agent.values.kafka import (
+    COOPERATIVE_ASSIGNORS,
+    EAGER_ASSIGNORS,
+    NO_STRATEGY,
+    RACK_AWARE_ASSIGNORS,
+    STABLE,
+)
+from agent.values.limits import Limits
+from agent.values.memo import each
+from agent.values.plan import TriggerPlan, Unplanned
+from agent.values.prediction import Given, Prediction
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import (
     ConsumerGroup,
     Group,
     GroupKind,
@@ -32,21 +47,6 @@ from agent.model.snapshot import (
     StreamsGroup,
     TaskCopy,
     TopicState,
-)
-from agent.plan.columns import Moves, best_moves, own_moves
-from agent.plan.found import Answered, Scene, answered
-from agent.plan.placements import Skipped
-from agent.plan.plan import TriggerPlan, Unplanned
-from agent.plan.worth import brings_worth, change, crossing_bytes, judged_ground, more_local_worth, optimum_worth
-from agent.predict.prediction import Given, Prediction
-from agent.propose.proposal import ProposalReason
-from agent.reuse import each
-from agent.values.kafka import (
-    COOPERATIVE_ASSIGNORS,
-    EAGER_ASSIGNORS,
-    NO_STRATEGY,
-    RACK_AWARE_ASSIGNORS,
-    STABLE,
 )
 from assignors.problem import TaskId
 

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.errors import BadInput, PartialAnswer
-from agent.model.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
 from agent.model.unseen import gaps_of
-from agent.observation import Part
 from agent.plan.changes import (
     AddBroker,
     AddMember,
@@ -44,7 +42,9 @@ from agent.plan.what_if_groups import (
 )
 from agent.plan.what_if_replicas import resized, with_brokers, with_replicas, without_brokers
 from agent.plan.world import World
-from agent.words import counted
+from agent.values.observation import Part
+from agent.values.snapshot import ConsumerGroup, PartitionState, Snapshot, StreamsGroup
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 

@@ -13,17 +13,18 @@ from typing import NamedTuple
 from agent.detect.assess import topics_of
 from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import task_problem
-from agent.detect.assessment import Assessment, Measure, NotAssessed
-from agent.detect.locality import Ground
 from agent.detect.tally import Reads, tally_reads
 from agent.detect.traffic import topic_rates, weigh
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Member, OtherGroup, StreamsGroup, StreamsProcess
 from agent.plan.bill import bill
 from agent.plan.columns import Column, columns_of, moved_by
 from agent.plan.world import World
 from agent.plan.worth import given_reads, group_ground
-from agent.predict import Given, Prediction, predict
+from agent.predict import predict
+from agent.values.assessment import Assessment, Measure, NotAssessed
+from agent.values.locality import Ground
+from agent.values.memo import Memo
+from agent.values.prediction import Given, Prediction
+from agent.values.snapshot import ConsumerGroup, Member, OtherGroup, StreamsGroup, StreamsProcess
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import BadProblem, TaskId, TopicPartition
 

@@ -11,15 +11,15 @@ from dataclasses import replace
 from uuid import NAMESPACE_OID, uuid5
 
 from agent.errors import BadInput
-from agent.limits import Limits
 from agent.model.racks import known_rack
-from agent.model.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, StreamsGroup, StreamsProcess
 from agent.plan.subjects import did_you_mean, unknown_group
 from agent.plan.what_if_replicas import SIMULATED_HOST
 from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
 from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
-from agent.words import counted
+from agent.values.limits import Limits
+from agent.values.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, StreamsGroup, StreamsProcess
+from agent.values.words import counted
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 STRATEGIES = (BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, NO_STRATEGY)

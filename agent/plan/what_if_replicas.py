@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from agent.errors import BadInput
 from agent.model.racks import known_rack
-from agent.model.snapshot import BrokerState, PartitionState, Snapshot, TopicState
-from agent.words import counted
+from agent.values.snapshot import BrokerState, PartitionState, Snapshot, TopicState
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 SIMULATED_HOST = "(simulated)"

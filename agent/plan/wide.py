@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from agent.model.snapshot import Snapshot
+from agent.values.snapshot import Snapshot
 from assignors.problem import Broker, ReplicaSet, TopicPartition
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.model.snapshot import Snapshot
+from agent.values.limits import Limits
+from agent.values.snapshot import Snapshot
 
 
 class World(NamedTuple):

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.detect.assess import bits_for, ground_of, topics_of
-from agent.detect.assessment import Assessment, Measure
-from agent.detect.locality import Ground
 from agent.detect.tally import Reads, Tally, gain, tally_reads
 from agent.detect.traffic import Bytes, current_reads, optimal_reads, topic_rates, weigh
 from agent.detect.weighted import LEAST_GAIN, gained
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
-from agent.predict.prediction import Given
+from agent.values.assessment import Assessment, Measure
+from agent.values.limits import Limits
+from agent.values.locality import Ground
+from agent.values.memo import Memo
+from agent.values.prediction import Given
+from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup, TopicState
 from assignors.problem import TopicPartition
 
 

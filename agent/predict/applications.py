@@ -14,12 +14,12 @@ from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
 
-from agent.limits import GroupLimits
-from agent.model.snapshot import Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy, TaskState, Topology
 from agent.model.topology import NO_CHANGELOG_SEEN
-from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
 from agent.predict.seen import Ground
 from agent.values.kafka import NO_STRATEGY
+from agent.values.limits import GroupLimits
+from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction, WarmUps
+from agent.values.snapshot import Role, Statefulness, StreamsGroup, StreamsProcess, TaskCopy, TaskState, Topology
 from assignors.kafka.java import hash_order, string_hash, utf16_key
 from assignors.kafka.streams_problem import (
     LONG_MAX,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.model.snapshot import ConsumerGroup, Member, StreamsGroup, Topology
-from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
 from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
 from agent.values.kafka import GROUP_STANDBYS, GROUP_STANDBYS_DEFAULT, RANGE, STICKY, STREAMS_INITIAL_DELAY, UNIFORM
+from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction
+from agent.values.snapshot import ConsumerGroup, Member, StreamsGroup, Topology
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
 from assignors.kafka.group_range import assign_group_range
 from assignors.kafka.group_uniform import assign_group_uniform

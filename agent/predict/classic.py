@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
 
-from agent.limits import GroupLimits
-from agent.model.snapshot import ConsumerGroup, Member
 from agent.predict.leader import Leader, leader_of
-from agent.predict.prediction import Basis, Certainty, Given, NotPredicted, Prediction
 from agent.predict.seen import SHARED_BUCKET, Ground, share_a_bucket
 from agent.values.kafka import COOPERATIVE_STICKY, RANGE, ROUND_ROBIN, STICKY
+from agent.values.limits import GroupLimits
+from agent.values.prediction import Basis, Certainty, Given, NotPredicted, Prediction
+from agent.values.snapshot import ConsumerGroup, Member
 from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
 from assignors.kafka.cooperative_sticky import MOST_FOLLOW_UPS, Settled, cooperative_sticky_settled
 from assignors.kafka.range import range_assign

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from agent.model.snapshot import ConsumerGroup
+from agent.values.snapshot import ConsumerGroup
 
 
 class Leader(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from agent.words import counted
+from agent.values.words import counted
 
 _TASK = re.compile(r"\btask \d+_\d+(, active on [0-9a-f-]+)?")
 

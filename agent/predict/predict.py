@@ -18,16 +18,15 @@ from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from agent.limits import GroupLimits, Limits
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup, TopicState
 from agent.predict.applications import Lags, Way, assignor_of, lags_of, predict_application, with_bytes
 from agent.predict.broker_groups import BrokerFacts, broker_facts, predict_consumer, predict_streams
 from agent.predict.classic import predict_classic
-from agent.predict.prediction import NotPredicted, Prediction
 from agent.predict.seen import Ground, RackSets, told_racks
-from agent.reuse import each
 from agent.values.kafka import STICKY
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memo import Memo, each
+from agent.values.prediction import NotPredicted, Prediction
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, StreamsGroup, TopicState
 
 _ID = itemgetter(0)
 _GROUP_ID = attrgetter("group.id")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from agent.model.snapshot import BrokerState, TopicState
+from agent.values.snapshot import BrokerState, TopicState
 from assignors.kafka.java import grown_table, string_hash
 
 Replicas = tuple[str | None, ...]

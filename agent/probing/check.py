@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.journal.entry import View
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
 from agent.probing.decide import Ground, decide
 from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
 from agent.probing.values import Off, OffReason, TriggerNow, Wait, WaitReason
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.journal import View
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.snapshot import Snapshot
 
 PROBED = frozenset((ProposalReason.WARMUP_PROMOTABLE,))
 """Reasons that probing decides about."""

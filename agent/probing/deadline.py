@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.limits import GroupLimits
-from agent.memory.values import Join
+from agent.values.limits import GroupLimits
+from agent.values.memory import Join
 
 DISAGREE_MS = 30_000
 """Clocks that differ by more than this are not believed."""

@@ -18,12 +18,7 @@ from typing import NamedTuple
 
 from agent.detect.streams import growing_standbys
 from agent.detect.warmups import LEARN_AFTER_MS, Doubt, Readiness, doubt_about, readiness
-from agent.limits import Limits
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory
 from agent.memory.streams import NOTHING, current_join, last_look_of
-from agent.memory.values import CopyKey, Join
-from agent.model.snapshot import GroupKind, Snapshot, StreamsGroup
 from agent.probing.deadline import Deadline, deadline
 from agent.probing.sharing import worth_waiting_ms
 from agent.probing.values import (
@@ -38,7 +33,10 @@ from agent.probing.values import (
     failures,
 )
 from agent.values.kafka import SETTLED_STATES, STABLE
-from agent.words import counted
+from agent.values.limits import ExecuteLimits, Limits
+from agent.values.memory import CopyKey, Join, Memory
+from agent.values.snapshot import GroupKind, Snapshot, StreamsGroup
+from agent.values.words import counted
 
 HOUR_MS = 3_600_000
 SETTLE_MS = 2_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.model.snapshot import GroupKind, StreamsGroup
-from agent.plan.explained import Answer, Explained
 from agent.probing.decide import Ground, decide
 from agent.probing.values import Off, Past, TriggerNow
+from agent.values.explained import Answer, Explained
+from agent.values.snapshot import GroupKind, StreamsGroup
 
 RULE = "probing"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from agent.journal.entry import View
 from agent.journal.triggers import Effect, TriggerEntry, TriggerVerdict, triggers
 from agent.probing.values import Past
-from agent.propose.proposal import ProposalReason
+from agent.values.journal import View
+from agent.values.proposal import ProposalReason
 
 Anchors = Mapping[tuple[str, str, int], int]
 """(group, proposal, epoch ms of the intent) -> monotonic ms."""

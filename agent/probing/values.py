@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent.detect.warmups import Arrival
-from agent.memory.values import CopyKey
+from agent.values.memory import CopyKey
 
 
 class Past(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.detect.finding import Finding, FindingReason
 from agent.detect.words import named
 from agent.memory.absences import lasted
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 from agent.propose.rests import Rests
 from agent.propose.scene import Scene
+from agent.values.finding import Finding, FindingReason
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 
 _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.detect.assessment import Assessment
-from agent.detect.finding import Evidence
 from agent.detect.words import in_full
-from agent.model.snapshot import Snapshot, TopicState
-from agent.model.weighed import Basis
-from agent.propose.proposal import Proposal
-from agent.propose.words import counted
+from agent.values.assessment import Assessment
+from agent.values.finding import Evidence
+from agent.values.proposal import Proposal
+from agent.values.snapshot import Snapshot, TopicState
+from agent.values.weighed import Basis
+from agent.values.words import counted
 
 _MINUTE_S = 60
 _HOUR_S = 3_600

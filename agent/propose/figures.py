@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.propose.proposal import Proposal
+from agent.values.proposal import Proposal
 
 MATERIAL_SHARE = 0.2
 """A figure that differs by more than this part of what it was is another one for a person who decides by it."""

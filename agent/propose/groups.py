@@ -13,22 +13,22 @@ from operator import itemgetter
 from typing import TypeVar
 
 from agent.detect.assess import topics_of
-from agent.detect.assessment import Assessment, Weighing
-from agent.detect.finding import Evidence, Subject
 from agent.detect.traffic import current_reads
 from agent.detect.weighted import LEAST_GAIN
-from agent.model.snapshot import ConsumerGroup, Group, GroupKind, StreamsGroup, TaskCopy, TopicState
 from agent.plan.columns import Columns, columns_of
-from agent.plan.plan import TriggerPlan
 from agent.plan.worth import group_rates, judged_ground, wanted_reads
-from agent.predict.prediction import Certainty, Given, Prediction, WarmUps
 from agent.propose.basis import basis_of_group
 from agent.propose.forecast import Work, forecast
-from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Rested, Scene, dated, rested
 from agent.propose.warmups import promotion
-from agent.propose.words import counted, sized
-from agent.reuse import each
+from agent.values.assessment import Assessment, Weighing
+from agent.values.finding import Evidence, Subject
+from agent.values.memo import each
+from agent.values.plan import TriggerPlan
+from agent.values.prediction import Certainty, Given, Prediction, WarmUps
+from agent.values.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, StreamsGroup, TaskCopy, TopicState
+from agent.values.words import counted, sized
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 _ID = itemgetter(0)

@@ -6,17 +6,17 @@ so that it survives cycles, restarts and a second agent; nothing is stated that 
 
 from __future__ import annotations
 
-from agent.detect.assessment import Detection
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import Snapshot
-from agent.plan.plan import Plan
 from agent.propose.absent import telling_absences
 from agent.propose.groups import rebalances
-from agent.propose.proposal import Proposal, ProposalKind
 from agent.propose.replicas import placement
 from agent.propose.scene import proposing
 from agent.propose.settings import advice
+from agent.values.assessment import Detection
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.plan import Plan
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import Snapshot
 
 
 def propose(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from agent.documents.proposal import SCHEMA_ID
 from agent.propose.cloud_events import headers
-from agent.propose.codec import SCHEMA_ID
-from agent.propose.proposal import SCHEMA_VERSION, Proposal
+from agent.values.proposal import SCHEMA_VERSION, Proposal
 
 CREATED = f"rackwise.proposal.created.v{SCHEMA_VERSION}"
 VOID = "rackwise.proposal.void.v1"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Literal
 
-from agent.foreign_json import ForeignJsonError, read_json
-from agent.propose.proposal import PlacementChange, Proposal, ProposalKind, Row
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.proposal import PlacementChange, Proposal, ProposalKind, Row
 from assignors.problem import TopicPartition
 
 MOST_BYTES = 64 * 1024 * 1024

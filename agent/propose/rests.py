@@ -11,24 +11,15 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from agent.detect.assessment import Assessment
-from agent.detect.finding import Subject
-from agent.detect.locality import Ground
-from agent.memo import Memo
-from agent.model.snapshot import (
-    BrokerState,
-    ConsumerGroup,
-    Member,
-    Rack,
-    RackState,
-    Role,
-    Snapshot,
-    StreamsGroup,
-)
 from agent.plan.reading import ReaderGroup, groups_by_topic, readers_of
 from agent.plan.worth import judged_ground
-from agent.propose.proposal import ProposalReason, Row
+from agent.values.assessment import Assessment
+from agent.values.finding import Subject
 from agent.values.kafka import REPLICA_SELECTOR
+from agent.values.locality import Ground
+from agent.values.memo import Memo
+from agent.values.proposal import ProposalReason, Row
+from agent.values.snapshot import BrokerState, ConsumerGroup, Member, Rack, RackState, Role, Snapshot, StreamsGroup
 
 GONE = "gone"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.detect.assessment import Detection
-from agent.detect.finding import Evidence, Subject
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import RackState, Snapshot
-from agent.model.weighed import Basis
 from agent.propose.basis import told_basis
-from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.rests import Rests, proposal_id
+from agent.values.assessment import Detection
+from agent.values.finding import Evidence, Subject
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.snapshot import RackState, Snapshot
+from agent.values.weighed import Basis
 
 
 class Scene(NamedTuple):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from agent.detect.assessment import Assessment, Locality, Measure
-from agent.detect.finding import Subject
 from agent.detect.traffic import optimal_reads
-from agent.model.snapshot import ConsumerGroup, StreamsGroup
-from agent.plan.plan import AdvicePlan
 from agent.propose.basis import basis_of_group
 from agent.propose.forecast import forecast, work_of
-from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.scene import Draft, Scene, finished
-from agent.propose.words import counted
+from agent.values.assessment import Assessment, Locality, Measure
+from agent.values.finding import Subject
+from agent.values.plan import AdvicePlan
+from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.snapshot import ConsumerGroup, StreamsGroup
+from agent.values.words import counted
 
 SHOWN = 50
 """Clients or brokers that are named one by one; all are counted."""

@@ -10,17 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agent.detect.finding import Evidence
-from agent.limits import Limits
-from agent.model.snapshot import PartitionState, TopicState
-from agent.plan.plan import PlacementPlan
+from agent.plan.flows import Racks, Reader, add, read_flows, replication_flows
 from agent.plan.reading import Readers
 from agent.plan.seats import Seats
-from agent.propose.flows import Racks, Reader, add, read_flows, replication_flows
-from agent.propose.proposal import PlacementChange, Predicted, ProposalReason
 from agent.propose.scene import Scene
-from agent.propose.words import counted, sized
-from agent.words import usd
+from agent.values.finding import Evidence
+from agent.values.limits import Limits
+from agent.values.plan import PlacementPlan
+from agent.values.proposal import PlacementChange, Predicted, ProposalReason
+from agent.values.snapshot import PartitionState, TopicState
+from agent.values.words import counted, sized, usd
 from assignors.problem import TopicPartition
 
 _SHOWN = 6

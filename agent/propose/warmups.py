@@ -9,14 +9,14 @@ says so: it moves what has caught up, and tells how far the rest is.
 from __future__ import annotations
 
 from agent.detect.assess_tasks import reads_of_tasks
-from agent.detect.finding import Evidence, Subject
 from agent.detect.tally import Reads
-from agent.model.snapshot import Role, StreamsGroup, StreamsProcess, TaskCopy
-from agent.plan.plan import TriggerPlan
 from agent.propose.forecast import Work, forecast
-from agent.propose.proposal import Move, ProposalKind, Row
 from agent.propose.scene import Draft, Scene
-from agent.propose.words import counted
+from agent.values.finding import Evidence, Subject
+from agent.values.plan import TriggerPlan
+from agent.values.proposal import Move, ProposalKind, Row
+from agent.values.snapshot import Role, StreamsGroup, StreamsProcess, TaskCopy
+from agent.values.words import counted
 from assignors.problem import TaskId
 
 

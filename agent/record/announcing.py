@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agent.observation import Observation, Part
 from agent.record.own_topics import OwnTopic, least_in_sync, usable_brokers
-from agent.words import counted
+from agent.values.observation import Observation, Part
+from agent.values.words import counted
 
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from agent.cycle import Cycle, basis, sentence, world
-from agent.detect.assessment import Assessment
-from agent.detect.finding import Finding
 from agent.telemetry.derived import DERIVED_SHAPES, AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import Event, Kind
 from agent.telemetry.looks import limits_digest
-from agent.typed_json import to_json
+from agent.values.assessment import Assessment
+from agent.values.finding import Finding
+from agent.values.typed_json import to_json
 
 
 class Teller(NamedTuple):

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol, TextIO, TypeVar
 
 from agent.errors import BadInput, reason
 from agent.telemetry.events import MOST_LINE_BYTES, Event, from_lines
-from agent.typed_json import UnreadableError
+from agent.values.typed_json import UnreadableError
 from config.plain_file import open_plain
 
 

@@ -16,9 +16,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.librdkafka import client_settings, in_words
-from agent.observation import Observation, Part, RawBroker
 from agent.record.placement import place_replicas
 from agent.values.kafka import CLEANUP_POLICY, MIN_INSYNC_REPLICAS, RETENTION_MS
+from agent.values.observation import Observation, Part, RawBroker
 
 RETRY_MS = 30_000
 _NOT_YET = "it does not exist yet"

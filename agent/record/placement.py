@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agent.observation import RawBroker
+from agent.values.observation import RawBroker
 
 
 def place_replicas(

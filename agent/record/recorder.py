@@ -15,10 +15,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.clock import Instant
 from agent.cycle import Cycle
-from agent.memory import Memory
-from agent.observation import Observation
 from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
@@ -28,7 +25,10 @@ from agent.record.reader import open_reader
 from agent.record.restart import MEMORY_PARTITION, Restored, restore
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.words import counted
+from agent.values.clock import Instant
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.words import counted
 
 RESTORE_MS = 10_000
 

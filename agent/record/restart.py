@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.clock import Instant
 from agent.librdkafka import in_words
-from agent.memory import Memory, after_restart
+from agent.memory import after_restart
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.telemetry.events import Kind, from_lines
 from agent.telemetry.looks import memory_of
-from agent.typed_json import UnreadableError
+from agent.values.clock import Instant
+from agent.values.memory import Memory
+from agent.values.typed_json import UnreadableError
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.record.newest_look import NewestLook, newest_look
 from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
 from agent.telemetry.looks import memory_of
-from agent.typed_json import UnreadableError, from_json
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.typed_json import UnreadableError, from_json
 from config.plain_file import open_plain
 
 KINDS = frozenset({Kind.LIMITS, Kind.MEMORY, Kind.REPORT})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.detect.assessment import Locality
-from agent.detect.finding import Evidence
-from agent.model.snapshot import TaskCopy
 from agent.telemetry.events import Kind
+from agent.values.assessment import Locality
+from agent.values.finding import Evidence
+from agent.values.snapshot import TaskCopy
 
 
 class ReportData(NamedTuple):

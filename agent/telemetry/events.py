@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from agent.foreign_json import ForeignJsonError, is_time, read_json
-from agent.limits import Limits
-from agent.observation import (
+from agent.values.foreign_json import ForeignJsonError, is_time, read_json
+from agent.values.limits import Limits
+from agent.values.observation import (
     Gap,
     Part,
     RawApplicationLag,
@@ -28,8 +28,8 @@ from agent.observation import (
     RawTopic,
     Rights,
 )
-from agent.typed_json import UnreadableError, from_json
-from agent.weights.kept import Told
+from agent.values.typed_json import UnreadableError, from_json
+from agent.values.weights import Told
 
 VERSION = 1
 MAX_RECORD_CHARS = 900_000

@@ -16,10 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from agent.foreign_json import is_time
-from agent.limits import Limits
-from agent.memory import Memory, UnreadableMemoryError, memory_from_json, memory_to_json
-from agent.observation import Observation
+from agent.memory import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.telemetry.events import (
     INPUT_SHAPES,
     ApplicationLagsData,
@@ -39,8 +36,12 @@ from agent.telemetry.events import (
     ReplicaBytes,
     TopicData,
 )
-from agent.typed_json import UnreadableError, from_json, to_json
-from agent.words import counted
+from agent.values.foreign_json import is_time
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.words import counted
 from assignors.problem import TopicPartition
 
 

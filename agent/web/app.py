@@ -23,10 +23,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.act.progress import ActingNow
-from agent.clock import Clock
 from agent.cycle import sentence
 from agent.state import Health, LoopState, live, ready
+from agent.values.clock import Clock
+from agent.values.progress import ActingNow
 from agent.web.bounds import LIVE
 from agent.web.metrics import Caps, RackwiseCollector
 from agent.web.top import label

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from agent.cycle import Cycle
 from agent.last_known import is_listed
-from agent.limits import Limits
-from agent.model.snapshot import Snapshot
 from agent.money import Costs, Traffic, costs_of, lag_of
 from agent.money.traffic import together
-from agent.observation import Part
+from agent.values.limits import Limits
+from agent.values.observation import Part
+from agent.values.snapshot import Snapshot
 from agent.web.top import OTHER, split_top, unique_labels
 
 

@@ -12,9 +12,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from agent.foreign_json import ForeignJsonError, read_json
-from agent.typed_json import UnreadableError, from_json, to_json
-from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 
 VERSION = 1
 SCHEMA_ID = f"urn:rackwise:weights:v{VERSION}"

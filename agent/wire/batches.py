@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import COORDINATOR_MOVING, CallFailed, UnusableAnswer, from_error_name

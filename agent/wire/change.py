@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.observation import GapCause
 from agent.values.kafka import UNKNOWN_SERVER_ERROR
+from agent.values.observation import GapCause
 from agent.wire.failure import CallFailed, from_error_name
 from agent.wire.protocol import error_name, is_unknown_error
 

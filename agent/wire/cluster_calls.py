@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from agent.errors import NoBrokersYet
-from agent.observation import Gap, GapCause, Part, RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.values.observation import Gap, GapCause, Part, RawBroker, RawPartition, RawReassignment, RawTopic
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, from_error_name

@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent.observation import Gap, Part
+from agent.values.observation import Gap, Part
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, from_error_name

@@ -15,8 +15,8 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent.observation import Gap, Part, RawTopic
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.observation import Gap, Part, RawTopic
 from agent.wire.change import Answered, Fate, answered, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline

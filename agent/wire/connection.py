@@ -16,8 +16,8 @@ import time
 from typing import Any
 
 from agent.errors import AuthenticationFailed, TlsFailed
-from agent.observation import GapCause
 from agent.values.kafka import UNSUPPORTED_VERSION
+from agent.values.observation import GapCause
 from agent.wire.deadline import Deadline
 from agent.wire.dial import dial, tls_failure
 from agent.wire.failure import CallFailed, UnusableAnswer, from_error_name

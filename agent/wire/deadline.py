@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.clock import elapsed_s
+from agent.values.clock import elapsed_s
 
 
 class Deadline(NamedTuple):
-    """The instant itself, in seconds of `agent.clock.elapsed_s`."""
+    """The instant itself, in seconds of `agent.values.clock.elapsed_s`."""
 
     at: float
 

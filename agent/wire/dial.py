@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from agent.errors import TlsFailed
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 from agent.wire.settings import Address

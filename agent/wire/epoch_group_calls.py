@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from agent.observation import (
+from agent.values.observation import (
     Gap,
     Part,
     RawConsumerGroup,

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent.errors import RackwiseError
-from agent.observation import GapCause
 from agent.values.kafka import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     UNSUPPORTED_VERSION,
 )
+from agent.values.observation import GapCause
 from agent.wire.deadline import Deadline
 
 _NOT_ALLOWED = {TOPIC_AUTHORIZATION_FAILED, "GROUP_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent.observation import Gap, GapCause, Part, RawGroup, RawListedGroup, RawMember
 from agent.values.kafka import CLASSIC_GROUP, DEAD
+from agent.values.observation import Gap, GapCause, Part, RawGroup, RawListedGroup, RawMember
 from agent.wire.batches import GroupRow, ask_groups
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from itertools import groupby
 from typing import NamedTuple
 
-from agent.observation import GapCause, RawReassignment, RawTopic
+from agent.values.observation import GapCause, RawReassignment, RawTopic
 from agent.wire.cluster_calls import raw_topic
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from agent.observation import RawGroup
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE
+from agent.values.observation import RawGroup
 from agent.wire.connection import Connection, open_connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, from_error_name

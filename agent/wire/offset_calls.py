@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent.observation import Gap, GapCause, Part
 from agent.values.kafka import TOPIC_AUTHORIZATION_FAILED
+from agent.values.observation import Gap, GapCause, Part
 from agent.wire.batches import GroupRow, ask_groups
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from agent.values.kafka import ELECTION_NOT_NEEDED, INVALID_REPLICATION_FACTOR, UNKNOWN_TOPIC_OR_PARTITION
+from agent.values.words import counted
 from agent.wire.change import Answered, Fate, answered, counted_as_done, unanswered
 from agent.wire.connection import Connection
 from agent.wire.deadline import Deadline
@@ -19,7 +20,6 @@ from agent.wire.failure import CallFailed, check_in_time, passed_on
 from agent.wire.last_look import LastLook, LeaveOut, last_look
 from agent.wire.pool import Ask, Pool
 from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
-from agent.words import counted
 from assignors.problem import TopicPartition
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]

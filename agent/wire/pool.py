@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire.connection import Connection, open_connection
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed, TooLate

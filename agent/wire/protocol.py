@@ -63,10 +63,10 @@ from kafka.protocol.sasl import (
     SaslHandshakeResponse,
 )
 
-from agent.observation import GapCause
 from agent.values.kafka import UNKNOWN_SERVER_ERROR
+from agent.values.observation import GapCause
+from agent.values.words import UNKNOWN_ERROR, unknown_error
 from agent.wire.failure import UnusableAnswer
-from agent.words import UNKNOWN_ERROR, unknown_error
 
 _OWN = "agent.wire.messages"
 

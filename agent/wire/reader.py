@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from agent.observation import RawReassignment
+from agent.values.observation import RawReassignment
 from agent.wire import cluster_calls, config_calls
 from agent.wire.deadline import Deadline
 from agent.wire.pool import Pool

@@ -18,13 +18,13 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
-from agent.detect.assessment import Detection
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, PartitionState, Snapshot, StreamsGroup, TopicState
-from agent.plan.plan import Plan, TriggerPlan
-from agent.predict.prediction import Given
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.assessment import Detection
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.plan import Plan, TriggerPlan
+from agent.values.prediction import Given
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import ConsumerGroup, Group, PartitionState, Snapshot, StreamsGroup, TopicState
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 

@@ -8,10 +8,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from agent.foreign_json import ForeignJsonError, read_json
 from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, Event, Kind, from_lines
 from agent.telemetry.looks import IncompleteLookError, Recorded, observation_from_events
-from agent.typed_json import UnreadableError
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.typed_json import UnreadableError
 from pipeline.backtest.look import Unusable
 
 KINDS = tuple(sorted((*INPUT_SHAPES, Kind.FRAGMENT)))

@@ -16,21 +16,22 @@ from math import isnan
 from typing import NamedTuple
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import Subject
-from agent.guard import Allow, Hold, HoldReason, guard
-from agent.journal.entry import Entry, View
+from agent.guard import guard
 from agent.journal.triggers import Effect as Seen
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, judged
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory, remember
-from agent.memory.values import Foretold
-from agent.model.snapshot import Group, Snapshot
+from agent.memory import remember
 from agent.plan import make_plan
-from agent.plan.plan import Plan
 from agent.propose import propose
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.assessment import Detection
+from agent.values.finding import Subject
+from agent.values.journal import Entry, View
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Foretold, Memory
+from agent.values.plan import Plan
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import Group, Snapshot
+from agent.values.verdict import Allow, Hold, HoldReason
 from pipeline.backtest.effects import Effect, Ended, Found, Shown, effect_of, with_effects
 from pipeline.backtest.look import Look, seen_under
 from pipeline.backtest.strategies import AS_RECORDED, Strategy, limits_under

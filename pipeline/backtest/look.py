@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.decode import decode_members
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
 from agent.model import take_snapshot
-from agent.model.snapshot import Snapshot
 from agent.telemetry.looks import Recorded
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.snapshot import Snapshot
 
 Rates = NDArray[np.float64]
 """Bytes per second of every partition of a group's topics, by topic and number; NaN is unknown."""

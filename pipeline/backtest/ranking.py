@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.backtest.score import Scores, summed
 
 BASES = ("as-recorded", "no-action")

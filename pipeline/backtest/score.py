@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assessment import Detection
-from agent.detect.finding import FindingReason
-from agent.limits import Limits
-from agent.model.snapshot import Snapshot
+from agent.plan.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.plan.worth import total_reads, worth
-from agent.propose.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.assessment import Detection
+from agent.values.finding import FindingReason
+from agent.values.limits import Limits
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import Snapshot
 from pipeline.backtest.costs import NOTHING, Cost, price_of, racks_of, total
 from pipeline.backtest.effects import Effect, Ended
 from pipeline.backtest.living import Lived

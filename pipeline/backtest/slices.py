@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from agent.detect.assess import topics_of
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
-from agent.memory.values import RackChange, RackSighting, StreamsMemory
-from agent.model.snapshot import (
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory, RackChange, RackSighting, StreamsMemory
+from agent.values.observation import Gap
+from agent.values.snapshot import (
     BrokerState,
     ConsumerGroup,
     Group,
@@ -34,10 +34,9 @@ from agent.model.snapshot import (
     TaskCopy,
     TopicState,
 )
-from agent.model.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
-from agent.observation import Gap
-from agent.typed_json import from_json, to_json
-from agent.weights.values import RestoreWeight
+from agent.values.typed_json import from_json, to_json
+from agent.values.weighed import NOT_WEIGHED, Column, Weighed, WeightsState
+from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import rates_of
 from pipeline.backtest.look import Look, Rates

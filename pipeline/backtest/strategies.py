@@ -18,9 +18,8 @@ from functools import cache
 from typing import Any, cast
 
 from agent.errors import BadInput, reason
-from agent.limits import GroupLimits, Limits, Mode
-from agent.limits_execute import ApprovalRule, TriggerLimits
-from agent.typed_json import UnreadableError, from_json
+from agent.values.limits import ApprovalRule, GroupLimits, Limits, Mode, TriggerLimits
+from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
 
 APPROVED = ApprovalRule(name="backtest")

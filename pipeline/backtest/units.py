@@ -15,8 +15,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.collector import no_walks
-from agent.memo import Memo
 from agent.propose.codec import proposal_to_bytes
+from agent.values.memo import Memo
 from pipeline.backtest.events import EventRow, looks_of
 from pipeline.backtest.look import Look, Unusable, whole_look
 from pipeline.backtest.replaying import LONGEST_MS, Result, replay

@@ -14,7 +14,7 @@ import typer
 
 from agent.errors import BadInput
 from agent.stopping import Stop, on_ending
-from agent.words import counted
+from agent.values.words import counted
 from pipeline import options
 from pipeline.session import small_batches
 

@@ -10,9 +10,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.collector import no_walks
-from agent.memo import Memo
 from agent.propose.codec import proposal_to_bytes
-from agent.typed_json import UnreadableError
+from agent.values.memo import Memo
+from agent.values.typed_json import UnreadableError
 from pipeline.backtest.events import EventRow, looks_of
 from pipeline.backtest.look import Unusable, whole_look
 from pipeline.backtest.slices import GROUP, WORLD, Cutter

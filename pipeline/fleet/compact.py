@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from agent.typed_json import UnreadableError
+from agent.values.typed_json import UnreadableError
 from assignors.problem import (
     Broker,
     ConsumerMember,

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from agent.detect import detect
-from agent.detect.assessment import Assessment, Detection, Measure
-from agent.memo import Memo
-from agent.model.snapshot import ConsumerGroup, Group, StreamsGroup
 from agent.plan import make_plan
-from agent.plan.plan import Plan
 from agent.propose import propose
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.assessment import Assessment, Detection, Measure
+from agent.values.memo import Memo
+from agent.values.plan import Plan
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import ConsumerGroup, Group, StreamsGroup
 from pipeline.backtest.living import without_cluster_bounds
 from pipeline.backtest.look import Look
 from pipeline.backtest.slices import Rebuilt

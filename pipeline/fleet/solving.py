@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
-from agent.detect.assessment import Locality, Measure
-from agent.detect.finding import Evidence, Subject
-from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
 from agent.propose.rests import proposal_id
-from agent.propose.words import counted, sized
+from agent.values.assessment import Locality, Measure
+from agent.values.finding import Evidence, Subject
+from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.words import counted, sized
 from assignors.measure import measure_consumer, measure_tasks, sole_owners
 from assignors.optimal import optimal_consumer, optimal_replicas, optimal_tasks
 from assignors.problem import BadProblem, ConsumerProblem, ReplicaProblem, TaskId, TaskProblem, TopicPartition

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.backtest.replaying import LONGEST_MS
 from pipeline.backtest.strategies import Strategy

@@ -22,7 +22,7 @@ from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.propose.published import created_headers, slot
 from agent.telemetry.events import Kind
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.few_rows import few_rows
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Run, SolveProblems, told_plan

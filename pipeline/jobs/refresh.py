@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.few_rows import few_rows
 from pipeline.jobs.carried import Carried, LookId
 from pipeline.jobs.histories import history_writes

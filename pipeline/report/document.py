@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from agent.words import counted
+from agent.values.words import counted
 
 Cell = str | int | float | None
 """A raw value. None is unknown."""

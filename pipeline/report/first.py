@@ -7,7 +7,7 @@ nothing is proposed about it, or that nothing can be told at all.
 
 from __future__ import annotations
 
-from agent.propose.proposal import ProposalReason
+from agent.values.proposal import ProposalReason
 from pipeline.report import words
 from pipeline.report.facts import Facts, Standing
 from pipeline.report.summaries import CONSUME

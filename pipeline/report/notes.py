@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.propose.words import counted
+from agent.values.words import counted
 from pipeline.report import words
 from pipeline.report.facts import Coverage, Facts
 from pipeline.report.first import price_applied

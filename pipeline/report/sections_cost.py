@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.report import words
 from pipeline.report.document import Bars, Cell, Grid, Head, Heat, Section, Unit, grid_of
 from pipeline.report.facts import Cost, Facts, Near, Pair

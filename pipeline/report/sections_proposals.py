@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.report import words
 from pipeline.report.document import Cell, Head, Scatter, Section, Unit
 from pipeline.report.facts import Errors, Facts

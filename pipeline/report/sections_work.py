@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.report import words
 from pipeline.report.document import Bars, Cell, Head, Ranges, Section, Unit
 from pipeline.report.facts import Drift, Facts, Warmups

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent.propose.words import sized
-from agent.words import usd as usd_words
+from agent.values.words import sized
+from agent.values.words import usd as usd_words
 from config.foreign_text import shortened
 
 UNKNOWN = "unknown"

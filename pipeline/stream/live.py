@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.files import Files
 from pipeline.jobs.carried import Carried
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
-from agent.words import counted
+from agent.values.words import counted
 from pipeline.errors import data_lost, of_spark
 from pipeline.files import Files
 from pipeline.kafka import Brokers, Topic

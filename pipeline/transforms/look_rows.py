@@ -12,9 +12,12 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from agent.decode import decode_members
-from agent.detect.assessment import Locality
 from agent.model import take_snapshot
-from agent.model.snapshot import (
+from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
+from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_pieces
+from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events
+from agent.values.assessment import Locality
+from agent.values.snapshot import (
     ConsumerGroup,
     Group,
     OtherGroup,
@@ -24,10 +27,7 @@ from agent.model.snapshot import (
     StreamsGroup,
     TaskCopy,
 )
-from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
-from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_pieces
-from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events
-from agent.typed_json import UnreadableError, from_json
+from agent.values.typed_json import UnreadableError, from_json
 from assignors.problem import TopicPartition
 
 Row = dict[str, Any]

@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.journal.codec import VERSION as JOURNAL_VERSION
-from agent.propose.proposal import SCHEMA_VERSION as PROPOSAL_VERSION
 from agent.telemetry.events import VERSION as TELEMETRY_VERSION
+from agent.values.proposal import SCHEMA_VERSION as PROPOSAL_VERSION
 from pipeline.schemas.bronze import PROPOSALS
 from pipeline.schemas.table import Table
 from pipeline.transforms.fragments import fragment_problem, fragment_suffix, piece_of

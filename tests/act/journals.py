@@ -14,9 +14,9 @@ from agent.act.journal_topic import JournalTopic, Told
 from agent.act.kafka_journal import KafkaJournal
 from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.act.leadership_plan import LeadershipPlan
-from agent.journal.entry import Write
 from agent.journal.leader import Leader
 from agent.record.reader import Read, open_reader
+from agent.values.journal import Write
 from tests.observe.live import wait_for
 
 CLUSTER = "cluster-under-test"

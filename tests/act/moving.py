@@ -16,8 +16,8 @@ from agent.act.file_journal import FileJournal
 from agent.act.mover import Mover
 from agent.cluster import EmbeddedCluster
 from agent.execute.messages import May
-from agent.execute.values import Plan, Policy, Target
 from agent.journal.leader import Leader
+from agent.values.reassignment import Plan, Policy, Target
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition

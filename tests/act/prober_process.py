@@ -13,9 +13,9 @@ import time
 from pathlib import Path as FilePath
 
 from agent.act.trigger import Trigger
-from agent.clock import system_clock
 from agent.journal.triggers import Path, worked
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
+from agent.values.clock import system_clock
+from agent.values.limits import ExecuteLimits, Told, TriggerLimits
 from tests.act.triggers import MemoryJournal, a_proposal, hand_of
 from tests.eye import Eye, settings_for
 

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (
 from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import remembered
-from agent.clock import system_clock
 from agent.cluster import EmbeddedCluster
 from agent.observe import Clients, Recall, Scope, observe
+from agent.values.clock import system_clock
 from agent.wire.change import Answered
 from agent.wire.config_changes import Holder, Operation, Setting, ThrottleChange
 from agent.wire.failure import CallFailed

@@ -17,8 +17,8 @@ from types import FrameType
 from agent.act.journal import Journal
 from agent.act.leadership import Leadership
 from agent.errors import Fatal, JournalUnavailable
-from agent.journal.entry import Write
 from agent.stopping import Stop
+from agent.values.journal import Write
 from tests.act.journals import CLUSTER, leadership_plan
 
 _PAUSE_S = 0.05

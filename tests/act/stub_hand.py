@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent.observation import RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.values.observation import RawBroker, RawPartition, RawReassignment, RawTopic
 from agent.wire.change import DONE, Answered, Fate
 from agent.wire.cluster_calls import ClusterAnswer, TopicsAnswer
 from agent.wire.config_calls import Configs

@@ -18,22 +18,22 @@ from agent.act.acting import Acting
 from agent.act.inbox import Command as Waiting
 from agent.act.inbox import Inbox
 from agent.act.journal import Journal
-from agent.act.progress import ActingNow, Trouble
-from agent.clock import system_clock
 from agent.errors import Fatal, JournalUnavailable
 from agent.execute.identity import Signer, signed
-from agent.execute.values import Plan, PlanState, Target
-from agent.guard import Allow, guard
+from agent.guard import guard
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
 from agent.journal.commands import Command, Pause, Verb, answer_to, command_to_json, pause_in, paused
-from agent.journal.entry import View, Write
 from agent.journal.leader import Leader, leader_write
 from agent.journal.trust import JournalKey
-from agent.limits import Limits, Mode
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory
-from agent.observation import Observation
+from agent.values.clock import system_clock
+from agent.values.journal import View, Write
+from agent.values.limits import ExecuteLimits, Limits, Mode
+from agent.values.memory import Memory
+from agent.values.observation import Observation
+from agent.values.progress import ActingNow, Trouble
+from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.verdict import Allow
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal
 from tests.guarded import PLAIN, SMALL

@@ -6,9 +6,9 @@ import pytest
 
 from agent.act.approved import Approved
 from agent.journal.approvals import ApprovalState, approval_of, swept
-from agent.journal.entry import View
-from agent.observation import Gap, GapCause, Part
-from agent.propose.proposal import Proposal
+from agent.values.journal import View
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.proposal import Proposal
 from tests.guarded import HOUR, MINUTE, only
 from tests.guarded import approval as approved
 from tests.journals import journal

@@ -8,9 +8,9 @@ import pytest
 
 from agent.act.carrying import carry_out
 from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Kind, Move, Op, Result, Run, Setting
-from agent.execute.values import Resource
-from agent.observation import RawReassignment
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
+from agent.values.observation import RawReassignment
+from agent.values.reassignment import Resource
 from agent.wire.change import DONE, Answered, Fate
 from agent.wire.config_changes import Holder, Layers
 from agent.wire.config_changes import Setting as WireSetting

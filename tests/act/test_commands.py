@@ -19,7 +19,7 @@ from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ClusterUnreachable, ConfigError
 from agent.execute.identity import Came
 from agent.journal.codec import applied, numbered
-from agent.journal.entry import Entry, View, Write
+from agent.values.journal import Entry, View, Write
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.conftest import WatchedCluster
 from tests.journals import journal

@@ -22,8 +22,8 @@ from agent.act.file_journal import FileJournal, read_file
 from agent.act.file_lock import holder
 from agent.act.journal_witness import witness_path
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
-from agent.journal.entry import Entry, Write
 from agent.journal.leader import LEADER
+from agent.values.journal import Entry, Write
 from tests.act.journals import leader, said
 
 KEYS = st.sampled_from(["plan/a", "plan/b", "batch/a/1", "throttle/x/y", "pause"])

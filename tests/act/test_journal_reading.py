@@ -11,8 +11,8 @@ from agent.act.journal_topic import Bounds
 from agent.act.kafka_journal_plan import KafkaJournalPlan, Witness, check
 from agent.errors import BadInput
 from agent.journal.codec import key_bytes, numbered, rewritten
-from agent.journal.entry import Write
 from agent.journal.trust import CODE_HEADER, JournalKey, Trust
+from agent.values.journal import Write
 from tests.act.journals import CLUSTER, leader
 
 KEY, FORMER, THEIRS = (JournalKey(text.encode() * 4) for text in ("in force", "formerly", "a foe's "))

@@ -22,9 +22,9 @@ from agent.cluster import EmbeddedCluster, Fault, FaultKind
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.codec import MAX_VALUE_BYTES
-from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER, leader_in
 from agent.journal.schema import journal_schema
+from agent.values.journal import View, Write
 from tests.act.journals import (
     delete_topics,
     leader,

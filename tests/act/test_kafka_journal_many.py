@@ -9,9 +9,9 @@ import pytest
 from agent.act.kafka_journal_plan import KafkaJournalPlan
 from agent.cluster.driver import ClusterDriver
 from agent.errors import FencedOut
-from agent.execute.values import Plan, PlanState, Target, moved_by
 from agent.journal import moves
 from agent.journal.trust import JournalKey
+from agent.values.reassignment import Plan, PlanState, Target, moved_by
 from assignors.problem import TopicPartition
 from tests.act.journals import make_topics, new_prefix, opened, plan
 from tests.conftest import WatchedCluster

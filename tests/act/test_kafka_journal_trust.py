@@ -20,9 +20,9 @@ from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import remembered
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput
-from agent.journal.entry import View, Write
 from agent.journal.leader import LEADER
 from agent.journal.trust import JournalKey, Trust, signed_witness
+from agent.values.journal import View, Write
 from tests.act.agents import members_of
 from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said, told
 from tests.conftest import WatchedCluster

@@ -16,7 +16,7 @@ from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import KafkaLease, LeasePlan
 from agent.errors import BadInput, JournalUnavailable, RackwiseError
-from agent.observation import Observation
+from agent.values.observation import Observation
 from tests.builders import an_observation
 
 TIMED_OUT = JournalUnavailable("The journal rackwise.journal could not be read or written", why="Local: Timed out")

@@ -9,9 +9,9 @@ import pytest
 
 from agent.act.looking import LookFailedError, look
 from agent.execute.messages import Look, Seen
-from agent.execute.values import Resource
-from agent.observation import GapCause, RawReassignment
 from agent.values.kafka import LEADER_RATE
+from agent.values.observation import GapCause, RawReassignment
+from agent.values.reassignment import Resource
 from agent.wire.config_changes import Holder, Layers, Setting
 from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand

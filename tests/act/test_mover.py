@@ -18,9 +18,9 @@ from agent.act.runner import Runner
 from agent.act.telling import Telling
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.messages import Accepted, May, Word
-from agent.execute.values import BatchState, Plan, PlanState, Policy, Target
 from agent.journal import moves
-from agent.journal.entry import Write
+from agent.values.journal import Write
+from agent.values.reassignment import BatchState, Plan, PlanState, Policy, Target
 from agent.wire.change import DONE, Answered, Fate
 from agent.wire.config_changes import Layers
 from agent.wire.hand import WireHand

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent.act.mover import Mover
-from agent.act.progress import Status
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.execute.values import PlanState, Policy
 from agent.propose.reassignment_json import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
+from agent.values.progress import Status
+from agent.values.reassignment import PlanState, Policy
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition

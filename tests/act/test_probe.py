@@ -14,7 +14,7 @@ import pytest
 from agent.act import probe
 from agent.act.probe import Probed, Prober, StaleError
 from agent.journal.triggers import Effect, Path
-from agent.observation import GapCause, RawGroup, RawMember
+from agent.values.observation import GapCause, RawGroup, RawMember
 from agent.wire import protocol
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk

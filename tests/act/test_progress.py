@@ -6,7 +6,7 @@ import pytest
 
 from agent.act.progress import Rates, plan_progress
 from agent.execute.messages import Seen, SeenMove
-from agent.execute.values import Batch, End, PartitionEnd, Plan, PlanState, Target
+from agent.values.reassignment import Batch, End, PartitionEnd, Plan, PlanState, Target
 from assignors.problem import TopicPartition
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)

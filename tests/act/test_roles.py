@@ -26,7 +26,6 @@ from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import LeasePlan, remembered
 from agent.act.topic_checks import Agreed, writable
-from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
@@ -34,6 +33,7 @@ from agent.journal.trust import JournalKey
 from agent.observe import Clients, Recall, Scope, observe
 from agent.record.reader import open_reader
 from agent.start import agent_of
+from agent.values.clock import system_clock
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition as Partition
 from config.kafka_client import KafkaClientConfig

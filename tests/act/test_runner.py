@@ -10,8 +10,8 @@ from agent.act.runner import Runner
 from agent.act.telling import Telling
 from agent.execute.machine import resume
 from agent.execute.messages import Alter, Answered, Elect, Kind, May, Move, Result
-from agent.execute.values import Plan, PlanState, Policy, Target
 from agent.journal import moves
+from agent.values.reassignment import Plan, PlanState, Policy, Target
 from tests.act.triggers import MemoryJournal
 from tests.snapshots import tp
 

@@ -17,9 +17,9 @@ from agent.act.journal_reading import Told
 from agent.act.journal_topic import Bounds
 from agent.act.kafka_journal import KafkaJournal
 from agent.act.topic_id import UNKNOWN, id_of, is_other
-from agent.clock import system_clock
 from agent.errors import BadInput
-from agent.journal.entry import View, Write
+from agent.values.clock import system_clock
+from agent.values.journal import View, Write
 from tests.act.journals import plan
 from tests.journals import journal
 

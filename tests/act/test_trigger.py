@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.act.trigger import Trigger
-from agent.clock import Instant
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.journal.entry import Write
 from agent.journal.triggers import Effect, Path, learned_of, path_at, triggers
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
-from agent.model.snapshot import PartitionState, Snapshot, TopicState
-from agent.observation import GapCause, RawGroup, RawMember
+from agent.values.clock import Instant
+from agent.values.journal import Write
+from agent.values.limits import ExecuteLimits, Told, TriggerLimits
+from agent.values.observation import GapCause, RawGroup, RawMember
+from agent.values.snapshot import PartitionState, Snapshot, TopicState
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinAnswer, JoinAsk, RawTransaction
 from assignors.problem import TopicPartition

@@ -16,9 +16,7 @@ from threading import Thread
 
 import pytest
 
-from agent.act.hands import Outcome
 from agent.act.trigger import Trigger
-from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
@@ -29,10 +27,11 @@ from agent.demo.workload.scenes import classic_application
 from agent.execute.refusals import RefusalReason, refusal
 from agent.execute.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, path_at, triggers, worked
-from agent.limits import Limits
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
+from agent.values.clock import system_clock
+from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
+from agent.values.memory import Memory
+from agent.values.snapshot import Snapshot
+from agent.values.verdict import Outcome
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition
 from tests.act.coordinator_log import coordinators_said, rebalances

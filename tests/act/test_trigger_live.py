@@ -12,7 +12,6 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Partition
 
 from agent.act.trigger import Trigger
-from agent.clock import system_clock
 from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle
 from agent.demo.show import demo_settings
@@ -20,11 +19,10 @@ from agent.demo.workload import Workload
 from agent.execute.refusals import RefusalReason, refusal
 from agent.execute.trigger_judging import judge
 from agent.journal.triggers import Effect, Path, TriggerVerdict, learned_of, path_at, triggers
-from agent.limits import Limits
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
-from agent.memory import Memory
-from agent.memory.values import ChangeCause, RackChange
-from agent.model.snapshot import Snapshot
+from agent.values.clock import system_clock
+from agent.values.limits import ExecuteLimits, Limits, Told, TriggerLimits
+from agent.values.memory import ChangeCause, Memory, RackChange
+from agent.values.snapshot import Snapshot
 from agent.wire.hand import WireHand
 from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told
 from tests.eye import Eye

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self
 
-from agent.act.hands import Outcome
 from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.values import Subscription
-from agent.detect.finding import Subject
-from agent.journal.entry import Entry, View, Write
-from agent.observation import RawGroup
-from agent.propose.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.finding import Subject
+from agent.values.journal import Entry, View, Write
+from agent.values.observation import RawGroup
+from agent.values.proposal import Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.verdict import Outcome
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand

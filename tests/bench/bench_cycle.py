@@ -21,11 +21,11 @@ from dataclasses import replace
 import psutil
 
 from agent.collector import walk_seldom
-from agent.limits import Limits
 from agent.loop import Line
-from agent.memory import Memory
-from agent.observation import Observation, RawTopic
-from agent.weights.kept import Told, TopicRates
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation, RawTopic
+from agent.values.weights import Told, TopicRates
 from tests.world import a_world, next_look
 
 SIZES = (1_000, 10_000)

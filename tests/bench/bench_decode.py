@@ -38,8 +38,8 @@ from agent.decode.values import (
     StreamsSubscription,
     Subscription,
 )
-from agent.memo import Memo
-from agent.observation import Observation, RawGroup, RawMember
+from agent.values.memo import Memo
+from agent.values.observation import Observation, RawGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
 RACKS = ("eu-1a", "eu-1b", "eu-1c")

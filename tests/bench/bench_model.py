@@ -18,11 +18,12 @@ from agent.collector import walk_seldom
 from agent.decode import decode_members
 from agent.detect.assess import assess_groups
 from agent.detect.find import find_all
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory, memory_from_json, memory_to_json, remember
+from agent.memory import memory_from_json, memory_to_json, remember
 from agent.model import take_snapshot
-from agent.observation import Observation
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 from tests.world import a_world, next_look
 
 GROUPS = 10_000

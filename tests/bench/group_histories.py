@@ -22,10 +22,11 @@ import numpy as np
 
 from agent.decode.encode import encode_assignment, encode_sticky, encode_subscription
 from agent.decode.values import Assignment, StickyUserData, Subscription
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
-from agent.observation import (
+from agent.telemetry.looks import Recorded
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import (
     Observation,
     RawBroker,
     RawConsumerGroup,
@@ -37,7 +38,6 @@ from agent.observation import (
     RawTopic,
     Rights,
 )
-from agent.telemetry.looks import Recorded
 from assignors.problem import TopicPartition
 from pipeline.backtest.look import Look, whole_look
 

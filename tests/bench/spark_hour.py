@@ -16,8 +16,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 
-from agent.observation import Observation
 from agent.telemetry.events import Event
+from agent.values.observation import Observation
 from pipeline.jobs.refresh import RefreshSettings
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import small_batches, spark_session

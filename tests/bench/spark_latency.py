@@ -22,8 +22,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.observation import Observation
 from agent.telemetry.events import to_lines
+from agent.values.observation import Observation
 from config.load import load_settings
 from pipeline.jobs.refresh import refresh_settings
 from pipeline.kafka import Brokers, source_options

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent.cli import ending
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import Limits
+from agent.values.memory import Memory
 from tests.builders import Answers
 from tests.command import Done
 

@@ -22,18 +22,18 @@ from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
 from agent.cli.figures import as_of
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
-from agent.clock import system_clock
 from agent.errors import JournalUnavailable
 from agent.execute.identity import People
 from agent.execute.obey import obey
-from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
 from agent.journal import moves
 from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in
-from agent.journal.entry import View
 from agent.journal.leader import Leader
-from agent.limits_execute import ExecuteLimits
+from agent.values.clock import system_clock
+from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
+from agent.values.limits import ExecuteLimits
+from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
 from tests.builders import an_observation
 from tests.cli.conftest import Run
 from tests.command import Done

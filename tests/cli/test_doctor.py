@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.observation import RawListedGroup
+from agent.values.observation import RawListedGroup
 from tests.builders import an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 

@@ -23,8 +23,7 @@ from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec
 from agent.documents.catalogue import DOCUMENTS, NOT_YET, SCHEMA_OF_SETTINGS, Document, command_name, documents_of
 from agent.documents.schema import document_schema, documents_table, file_name, schema_text
-from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits
 from pipeline.commands import backtest
 from pipeline.jobs.backtest import Done as Lived
 from tests.cli.conftest import Record, Run

@@ -12,15 +12,15 @@ import pytest
 
 from agent.cli import asking, running_agents
 from agent.errors import JournalUnavailable
-from agent.execute.values import PlanState
-from agent.journal.entry import View
-from agent.limits import Limits, Mode
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.observation import Gap, GapCause, Observation, Part
 from agent.record.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.journal import View
+from agent.values.limits import Limits, Mode
+from agent.values.memory import Memory
+from agent.values.observation import Gap, GapCause, Observation, Part
+from agent.values.reassignment import PlanState
 from tests.builders import Answers, an_observation, reader
 from tests.cli.conftest import Record, Run
 from tests.cli.test_acting import MOVE, given, options, plan

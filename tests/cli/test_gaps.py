@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.cli.gaps import gap_lines
-from agent.observation import Gap, GapCause, Part
+from agent.values.observation import Gap, GapCause, Part
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Record, Run
 

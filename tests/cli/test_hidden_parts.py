@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.observation import GapCause, Part
 from agent.seen import see
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import GapCause, Part
 from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.cli.conftest import Run

@@ -22,12 +22,12 @@ from agent.cli.app import app
 from agent.cli.table_layout import text_width
 from agent.cluster.errors import ClusterError
 from agent.journal.commands import Answer
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.observation import Observation
 from agent.seen import see
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 from assignors.problem import TopicPartition
 from tests.builders import an_observation, consumer
 from tests.cli.conftest import Run

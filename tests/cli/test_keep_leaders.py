@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent.limits import Limits
-from agent.weights.kept import Told
+from agent.values.limits import Limits
+from agent.values.weights import Told
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Record, Run
 

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from agent.cli.planning import _saves
-from agent.limits import Limits
 from agent.money.looks import first_memory, second_look
-from agent.observation import Part
-from agent.propose.proposal import Predicted
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import Limits
+from agent.values.observation import Part
+from agent.values.proposal import Predicted
 from tests.builders import Answers, an_observation, consumer, reader
 from tests.cli.conftest import Record, Run
 from tests.snapshots import tp

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from agent.cli.hints import forget
-from agent.detect.finding import Subject
-from agent.guard import HoldReason
+from agent.values.finding import Subject
+from agent.values.verdict import HoldReason
 from tests.cli.conftest import Run
 from tests.cli.test_hostile_world import CASES, Case, Name, World, run, world
 from tests.hostile_world import twin

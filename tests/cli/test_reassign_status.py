@@ -14,10 +14,10 @@ from agent.cli.records import copy_cells
 from agent.cut_leadership import to_leadership_plan
 from agent.documents.acting import CopyRow
 from agent.errors import JournalUnavailable, RackwiseError
-from agent.execute.values import Batch, BatchState, Debt, Plan, PlanState, Resource
-from agent.journal.entry import View
-from agent.observation import Gap, GapCause, Part
+from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.reassignment import Batch, BatchState, Debt, Plan, PlanState, Resource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
 from tests.cli.test_acting import MOVE, NOBODY, TARGETS, given, options, plan

@@ -8,17 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from agent.act.progress import ActingNow, Trouble
 from agent.cli import reported
 from agent.cli.reported import AgentsReport, agent_line
-from agent.limits import Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.observation import Observation, RawTopic
 from agent.record.derived import Teller, derived_events
 from agent.record.newest_look import NewestLook
 from agent.seen import Seen
 from agent.telemetry.events import Kind
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation, RawTopic
+from agent.values.progress import ActingNow, Trouble
 from config.settings import Settings
 from tests.world import a_world
 

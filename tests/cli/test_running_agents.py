@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from agent.cli import running_agents
-from agent.limits import GroupLimits, Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.observation import Observation
 from agent.record.derived import Teller, derived_events
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 from tests.builders import Answers, Run, an_observation, instance
 from tests.cli.conftest import Run as Command
 

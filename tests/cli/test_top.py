@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from agent.cli.top import _page, first_began
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.money.looks import first_memory, next_look
 from agent.seen import see
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import Limits
+from agent.values.memory import Memory
 from tests.builders import an_observation, reader
 from tests.cli.conftest import Run
 from tests.command import RACKWISE, ROOT, environment

@@ -7,8 +7,7 @@ import pytest
 from agent.cut import to_limits
 from agent.journal.moves import KEEP_BATCHES
 from agent.journal.triggers import KEPT
-from agent.limits import Limits, Mode
-from agent.limits_execute import ExecuteLimits, JournalKind, Told
+from agent.values.limits import ExecuteLimits, JournalKind, Limits, Mode, Told
 from config.load import SettingsRefusedError, effective, load_settings
 from config.settings import Settings
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent.cut import to_limits, to_scope
-from agent.limits import LocatorKind, RackLocator, RackPattern
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
+from agent.values.limits import LocatorKind, RackLocator, RackPattern
 from config.load import Loaded, SettingsRefusedError, effective, load_settings
 from tests.plugged import offering
 

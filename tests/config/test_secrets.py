@@ -24,7 +24,7 @@ from agent.cut_leadership import to_leadership_plan
 from agent.errors import ConfigError, told
 from agent.given import given_settings
 from agent.telemetry.events import LimitsData
-from agent.typed_json import to_json
+from agent.values.typed_json import to_json
 from config.catalogue import by_name, is_client, mapped_model, section_model
 from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.load import Loaded, SettingsRefusedError, effective, load_settings

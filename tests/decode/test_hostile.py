@@ -18,8 +18,8 @@ from agent.decode.encode import encode_assignment, encode_subscription
 from agent.decode.reading import BOUNDS, NUMBER, Bounds, Pool, PoolUsedUpError, Reading
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
-from agent.memo import Memo
-from agent.observation import RawGroup
+from agent.values.memo import Memo
+from agent.values.observation import RawGroup
 from assignors.problem import TopicPartition
 from tests.decode.generate import LAYOUTS, mutated
 from tests.decode.hostile import HOSTILE_ASSIGNMENTS, HOSTILE_SUBSCRIPTIONS, HOSTILE_USER_DATA

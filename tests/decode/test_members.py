@@ -29,8 +29,8 @@ from agent.decode.values import (
     Undecodable,
     UndecodableReason,
 )
-from agent.memo import Memo
-from agent.observation import Observation, RawBroker, RawGroup, RawMember, RawTopic
+from agent.values.memo import Memo
+from agent.values.observation import Observation, RawBroker, RawGroup, RawMember, RawTopic
 from assignors.problem import TaskId, TopicPartition
 from tests.decode import generate
 

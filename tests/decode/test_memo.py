@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.memo import Memo
+from agent.values.memo import Memo
 
 repeatable = settings(max_examples=200, derandomize=True, deadline=None)
 

@@ -6,17 +6,17 @@ import copy
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.detect.finding import Severity
-from agent.limits import Limits
 from agent.memory import after_restart, memory_from_json, memory_to_json
 from agent.memory.absences import lasted
-from agent.observation import Part
 from agent.plan import make_plan
 from agent.plan.explain import explain
-from agent.plan.plan import Plan, Unplanned
 from agent.propose import propose
-from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.finding import FindingReason as Reason
+from agent.values.finding import Severity
+from agent.values.limits import Limits
+from agent.values.observation import Part
+from agent.values.plan import Plan, Unplanned
+from agent.values.proposal import Proposal, ProposalReason
 from tests.builders import Answers, Run, an_observation, reader
 
 WAIT_S = 1_800

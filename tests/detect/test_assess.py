@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.detect.assess import assess_groups
-from agent.detect.assessment import Assessment, Locality, Measure, NotAssessed
 from agent.detect.bound import most_local
-from agent.limits import GroupLimits, Limits
-from agent.memo import Memo
-from agent.model.snapshot import Defect, GroupKind, Member, Rack, RackState, Snapshot, Statefulness
+from agent.values.assessment import Assessment, Locality, Measure, NotAssessed
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memo import Memo
+from agent.values.snapshot import Defect, GroupKind, Member, Rack, RackState, Snapshot, Statefulness
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, TopicPartition
 from tests.snapshots import Builder, a_cluster, member, process, task

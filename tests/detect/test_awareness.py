@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import Finding, Severity
-from agent.detect.finding import FindingReason as Reason
-from agent.limits import Limits
-from agent.observation import GapCause, Part
+from agent.values.finding import Finding, Severity
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
+from agent.values.observation import GapCause, Part
 from tests.builders import (
     Answers,
     Run,

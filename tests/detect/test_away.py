@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect.assessment import Measure
-from agent.detect.finding import FindingReason as Reason
 from agent.detect.meant import meant_rack
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.plan.explain import explain
-from agent.plan.explained import Answer
-from agent.propose.proposal import ProposalReason
 from agent.seen import see
+from agent.values.assessment import Measure
+from agent.values.explained import Answer
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.proposal import ProposalReason
 from tests.builders import Answers, Run, an_observation, instance, reader
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.detect.finding import Severity
-from agent.limits import Limits
-from agent.observation import GapCause, Part
+from agent.values.finding import FindingReason as Reason
+from agent.values.finding import Severity
+from agent.values.limits import Limits
+from agent.values.observation import GapCause, Part
 from tests.builders import Answers, Run, an_observation, reader
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.assessment import NotAssessed
-from agent.detect.finding import FindingReason as Reason
-from agent.observation import GapCause, Part, Rights
+from agent.values.assessment import NotAssessed
+from agent.values.finding import FindingReason as Reason
+from agent.values.observation import GapCause, Part, Rights
 from tests.builders import Answers, Run, an_observation, consumer, instance, reader
 
 Prepare = Callable[[Answers], object]

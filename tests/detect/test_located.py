@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from agent.cli import views
-from agent.detect.assessment import Measure, NotAssessed
-from agent.detect.finding import FindingReason as Reason
 from agent.doctor import Check, CheckState, diagnose
-from agent.limits import Limits, LocatorKind, RackLocator
-from agent.observation import GapCause, Part
-from agent.plan import Plan, make_plan
+from agent.plan import make_plan
 from agent.plan.explain import explain
 from agent.propose import propose
 from agent.seen import Seen
+from agent.values.assessment import Measure, NotAssessed
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits, LocatorKind, RackLocator
+from agent.values.observation import GapCause, Part
+from agent.values.plan import Plan
 from tests.builders import SELECTOR, TABLE, WIRE, Answers, Run, an_observation, consumer, instance, located, reader
 
 ALIAS = RackLocator(name="alias", kind=LocatorKind.ALIAS, aliases=(("az1", "a"), ("az2", "b"), ("az3", "c")))

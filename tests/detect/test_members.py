@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.limits import Limits
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
 from tests.builders import Answers, Run, an_observation, consumer, instance, reader, streams_member, subtopology
 
 Prepare = Callable[[Answers], object]

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent.detect.finding import Finding, Severity
-from agent.detect.finding import FindingReason as Reason
-from agent.limits import Limits
-from agent.memory import Memory, memory_from_json, memory_to_json
-from agent.observation import GapCause, Part
+from agent.memory import memory_from_json, memory_to_json
+from agent.values.finding import Finding, Severity
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import GapCause, Part
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect.finding import FindingReason as Reason
-from agent.limits import Limits
-from agent.memory import Memory, memory_from_json, memory_to_json
-from agent.observation import Observation
+from agent.memory import memory_from_json, memory_to_json
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 from tests.builders import Run, an_observation, with_group
 from tests.histories import Step, a_lively_cluster, apply, histories
 

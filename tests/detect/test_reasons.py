@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.limits import Limits
-from agent.observation import GapCause, Part, RawMember
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
+from agent.values.observation import GapCause, Part, RawMember
 from tests.builders import (
     TABLE,
     WIRE,

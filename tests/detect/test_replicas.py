@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.detect.finding import Severity
-from agent.limits import Limits
-from agent.model.snapshot import BrokerState, Rack, RackState
-from agent.model.spread import Crowding, crowding, rack_room
-from agent.observation import Rights
+from agent.values.finding import FindingReason as Reason
+from agent.values.finding import Severity
+from agent.values.limits import Limits
+from agent.values.observation import Rights
+from agent.values.rack_room import Crowding, crowding, rack_room
+from agent.values.snapshot import BrokerState, Rack, RackState
 from tests.builders import Answers, Run, an_observation
 
 Prepare = Callable[[Answers], object]

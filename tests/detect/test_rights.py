@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.detect.finding import Severity
-from agent.limits import Limits, Mode
-from agent.observation import GapCause, Part, Rights
+from agent.values.finding import FindingReason as Reason
+from agent.values.finding import Severity
+from agent.values.limits import Limits, Mode
+from agent.values.observation import GapCause, Part, Rights
 from tests.builders import Answers, Run, an_observation, reader
 
 Prepare = Callable[[Answers], object]

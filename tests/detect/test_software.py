@@ -6,12 +6,12 @@ import ast
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
 from agent.detect.software import drop_in
-from agent.limits import GroupLimits, Limits
-from agent.memory import Memory
-from agent.propose.proposal import Proposal, ProposalReason
 from agent.seen import Seen, see
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Proposal, ProposalReason
 from tests.builders import an_observation, reader
 
 ADVICE = (ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR)

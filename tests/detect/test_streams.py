@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.detect.finding import FindingReason as Reason
-from agent.detect.finding import Severity
-from agent.limits import Limits
+from agent.values.finding import FindingReason as Reason
+from agent.values.finding import Severity
+from agent.values.limits import Limits
 from tests.builders import TAKEN_MS, Answers, Run, an_observation, instance, process_id, with_group
 
 Prepare = Callable[[Answers], object]

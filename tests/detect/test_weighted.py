@@ -8,9 +8,9 @@ from itertools import combinations
 
 import pytest
 
-from agent.detect.assessment import Assessment, Measure
-from agent.detect.finding import FindingReason, Severity
 from agent.detect.weighted import integer_weights
+from agent.values.assessment import Assessment, Measure
+from agent.values.finding import FindingReason, Severity
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, reader
 from tests.snapshots import tp

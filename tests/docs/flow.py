@@ -21,7 +21,7 @@ PIPELINE = (
 
 SECTIONS = (
     ("values", "pure; every stage may import them", ("agent/values",)),
-    ("1. observe", "shell", ("agent/observation.py", "agent/observe", "agent/observe/locators", "agent/wire")),
+    ("1. observe", "shell", ("agent/observe", "agent/observe/locators", "agent/wire")),
     ("2. decode", "pure", ("agent/decode",)),
     ("3. model", "pure", ("agent/model", "agent/memory")),
     ("4. detect", "pure", ("agent/detect",)),

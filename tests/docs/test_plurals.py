@@ -1,4 +1,4 @@
-"""One of a thing has no plural: a count in a sentence is made by `agent.words.counted`, and is in the list as {}."""
+"""One of a thing has no plural: counts in sentences are made by `agent.values.words.counted`, in the list as {}."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agent.words import counted, usd
+from agent.values.words import counted, usd
 from tests.docs.sentences import sentences
 
 NOUNS = (
@@ -52,7 +52,7 @@ FINE = frozenset(
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
         "agent.propose.warmups: {} on {}: {} records behind ({})",
         "agent.predict.classic: it does not converge within {} rebalances",
-        "agent.windows: and no opening within {} days",
+        "agent.values.windows: and no opening within {} days",
         (
             "pipeline.backtest.ranking: The bytes of groups are unknown, in part or in full, for {} group hours; "
             "their cost is not included."

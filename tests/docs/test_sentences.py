@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.detect.finding import FindingReason
-from agent.propose.proposal import ProposalReason
+from agent.values.finding import FindingReason
+from agent.values.proposal import ProposalReason
 from agent.web.metrics import METRICS
 from config.catalogue import catalogue
 from tests.cli.documents import commands

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from agent.cluster import EmbeddedCluster
-from agent.execute.values import Batch, BatchState, End, Plan, PlanState
 from agent.journal import moves
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.reassignment import Batch, BatchState, End, Plan, PlanState
 from agent.wire.config_changes import Holder, Setting, Throttles
 from assignors.problem import TopicPartition
 from tests.act.moving import DEADLINE_MS, placement, throttles

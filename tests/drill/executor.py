@@ -29,23 +29,22 @@ from agent.act.journal import Journal
 from agent.act.leadership import Leadership
 from agent.act.leadership_plan import LeadershipPlan
 from agent.act.mover import Mover
-from agent.clock import Clock, Instant, system_clock
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.commanded import Spoken
 from agent.execute.identity import Came
 from agent.execute.messages import Accepted, May
 from agent.execute.obey import obey, words_again
-from agent.execute.values import Plan, Policy
 from agent.guard.before_batch import may_begin
 from agent.guard.ground import Records
 from agent.journal.clocks import corrections, in_past
 from agent.journal.commands import Command, Verb, answer_to, command_to_json
-from agent.journal.entry import Write
 from agent.journal.leader import Leader
-from agent.limits import Limits, Mode
-from agent.limits_execute import ExecuteLimits
 from agent.stopping import Stop
-from agent.typed_json import from_json
+from agent.values.clock import Clock, Instant, system_clock
+from agent.values.journal import Write
+from agent.values.limits import ExecuteLimits, Limits, Mode
+from agent.values.reassignment import Plan, Policy
+from agent.values.typed_json import from_json
 from agent.wire.failure import CallFailed
 from agent.wire.hand import WireHand
 from config.kafka_client import KafkaClientConfig

@@ -20,10 +20,10 @@ from confluent_kafka.admin import AdminClient
 from agent.act.file_journal import read_file
 from agent.act.leadership import read_journal
 from agent.cluster import EmbeddedCluster
-from agent.execute.values import Plan, PlanState
-from agent.journal.entry import View
-from agent.typed_json import to_json
+from agent.values.journal import View
 from agent.values.kafka import LEADER_REPLICAS
+from agent.values.reassignment import Plan, PlanState
+from agent.values.typed_json import to_json
 from agent.wire.config_changes import Holder, Setting
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent.act.journal import Journal
-from agent.journal.entry import View, Write
-from agent.observation import RawReassignment
+from agent.values.journal import View, Write
+from agent.values.observation import RawReassignment
 from agent.wire import connection
 from agent.wire.config_changes import Operation
 from agent.wire.hand import WireHand

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
-from agent.execute.values import PlanState
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
+from agent.values.reassignment import PlanState
 from agent.wire.config_changes import Holder, Setting
 from assignors.problem import TopicPartition
 from tests.act.moving import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.cluster import EmbeddedCluster
-from agent.execute.values import Plan, PlanState, Target
 from agent.journal import moves
-from agent.observation import RawReassignment
+from agent.values.observation import RawReassignment
+from agent.values.reassignment import Plan, PlanState, Target
 from tests.act.moving import DEADLINE_MS
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.cluster import EmbeddedCluster
-from agent.execute.values import PlanState
+from agent.values.reassignment import PlanState
 from tests.drill.checking import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, SLOWLY, Harm, Row, Run, controller_of

@@ -19,8 +19,8 @@ from agent.act.leadership import read_journal
 from agent.cluster import EmbeddedCluster
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload
-from agent.journal.entry import View, under
-from agent.model.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
+from agent.values.journal import View, under
+from agent.values.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
 from tests.act.journals import leadership_plan
 from tests.eye import Eye
 from tests.running import Running, wait_for

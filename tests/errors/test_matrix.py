@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import pytest
 
 from agent.cli import session
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import Limits
+from agent.values.memory import Memory
 from tests.builders import Answers
 from tests.errors.conftest import Run
 from tests.errors.ended import assert_clean, assert_told

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from tests.command import Done
 from tests.errors.conftest import Run
 from tests.errors.ended import assert_clean, assert_told

@@ -25,8 +25,8 @@ from agent.execute.messages import (
 )
 from agent.execute.still import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
 from agent.execute.throttles import applied
-from agent.execute.values import Resource
-from agent.observation import RawPartition, RawReassignment, RawTopic
+from agent.values.observation import RawPartition, RawReassignment, RawTopic
+from agent.values.reassignment import Resource
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.execute import holding, judging, machine, planning, running, state, throttles, values
+from agent.execute import holding, judging, machine, planning, running, state, throttles
 from agent.execute.judging import Status, View
 from agent.execute.messages import Alter, Append, Cancel, Configure, Op, Setting
 from agent.execute.running import Decision
 from agent.execute.throttles import Standing
-from agent.execute.values import Batch, BatchState, Debt, End, Plan, PlanState, Policy
+from agent.values import reassignment as values
+from agent.values.reassignment import Batch, BatchState, Debt, End, Plan, PlanState, Policy
 from tests.execute import abstract
 
 Patch = pytest.MonkeyPatch

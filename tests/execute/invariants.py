@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agent.execute.attempts import attempt
 from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Op, Setting
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Records, Resource, Target, moved_of
+from agent.values.attempts import attempt
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Records, Resource, Target, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster
 from tests.execute.system import Scenario, System

@@ -22,15 +22,7 @@ from agent.execute.messages import (
     Tick,
 )
 from agent.execute.state import State, appended
-from agent.execute.values import (
-    Batch,
-    BatchState,
-    Plan,
-    Policy,
-    Records,
-    Resource,
-    Target,
-)
+from agent.values.reassignment import Batch, BatchState, Plan, Policy, Records, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Cluster, a_part, carried_out, caught_up, seen_of
 

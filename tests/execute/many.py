@@ -34,10 +34,10 @@ from agent.execute.messages import (
     Tick,
 )
 from agent.execute.throttles import applied as configured
-from agent.execute.values import Policy, Resource, Target
 from agent.journal import moves
 from agent.journal.codec import Numbered, applied, numbered
-from agent.journal.entry import View
+from agent.values.journal import View
+from agent.values.reassignment import Policy, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute.abstract import Part, _altered, a_part, cancelled, caught_up
 

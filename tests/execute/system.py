@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent.execute.messages import Act, Result, Word
 from agent.execute.state import State
-from agent.execute.values import Plan, Policy, Records
+from agent.values.reassignment import Plan, Policy, Records
 from tests.execute.abstract import Cluster, Part
 
 POLICY = Policy(

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from agent.detect.finding import Subject
 from agent.execute.accepting import NotCarriedOut, plan_of, policy_of, traffic_of
 from agent.execute.messages import Seen
 from agent.execute.throttles import rate_of
-from agent.execute.values import Policy, Target
-from agent.limits_execute import ExecuteLimits
-from agent.model.snapshot import Snapshot, TopicState
-from agent.observation import Gap, GapCause, Part
-from agent.propose.proposal import Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.finding import Subject
+from agent.values.limits import ExecuteLimits
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.reassignment import Policy, Target
+from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TopicPartition
 from tests.snapshots import a_cluster
 

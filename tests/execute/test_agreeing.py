@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from agent.execute.obey import obey
-from agent.execute.values import PlanState
 from agent.journal.approvals import Approval, ApprovalState, approval_of
 from agent.journal.commands import Answer, Verb
-from agent.journal.entry import View
-from agent.limits_execute import ExecuteLimits
+from agent.values.journal import View
+from agent.values.limits import ExecuteLimits
+from agent.values.reassignment import PlanState
 from tests.execute.test_obey import EMPTY, LIMITS, MOVE, STANDING, TWO, ask, done, in_journal, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS

@@ -6,9 +6,9 @@ import pytest
 
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.obey import obey, words_again
-from agent.execute.values import Batch, BatchState, End, PartitionEnd, PlanState
 from agent.journal import moves
 from agent.journal.commands import Answer, Command, Verb, answered
+from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, PlanState
 from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
 from tests.snapshots import tp
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execute.attempts import Attempt, attempt, back_of, forth_of, in_force, latest
 from agent.execute.commanded import Foreseen
 from agent.execute.machine import resume, step
 from agent.execute.messages import Accepted, Append, May, Said, Word
 from agent.execute.messages import Command as Command_
 from agent.execute.obey import obey, words_again
-from agent.execute.values import ENDED, Batch, BatchState, End, PartitionEnd, Plan, PlanState, Policy, moved_by
 from agent.journal import moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Answer, Command, Verb, answer_to, answered, history
-from agent.journal.entry import View, Write
+from agent.values.attempts import Attempt, attempt, back_of, forth_of, in_force, latest
+from agent.values.journal import View, Write
+from agent.values.reassignment import ENDED, Batch, BatchState, End, PartitionEnd, Plan, PlanState, Policy, moved_by
 from tests.execute.test_obey import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS, tp

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.execute.batches import Load, broker_loads, in_words, next_batch, rack_loads, replication_graph
 from agent.execute.messages import Seen, SeenPartition
-from agent.execute.values import Policy, Target
+from agent.values.reassignment import Policy, Target
 from assignors.problem import TopicPartition
 
 UP = frozenset(range(1, 6))

@@ -25,10 +25,10 @@ from agent.journal.commands import (
     pause_in,
     paused,
 )
-from agent.journal.entry import View
 from agent.journal.leader import Leader, leader_write
 from agent.journal.trust import JournalKey
-from agent.limits_execute import ExecuteLimits
+from agent.values.journal import View
+from agent.values.limits import ExecuteLimits
 from tests.execute.test_obey import MOVE, STANDING, TWO, Wish, ask, done, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS

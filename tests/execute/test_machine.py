@@ -23,8 +23,8 @@ from agent.execute.messages import (
     Tick,
     Word,
 )
-from agent.execute.values import BatchState, Plan, PlanState, Records, Resource
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
+from agent.values.reassignment import BatchState, Plan, PlanState, Records, Resource
 from tests.execute.abstract import Cluster, a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, POLICY, Live
 

@@ -20,8 +20,8 @@ from agent.execute.messages import (
     Word,
 )
 from agent.execute.state import Rest, State, answered
-from agent.execute.values import BatchState, Plan, PlanState, Records, Resource
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.reassignment import BatchState, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, begun, carried_out, lost, seen_of
 from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live

@@ -16,8 +16,8 @@ from agent.execute.messages import (
     SeenMove,
     Word,
 )
-from agent.execute.values import BatchState, Plan, PlanState, Resource, Target
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from agent.values.reassignment import BatchState, Plan, PlanState, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
 from tests.execute.live import MOVE, P0, TOPIC_T, Live

@@ -14,12 +14,7 @@ from agent.execute.messages import (
     Said,
     Word,
 )
-from agent.execute.values import (
-    BatchState,
-    Plan,
-    PlanState,
-    Target,
-)
+from agent.values.reassignment import BatchState, Plan, PlanState, Target
 from tests.execute.abstract import a_part, carried_out, seen_of
 from tests.execute.live import MOVE, OTHER, P0, Live
 

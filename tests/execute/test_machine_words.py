@@ -15,11 +15,7 @@ from agent.execute.messages import (
     Said,
     Word,
 )
-from agent.execute.values import (
-    Plan,
-    PlanState,
-    moved_of,
-)
+from agent.values.reassignment import Plan, PlanState, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out
 from tests.execute.live import MOVE, Live

@@ -9,9 +9,9 @@ import pytest
 from agent.execute.batches import RECORD_BYTES, in_records, next_batch
 from agent.execute.messages import Accepted, Alter, Append, Said, Seen, SeenPartition, Word
 from agent.execute.throttles import wanted
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Policy, Target, moved_of
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES, numbered
+from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Policy, Target, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.many import Many
 

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from agent.execute.messages import Word
-from agent.execute.values import Plan, Resource, Target
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.reassignment import Plan, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute import bugs
 from tests.execute.abstract import Cluster, a_part

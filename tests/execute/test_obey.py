@@ -10,7 +10,6 @@ import pytest
 from agent.execute.identity import Came
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.obey import Obeyed, obey, words_again
-from agent.execute.values import Plan, PlanState, Target
 from agent.journal import codec, moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.commands import (
@@ -26,9 +25,10 @@ from agent.journal.commands import (
     pause_in,
     paused,
 )
-from agent.journal.entry import View, Write
-from agent.limits_execute import ExecuteLimits
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.journal import View, Write
+from agent.values.limits import ExecuteLimits
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import Plan, PlanState, Target
 from tests.journals import journal, keys
 from tests.snapshots import NOW_MS, tp
 from tests.test_guard import proposals_of, shared, swapped

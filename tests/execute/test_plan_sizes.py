@@ -9,18 +9,18 @@ from agent.act.handing_over import hand_over
 from agent.act.mover import Mover
 from agent.execute.accepting import NotCarriedOut
 from agent.execute.obey import obey
-from agent.execute.values import Plan, PlanState, Target
-from agent.guard import HoldReason, explained
+from agent.guard import explained
 from agent.guard.foreseeing import foreseen
-from agent.guard.verdict import Allow
 from agent.journal import moves
 from agent.journal.commands import Verb
 from agent.journal.room import MOST_OPEN_BYTES, likely_need, need_of, no_room, too_large
 from agent.journal.schema import journal_schema
 from agent.journal.targets import MOST_TARGETS
-from agent.memory import Memory
-from agent.plan.explained import Answer
-from agent.propose.proposal import Row
+from agent.values.explained import Answer
+from agent.values.memory import Memory
+from agent.values.proposal import Row
+from agent.values.reassignment import Plan, PlanState, Target
+from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.execute.test_obey import LIMITS, MOVE, NOW_MS, STANDING, TARGET, ask, done, in_journal, plan
 from tests.guarded import NOBODY, held, limits_of, only

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from agent.execute.refusals import OPEN_MS, Refusal, RefusalReason, refusal
-from agent.journal.entry import Entry, View, Write
 from agent.journal.triggers import (
     Effect,
     Expectation,
@@ -20,12 +19,11 @@ from agent.journal.triggers import (
     learned,
     outcome,
 )
-from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
-from agent.memory import Memory
-from agent.memory.values import ChangeCause, RackChange
-from agent.model.snapshot import Defect, GroupKind, Member
-from agent.propose.proposal import ProposalKind, ProposalReason
+from agent.values.journal import Entry, View, Write
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits, Told, TriggerLimits
+from agent.values.memory import ChangeCause, Memory, RackChange
+from agent.values.proposal import ProposalKind, ProposalReason
+from agent.values.snapshot import Defect, GroupKind, Member
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 

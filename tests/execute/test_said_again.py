@@ -8,17 +8,16 @@ from agent.execute.identity import SIGNED_FOR_MS, Signer, signed
 from agent.execute.messages import Accepted, Said
 from agent.execute.obey import answerable, obey, stops, words_again
 from agent.execute.transitions import turned
-from agent.execute.values import PlanState
 from agent.guard import guard
-from agent.guard.verdict import Hold
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.codec import applied, numbered
 from agent.journal.commands import KEPT, Verb, history
-from agent.journal.entry import View, Write
-from agent.limits import Limits, Mode
-from agent.limits_execute import ApprovalRule, ExecuteLimits
-from agent.memory import Memory
+from agent.values.journal import View, Write
+from agent.values.limits import ApprovalRule, ExecuteLimits, Limits, Mode
+from agent.values.memory import Memory
+from agent.values.reassignment import PlanState
+from agent.values.verdict import Hold
 from tests.execute.test_identity import ANN, CLUSTER, LIVE, PEOPLE, VIEW, wish
 from tests.execute.test_obey import LIMITS, MINUTE, MOVE, STANDING, Wish, ask, done, plan
 from tests.journals import journal

@@ -7,8 +7,8 @@ import pytest
 from agent.execute.messages import Alter, Answered, Append, Cancel, Kind, Move, Result, Run, Said, Tick, Word
 from agent.execute.state import State, Watch, answered, appended, looking
 from agent.execute.transitions import turned
-from agent.execute.values import Batch, BatchState, Debt, Plan, PlanState, Records, Resource
 from agent.values.kafka import LEADER_REPLICAS
+from agent.values.reassignment import Batch, BatchState, Debt, Plan, PlanState, Records, Resource
 from assignors.problem import TopicPartition
 from tests.execute.live import MOVE, OTHER, P0, POLICY, Live
 

@@ -16,7 +16,6 @@ from agent.execute.trigger_judging import (
     judge_one,
 )
 from agent.journal.codec import numbered
-from agent.journal.entry import Entry, View, Write
 from agent.journal.triggers import (
     KEPT,
     Effect,
@@ -32,7 +31,8 @@ from agent.journal.triggers import (
     triggers,
     with_earlier,
 )
-from agent.propose.proposal import Move, Proposal, ProposalReason, Row
+from agent.values.journal import Entry, View, Write
+from agent.values.proposal import Move, Proposal, ProposalReason, Row
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 

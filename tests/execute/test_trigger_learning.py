@@ -8,10 +8,10 @@ import pytest
 
 from agent.execute.trigger_learning import KEPT_REBALANCES, learn, transactional
 from agent.execute.trigger_transactions import offsets_partition, transactions_of
-from agent.journal.entry import Entry, View, Write
 from agent.journal.triggers import LearnedGroup, learned, learned_of
-from agent.memory import Memory
-from agent.model.snapshot import Role, TaskCopy
+from agent.values.journal import Entry, View, Write
+from agent.values.memory import Memory
+from agent.values.snapshot import Role, TaskCopy
 from assignors.problem import TaskId, TopicPartition
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task

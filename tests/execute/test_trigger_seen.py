@@ -7,8 +7,8 @@ import pytest
 from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.execute.trigger_seen import seen_raw
-from agent.model.snapshot import GroupKind
-from agent.observation import RawGroup, RawMember
+from agent.values.observation import RawGroup, RawMember
+from agent.values.snapshot import GroupKind
 
 
 def described(protocol: str, *members: tuple[int | None, bytes | None], state: str = "Stable") -> RawGroup:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.execute import machine
-from agent.execute.attempts import attempt
 from agent.execute.freshness import valid_ms
 from agent.execute.messages import (
     Accepted,
@@ -35,8 +34,9 @@ from agent.execute.messages import (
     Word,
 )
 from agent.execute.state import State, appended
-from agent.execute.values import Batch, Plan, Records, Resource
+from agent.values.attempts import attempt
 from agent.values.kafka import LEADER_RATE
+from agent.values.reassignment import Batch, Plan, Records, Resource
 from assignors.problem import TopicPartition
 from tests.execute.abstract import (
     Cluster,

@@ -46,7 +46,7 @@ with atheris.instrument_imports(include=["agent.decode"]):
         Undecodable,
     )
 
-from agent.observation import Observation, RawGroup, RawMember
+from agent.values.observation import Observation, RawGroup, RawMember
 from assignors.problem import TaskId, TopicPartition
 
 DEFAULTS = ("-rss_limit_mb=512", "-timeout=5", "-max_len=4096", "-print_final_stats=1")

@@ -23,24 +23,16 @@ from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable
 from agent.execute.identity import Came
 from agent.execute.obey import obey
-from agent.execute.values import Batch, End, PartitionEnd, Plan
-from agent.execute.values import Target as Move
-from agent.foreign_json import ForeignJsonError, read_json
 from agent.journal import moves
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import Command, Verb, command_to_json
-from agent.journal.entry import Entry, Write
-from agent.limits import Limits
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory, UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
-from agent.observation import Observation, RawMember
+from agent.memory import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
 from agent.observe.application import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
 from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.proposal import Proposal
 from agent.propose.published import CREATED, VOID
 from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
@@ -50,7 +42,15 @@ from agent.record.weights import KeptWeights, read_record
 from agent.seen import see
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
-from agent.typed_json import UnreadableError
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.journal import Entry, Write
+from agent.values.limits import ExecuteLimits, Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation, RawMember
+from agent.values.proposal import Proposal
+from agent.values.reassignment import Batch, End, PartitionEnd, Plan
+from agent.values.reassignment import Target as Move
+from agent.values.typed_json import UnreadableError
 from agent.weights.codec import to_records
 from agent.wire import CallFailed
 from assignors.cases.registry import read_cases

@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from agent.act.leadership import read_journal
 from agent.cluster import ClusterSpec, EmbeddedCluster
-from agent.journal.entry import View
+from agent.values.journal import View
 from agent.wire import WireClient
 from tests.act.journals import leadership_plan
 from tests.command import Done, rackwise

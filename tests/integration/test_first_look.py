@@ -11,12 +11,12 @@ from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle
 from agent.demo.workload import Workload
 from agent.demo.workload.plan import FaultKind
-from agent.detect.assessment import Measure
-from agent.detect.finding import FindingReason
 from agent.doctor import CheckState, diagnose
-from agent.model.snapshot import ConsumerGroup, GroupKind, LagSource, StreamsGroup
-from agent.plan import Plan
-from agent.propose.proposal import ProposalKind, ProposalReason
+from agent.values.assessment import Measure
+from agent.values.finding import FindingReason
+from agent.values.plan import Plan
+from agent.values.proposal import ProposalKind, ProposalReason
+from agent.values.snapshot import ConsumerGroup, GroupKind, LagSource, StreamsGroup
 from tests.eye import found, told
 
 QUESTION_OF = {

@@ -12,9 +12,9 @@ from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload
-from agent.detect.finding import FindingReason
-from agent.model.snapshot import OtherGroup
 from agent.start import agent_of
+from agent.values.finding import FindingReason
+from agent.values.snapshot import OtherGroup
 from tests.eye import Eye, told
 from tests.hostile import GOOD, HELD, HOSTILE, Hostile
 from tests.integration.test_first_look import GROUPS

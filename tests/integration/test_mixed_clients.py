@@ -14,7 +14,7 @@ from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
 from agent.demo.workload.consumers import Member
 from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol
-from agent.detect.finding import FindingReason
+from agent.values.finding import FindingReason
 from tests.eye import Eye, found, settings_for, told
 from tests.observe.live import delete_groups
 from tests.workload.brokers import admin

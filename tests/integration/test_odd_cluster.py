@@ -10,8 +10,8 @@ import pytest
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.cycle import Cycle
-from agent.detect.finding import FindingReason, Severity
-from agent.propose.proposal import ProposalReason
+from agent.values.finding import FindingReason, Severity
+from agent.values.proposal import ProposalReason
 from tests.command import Done, rackwise
 from tests.eye import Eye, found, settings_for, told
 

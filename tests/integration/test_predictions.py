@@ -22,10 +22,11 @@ from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import LibrdkafkaGroupPlan, LoadPlan, Protocol, TopicPlan, TopologyPlan
 from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.topics import create_topics
-from agent.limits import GroupLimits, Limits
-from agent.model.snapshot import ConsumerGroup, Snapshot, StreamsGroup
-from agent.predict import Basis, Certainty, Given, Prediction, predict
+from agent.predict import predict
 from agent.predict.seen import SHARED_BUCKET
+from agent.values.limits import GroupLimits, Limits
+from agent.values.prediction import Basis, Certainty, Given, Prediction
+from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from assignors.problem import TaskId, TopicPartition
 from tests.clients.live import Lab
 from tests.eye import Eye, settings_for

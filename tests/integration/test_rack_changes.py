@@ -13,9 +13,9 @@ from confluent_kafka.cimpl import NewTopic
 from agent.cluster import EmbeddedCluster
 from agent.demo.show import demo_settings
 from agent.demo.workload import Workload
-from agent.detect.finding import FindingReason
-from agent.propose.proposal import ProposalKind
 from agent.propose.reassignment_json import read_reassignment_json
+from agent.values.finding import FindingReason
+from agent.values.proposal import ProposalKind
 from assignors.problem import TopicPartition
 from tests.command import rackwise
 from tests.eye import Eye, found, told

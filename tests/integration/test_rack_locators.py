@@ -15,15 +15,15 @@ from confluent_kafka.cimpl import NewTopic
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.cycle import Cycle
-from agent.detect.assessment import Measure
-from agent.detect.finding import FindingReason
-from agent.model.snapshot import ConsumerGroup, RackState
-from agent.observation import GapCause, Part
 from agent.propose.codec import proposal_to_json
-from agent.propose.proposal import ProposalKind
 from agent.replay import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.assessment import Measure
+from agent.values.finding import FindingReason
+from agent.values.observation import GapCause, Part
+from agent.values.proposal import ProposalKind
+from agent.values.snapshot import ConsumerGroup, RackState
 from config.load import load_settings
 from tests.command import rackwise
 from tests.eye import Eye, found, told

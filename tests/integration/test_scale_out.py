@@ -23,9 +23,9 @@ from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
 from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.scenes import classic_application
-from agent.detect.finding import FindingReason, Severity
-from agent.model.snapshot import LagSource, Range, Role, TaskCopy
-from agent.propose.proposal import ProposalReason
+from agent.values.finding import FindingReason, Severity
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import LagSource, Range, Role, TaskCopy
 from tests.eye import Eye, found, told
 
 ACCEPTABLE = 1_000

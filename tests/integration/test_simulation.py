@@ -13,7 +13,7 @@ from agent.demo.workload.consumers import Group
 from agent.demo.workload.placement import spread
 from agent.demo.workload.plan import LibrdkafkaGroupPlan, Protocol, TopicPlan
 from agent.demo.workload.topics import create_topics
-from agent.model.snapshot import ConsumerGroup
+from agent.values.snapshot import ConsumerGroup
 from tests.command import rackwise
 from tests.eye import Eye, settings_for
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execute.values import BatchState, Plan, PlanState, Target
-from agent.guard import Allow, HoldReason
 from agent.journal import moves
 from agent.journal.approvals import approval_of
 from agent.journal.clocks import LATER_MS, corrections, in_past
 from agent.journal.commands import Pause, pause_in, paused
-from agent.journal.entry import Entry, View, Write
 from agent.journal.leader import Leader, leader_write
 from agent.journal.triggers import LearnedGroup, TriggerVerdict, acted_at, learned, learned_of, triggers
+from agent.values.journal import Entry, View, Write
+from agent.values.reassignment import BatchState, Plan, PlanState, Target
+from agent.values.verdict import Allow, HoldReason
 from tests.guarded import HOUR, MINUTE, approval, batch, held, judged, plan_of, triggered, with_approval
 from tests.journals import journal
 from tests.snapshots import NOW_MS, tp

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import BadInput, WrongCluster
-from agent.foreign_json import LATEST_MS, LEAST_INT, MOST_INT
 from agent.journal.codec import (
     MAX_VALUE_BYTES,
     MOST_EPOCH,
@@ -24,8 +23,9 @@ from agent.journal.codec import (
     numbered,
     to_bytes,
 )
-from agent.journal.entry import Entry, Write
 from agent.journal.leader import Leader, check_cluster, leader_in, leader_write, newest_epoch
+from agent.values.foreign_json import LATEST_MS, LEAST_INT, MOST_INT
+from agent.values.journal import Entry, Write
 
 ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)
 INTEGERS, FLOATS = st.integers(LEAST_INT, MOST_INT), st.floats(-1e18, 1e18).filter(lambda one: not 0 < abs(one) < 1e-99)

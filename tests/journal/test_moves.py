@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execute.values import (
+from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, changed, debts, plans, read, tidy, write
+from agent.values.journal import Entry, Write
+from agent.values.reassignment import (
     Batch,
     BatchState,
     Change,
@@ -23,9 +25,7 @@ from agent.execute.values import (
     Resource,
     Target,
 )
-from agent.journal.entry import Entry, Write
-from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, changed, debts, plans, read, tidy, write
-from agent.typed_json import UnreadableError
+from agent.values.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True).map(tuple)

@@ -6,12 +6,12 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from agent.execute.values import Batch, BatchState, Target
-from agent.journal.entry import Entry, View
 from agent.journal.moves import write
 from agent.journal.remembering import Remembered, remembered
 from agent.journal.triggers import Effect
-from agent.memory import Memory
+from agent.values.journal import Entry, View
+from agent.values.memory import Memory
+from agent.values.reassignment import Batch, BatchState, Target
 from assignors.problem import TopicPartition
 from tests.guarded import triggered
 from tests.journals import journal

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.limits import Limits
-from agent.memory.values import RestoreRate
 from agent.model.rates import closing_rate, eta_s, restore_rate
-from agent.model.snapshot import LagSource, Range, Role
-from agent.observation import RawStreamsMember
+from agent.values.limits import Limits
+from agent.values.memory import RestoreRate
+from agent.values.observation import RawStreamsMember
+from agent.values.snapshot import LagSource, Range, Role
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, process_id, streams_member, subtopology, with_group
 

@@ -8,13 +8,14 @@ import pytest
 
 from agent.decode import decode_members
 from agent.detect import detect
-from agent.limits import Limits, LocatorKind, RackLocator, RackPattern
 from agent.loop import Line
-from agent.memo import Memo
-from agent.memory import Memory, remember
+from agent.memory import remember
 from agent.model import take_snapshot
-from agent.model.snapshot import ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
-from agent.observation import GapCause, Part
+from agent.values.limits import Limits, LocatorKind, RackLocator, RackPattern
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import GapCause, Part
+from agent.values.snapshot import ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
 from tests.builders import TABLE, WIRE, Answers, an_observation, consumer, instance, located, reader, streams_member
 
 KNOWN, UNKNOWN, CONFLICTING = RackState

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.limits import GroupLimits, Limits
 from agent.model.roles import java_uuid_order
-from agent.model.snapshot import Role
+from agent.values.limits import GroupLimits, Limits
+from agent.values.snapshot import Role
 from tests.builders import TAKEN_MS, Answers, Run, an_observation, instance, process_id, with_group
 
 PROBING = TAKEN_MS + 600_000

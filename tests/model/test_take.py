@@ -10,12 +10,12 @@ import pytest
 from agent.decode import decode_members
 from agent.decode.encode import encode_sticky
 from agent.decode.values import StickyUserData
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
 from agent.model import take_snapshot
-from agent.model.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, RackState, StreamsGroup
-from agent.observation import Part, RawBroker, RawListedGroup, RawTopic
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.observation import Part, RawBroker, RawListedGroup, RawTopic
+from agent.values.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, RackState, StreamsGroup
 from assignors.problem import TopicPartition
 from tests.builders import Run, an_observation, consumer, instance, reader
 from tests.histories import a_lively_cluster

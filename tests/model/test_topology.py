@@ -8,10 +8,10 @@ from agent.decode.consumer_protocol import decode_assignment
 from agent.decode.encode import encode_assignment
 from agent.decode.reading import Reading
 from agent.decode.values import Assignment
-from agent.limits import Limits, TopologyHint
-from agent.model.snapshot import Statefulness, StreamsGroup, Topology
 from agent.model.topology import NO_CHANGELOG_SEEN, TAKEN_FOR_CHANGELOG
-from agent.observation import GapCause, Part
+from agent.values.limits import Limits, TopologyHint
+from agent.values.observation import GapCause, Part
+from agent.values.snapshot import Statefulness, StreamsGroup, Topology
 from tests.builders import Answers, Run, an_observation, instance, process_id, streams_member, subtopology, with_group
 
 STATE, SOURCE, UNKNOWN = Statefulness.CHANGELOG, Statefulness.SOURCE_CHANGELOG, Statefulness.UNKNOWN

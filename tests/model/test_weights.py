@@ -7,15 +7,13 @@ import re
 import pytest
 
 from agent.decode import decode_members
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
-from agent.memory.values import RateBase, RestoreRate
 from agent.model import take_snapshot
 from agent.model.rates import Measured, restore_rate
-from agent.model.snapshot import Snapshot
-from agent.weights.kept import Told
-from agent.weights.values import RestoreWeight
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory, RateBase, RestoreRate
+from agent.values.snapshot import Snapshot
+from agent.values.weights import RestoreWeight, Told
 from tests.builders import MONOTONIC_MS, Answers, an_observation
 from tests.snapshots import tp
 from tests.weights.told import TOPIC, group_told, told, topic_told

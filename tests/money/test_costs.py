@@ -10,9 +10,6 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.limits import Limits
-from agent.model.snapshot import GroupKind, OtherGroup, Statefulness
-from agent.model.weighed import Weighed
 from agent.money import Costs, Traffic, costs_of
 from agent.money.traffic import border, together
 from agent.money.words import (
@@ -25,6 +22,9 @@ from agent.money.words import (
     usd_words,
     worst_first,
 )
+from agent.values.limits import Limits
+from agent.values.snapshot import GroupKind, OtherGroup, Statefulness
+from agent.values.weighed import Weighed
 from tests.builders import TABLE as FILE
 from tests.builders import WIRE, Run, an_observation, located, reader
 from tests.snapshots import Builder, a_cluster, member, process, task, tp

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from agent.clock import Instant
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.memory.values import RateBase
-from agent.model.weighed import Weighed
-from agent.money import Rates, RatesFrom, costs_of
+from agent.money import costs_of
 from agent.money.looks import base_of_agent, first_memory, next_look, second_look
-from agent.money.rates import judged, price_sentence, sentence
-from agent.observation import Part
 from agent.seen import see
+from agent.values.clock import Instant
+from agent.values.limits import Limits
+from agent.values.memory import Memory, RateBase
+from agent.values.observation import Part
+from agent.values.rates import Rates, RatesFrom, judged, price_sentence, sentence
+from agent.values.weighed import Weighed
 from tests.builders import MONOTONIC_MS, TAKEN_MS, Answers, an_observation, reader
 from tests.snapshots import a_cluster, tp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.words import usd
+from agent.values.words import usd
 
 
 @pytest.mark.parametrize(

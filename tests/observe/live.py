@@ -10,8 +10,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.observation import Gap, GapCause, Observation, Part
 from agent.observe import Clients
+from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.wire import WireClient
 from config.kafka_client import KafkaClientConfig
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from agent.observation import GapCause, Part
 from agent.observe.doubt import Judgement, Word, judge, to_ask
+from agent.values.observation import GapCause, Part
 
 TEN = frozenset(f"t{number}" for number in range(10))
 ALL = tuple(sorted(TEN))

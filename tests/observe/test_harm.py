@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaPythonPartition
 
-from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.errors import ClusterUnreachable
-from agent.observation import GapCause, Observation, Part, RawReassignment
 from agent.observe import Recall, Scope, observe
+from agent.values.clock import system_clock
+from agent.values.observation import GapCause, Observation, Part, RawReassignment
 from assignors.problem import TopicPartition
 from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, gaps, produce, wait_for

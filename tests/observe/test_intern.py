@@ -5,16 +5,8 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
-from agent.observation import (
-    Observation,
-    RawBroker,
-    RawGroup,
-    RawListedGroup,
-    RawMember,
-    RawPartition,
-    RawTopic,
-)
 from agent.observe.intern import interned, interned_observation, interned_values
+from agent.values.observation import Observation, RawBroker, RawGroup, RawListedGroup, RawMember, RawPartition, RawTopic
 from assignors.problem import TopicPartition
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.doctor import CheckState, diagnose
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.observe import Recall, Scope, observe
-from agent.plan import Plan
 from agent.seen import see
+from agent.values.clock import system_clock
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.plan import Plan
 from assignors.problem import TopicPartition
 from tests.hostile import GOOD, HELD
 from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, produce, topics

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from agent.observation import RawLocated
 from agent.observe.locators.entry_point import read_answer
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
+from agent.values.observation import RawLocated
 from agent.wire import CallFailed
 
 ROWS = (

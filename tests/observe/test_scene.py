@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.clock import system_clock
 from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
-from agent.observation import Observation
 from agent.observe import Clients, Recall, Scope, observe
+from agent.values.clock import system_clock
+from agent.values.observation import Observation
 from assignors.problem import TaskId
 from tests.observe.live import clients_of, gaps
 

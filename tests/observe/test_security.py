@@ -19,11 +19,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # documented t
     ResourceType,
 )
 
-from agent.clock import system_clock
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
-from agent.observation import GapCause, Observation, Part, Rights
 from agent.observe import Clients, Recall, Scope, observe
+from agent.values.clock import system_clock
+from agent.values.observation import GapCause, Observation, Part, Rights
 from config.kafka_client import KafkaClientConfig
 from tests.observe.live import commit, gaps, kinds, topics, wait_for
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.clock import Instant
-from agent.observation import Gap, GapCause, Observation, Part
 from agent.observe import Recall, Scope
 from agent.observe.context import Context
 from agent.observe.slow import log_dirs, topic_configs
+from agent.values.clock import Instant
+from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.wire.cluster_calls import ClusterAnswer, LogDirs
 from agent.wire.config_calls import Configs
 from agent.wire.deadline import Deadline

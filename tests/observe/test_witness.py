@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from agent.observation import RawTopic
 from agent.observe.doubt import Word
 from agent.observe.witness import ask_about_topics
+from agent.values.observation import RawTopic
 from agent.wire import WireClient
 from agent.wire.cluster_calls import TopicsAnswer
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits, TriggerLimits
 from agent.loop import Line
-from agent.memory import Memory
 from agent.telemetry.events import Event, from_lines, to_lines
 from agent.telemetry.looks import Recorded, observation_to_events
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits, TriggerLimits
+from agent.values.memory import Memory
 from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, instance, reader
 

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
-from agent.memo import Memo
 from agent.propose.codec import proposal_to_bytes
 from agent.replay import replay_look
 from agent.telemetry import events
 from agent.telemetry.looks import Recorded
+from agent.values.memo import Memo
 from pipeline.backtest.look import whole_look
 from pipeline.backtest.ranking import markdown, ranked, scores_of
 from pipeline.backtest.replaying import replay

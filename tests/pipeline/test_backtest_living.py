@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent.memo import Memo
-from agent.model.weighed import NOT_WEIGHED, Weighed
 from agent.propose.codec import proposal_to_bytes
 from agent.replay import replay_look
 from agent.telemetry.looks import Recorded
-from agent.weights.values import RestoreWeight
+from agent.values.memo import Memo
+from agent.values.weighed import NOT_WEIGHED, Weighed
+from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import Costs
 from pipeline.backtest.living import Life

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import BadInput
-from agent.limits import GroupLimits, Limits, Mode
-from agent.limits_execute import ExecuteLimits, Told, TriggerLimits
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits, Mode, Told, TriggerLimits
 from pipeline.backtest.strategies import BUILT_IN, chosen, limits_under
 
 RECORDED = Limits(

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, Row
 from pyspark.testing import assertDataFrameEqual
 
-from agent.observation import Part
 from agent.telemetry.events import Event
+from agent.values.observation import Part
 from pipeline.jobs import hourly
 from pipeline.jobs.carried import (
     Carried,

@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from agent.detect.assessment import Locality, Measure
-from agent.memory import Memory
-from agent.model.snapshot import Range, Role, TaskCopy
-from agent.observation import GapCause, Part
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import Event, Kind, to_lines
-from agent.typed_json import to_json
+from agent.values.assessment import Locality, Measure
+from agent.values.memory import Memory
+from agent.values.observation import GapCause, Part
+from agent.values.snapshot import Range, Role, TaskCopy
+from agent.values.typed_json import to_json
 from pipeline.schemas import silver
 from pipeline.schemas.table import Table
 from pipeline.transforms.look_rows import Raw, rows_of_look

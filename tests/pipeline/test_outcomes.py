@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from agent.execute.values import Batch, BatchState, Plan, PlanState, Target
 from agent.journal.moves import write
+from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Target
 from assignors.problem import TopicPartition
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.journal.codec import to_bytes
-from agent.journal.entry import Entry
 from agent.propose.cloud_events import headers, source
 from agent.propose.published import CREATED, VOID
 from agent.telemetry.events import Event, Kind, to_lines
+from agent.values.journal import Entry
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.schemas.table import Table
 from pipeline.transforms import parse

@@ -10,8 +10,8 @@ import pytest
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
-from agent.observation import Observation
 from agent.telemetry.events import Event
+from agent.values.observation import Observation
 from pipeline.jobs.refresh import LookKey, RefreshSettings, looks_of_days, refresh
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import GOLD, LEDGER, OUTCOMES, PARTITION_TRAFFIC, RACK_DRIFT, REBALANCES

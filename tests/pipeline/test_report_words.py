@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import BadInput
-from agent.propose.proposal import ProposalReason
+from agent.values.proposal import ProposalReason
 from pipeline.commands.report import _formats
 from pipeline.report import words
 from pipeline.report.compose import compose

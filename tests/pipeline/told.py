@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.observation import Observation
 from agent.telemetry.events import Event, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 from pipeline.schemas.bronze import TELEMETRY
 
 

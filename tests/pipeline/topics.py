@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 
 from agent.cluster import EmbeddedCluster
 from agent.journal.codec import to_bytes
-from agent.journal.entry import Entry
 from agent.propose.cloud_events import headers, source
 from agent.propose.published import CREATED
+from agent.values.journal import Entry
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import Brokers, source_options
 from pipeline.schemas.table import Table

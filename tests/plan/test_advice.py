@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
-from agent.limits import GroupLimits, Limits
-from agent.memory import Memory
-from agent.model.snapshot import GroupKind
-from agent.plan import Plan, make_plan
-from agent.plan.plan import AdvicePlan, Unplanned
+from agent.plan import make_plan
 from agent.propose import propose
-from agent.propose.proposal import ProposalReason
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memory import Memory
+from agent.values.plan import AdvicePlan, Plan, Unplanned
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import GroupKind
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 
 LIMITS = Limits()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.model.snapshot import GroupKind, OtherGroup
 from agent.plan import make_plan
 from agent.plan.explain import explain
 from agent.plan.explain_facts import _unchanged
-from agent.plan.explained import Answer, Explained
 from agent.propose import propose
+from agent.values.assessment import Detection
+from agent.values.explained import Answer, Explained
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.snapshot import GroupKind, OtherGroup
 from tests.plan.test_placements import share_finding
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import Builder, a_cluster, member

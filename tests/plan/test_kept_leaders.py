@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import FindingReason, Subject
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
-from agent.plan import Plan, make_plan
-from agent.plan.plan import Unplanned
+from agent.plan import make_plan
+from agent.values.assessment import Detection
+from agent.values.finding import FindingReason, Subject
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.plan import Plan, Unplanned
+from agent.values.snapshot import Snapshot
 from assignors.problem import Broker, ReplicaProblem, ReplicaSet, TopicPartition
 from tests.assignors.oracles import replica_ways
 from tests.assignors.strategies import examples

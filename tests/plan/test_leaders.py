@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
-from agent.limits import Limits
-from agent.plan import Plan, make_plan
+from agent.plan import make_plan
 from agent.plan.even import Option, even_racks, fewest_changes
-from agent.plan.plan import Unplanned
-from agent.propose.proposal import ProposalReason
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.limits import Limits
+from agent.values.plan import Plan, Unplanned
+from agent.values.proposal import ProposalReason
 from assignors.problem import TopicPartition
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
 

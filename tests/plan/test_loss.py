@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 from agent.doctor import CheckState, risks
-from agent.model.snapshot import PartitionState, RackState, Role, Snapshot, Statefulness, StreamsGroup, TaskCopy
-from agent.observation import Gap, GapCause, Part
 from agent.plan.loss import RackLoss, rack_losses
 from agent.plan.loss_words import loss_details, loss_label, loss_sentence
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.snapshot import PartitionState, RackState, Role, Snapshot, Statefulness, StreamsGroup, TaskCopy
 from assignors.problem import TaskId
 from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, process, task, tasks

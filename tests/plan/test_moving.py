@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from agent.detect import detect
-from agent.detect.finding import Finding
-from agent.detect.finding import FindingReason as Reason
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.model.target import original_replicas, target_replicas
 from agent.plan import make_plan
 from agent.plan.explain import explain
-from agent.plan.explained import Answer, Explained
 from agent.propose import propose
+from agent.values.explained import Answer, Explained
+from agent.values.finding import Finding
+from agent.values.finding import FindingReason as Reason
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.target_replicas import original_replicas, target_replicas
 from tests.snapshots import Builder, a_cluster, tp
 
 LIMITS = Limits()

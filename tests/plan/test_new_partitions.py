@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import BadInput
-from agent.model.snapshot import RackState, Snapshot
 from agent.plan.new_partitions import Kafka, Placer, place_added, place_new_topic
 from agent.propose.new_partitions_json import new_partitions_json, placement_to_json
 from agent.propose.reassignment_json import read_reassignment_json
+from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import worlds
 from tests.snapshots import a_cluster
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
-from agent.plan import Plan, make_plan
+from agent.plan import make_plan
 from agent.plan.caps import capped
-from agent.plan.plan import PlacementPlan, Unplanned
 from agent.propose import propose
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.proposal import PlacementChange, ProposalReason
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.plan import PlacementPlan, Plan, Unplanned
+from agent.values.proposal import PlacementChange, ProposalReason
+from agent.values.snapshot import Snapshot
 from tests.snapshots import NOW_MS, Builder, a_cluster, tp
 
 LIMITS = Limits()

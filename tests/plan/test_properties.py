@@ -10,18 +10,18 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import FindingReason
-from agent.limits import Limits
-from agent.memo import Memo
-from agent.memory import Memory
-from agent.model.snapshot import RackState, Snapshot
-from agent.model.spread import crowding, rack_room
-from agent.plan import Plan, make_plan
-from agent.plan.plan import Unplanned
+from agent.plan import make_plan
 from agent.propose import propose
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.proposal import Proposal, ProposalKind
+from agent.values.assessment import Detection
+from agent.values.finding import FindingReason
+from agent.values.limits import Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.plan import Plan, Unplanned
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.rack_room import crowding, rack_room
+from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
 
 LIMITS = Limits(exclude_topics=("private*",))

@@ -7,16 +7,14 @@ from dataclasses import replace
 import pytest
 
 from agent.detect import detect
-from agent.detect.assessment import Detection
-from agent.detect.finding import FindingReason
-from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits, TriggerLimits
-from agent.memory import Memory
-from agent.memory.values import CopyMemory, StreamsMemory
-from agent.model.snapshot import GroupKind, LagSource, Range, Role, TaskCopy
-from agent.plan import Plan, make_plan
-from agent.plan.plan import Unplanned
-from agent.propose.proposal import ProposalReason
+from agent.plan import make_plan
+from agent.values.assessment import Detection
+from agent.values.finding import FindingReason
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits, TriggerLimits
+from agent.values.memory import CopyMemory, Memory, StreamsMemory
+from agent.values.plan import Plan, Unplanned
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import GroupKind, LagSource, Range, Role, TaskCopy
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task, tp
 

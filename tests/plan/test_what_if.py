@@ -9,8 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import BadInput
-from agent.limits import Limits
-from agent.model.snapshot import ConsumerGroup, GroupKind, PartitionState, Snapshot, StreamsGroup
 from agent.plan.changes import (
     AddBroker,
     AddMember,
@@ -28,6 +26,8 @@ from agent.plan.changes import (
 from agent.plan.loss import rack_losses
 from agent.plan.what_if import what_if
 from agent.plan.world import World
+from agent.values.limits import Limits
+from agent.values.snapshot import ConsumerGroup, GroupKind, PartitionState, Snapshot, StreamsGroup
 from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, member, process, task, tp
 

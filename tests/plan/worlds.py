@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from agent.detect.finding import Finding
-from agent.model.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
+from agent.values.finding import Finding
+from agent.values.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task
 

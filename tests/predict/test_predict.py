@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from agent.detect import detect
-from agent.limits import GroupLimits, Limits
-from agent.memo import Memo
-from agent.memory import Memory
-from agent.model.snapshot import GroupKind, MemberTasks, Statefulness
 from agent.plan.columns import columns_of
-from agent.predict import Basis, Certainty, NotPredicted, Prediction, predict, predict_groups
+from agent.predict import predict, predict_groups
 from agent.predict.seen import SHARED_BUCKET
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memo import Memo
+from agent.values.memory import Memory
+from agent.values.prediction import Basis, Certainty, NotPredicted, Prediction
+from agent.values.snapshot import GroupKind, MemberTasks, Statefulness
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task, tp, tps
 from tests.snapshots import tasks as named

@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from agent.act.trigger import Trigger
-from agent.clock import system_clock
 from agent.cut import to_limits
 from agent.cycle import Cycle
 from agent.demo.workload import Workload
 from agent.execute.refusals import refusal
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
-from agent.model.snapshot import StreamsGroup
 from agent.probing import (
     NO_ANCHORS,
     Anchors,
@@ -34,7 +32,9 @@ from agent.probing import (
     next_look_ms,
     past_triggers,
 )
-from agent.propose.proposal import ProposalReason
+from agent.values.clock import system_clock
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import StreamsGroup
 from agent.wire.hand import WireHand
 from config.settings import Settings
 from tests.act.triggers import MemoryJournal

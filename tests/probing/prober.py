@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.decode import decode_members
-from agent.detect.assessment import Detection
-from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory, remember
-from agent.memory.values import CopyKey
+from agent.memory import remember
 from agent.model import take_snapshot
-from agent.model.snapshot import Snapshot, StreamsGroup
 from agent.probing import Decision, Ground, Past, TriggerNow, decide, next_look_ms
+from agent.values.assessment import Detection
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits
+from agent.values.memory import CopyKey, Memory
+from agent.values.snapshot import Snapshot, StreamsGroup
 from tests.builders import MONOTONIC_MS
 from tests.probing.application import Application
 

@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent.detect.finding import Subject
 from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES
 from agent.detect.warmups import LEARN_AFTER_MS
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
-from agent.limits import GroupLimits, Limits
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory, memory_from_json, memory_to_json
-from agent.memory.values import CopyMemory, Join, StreamsMemory
-from agent.model.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
-from agent.plan.explained import Answer, Explained
+from agent.memory import memory_from_json, memory_to_json
 from agent.probing import (
     Decision,
     Ground,
@@ -34,7 +28,12 @@ from agent.probing import (
 )
 from agent.probing import decide as decide_by
 from agent.probing.decide import backoff_ms
-from agent.propose.proposal import ProposalReason
+from agent.values.explained import Answer, Explained
+from agent.values.finding import Subject
+from agent.values.limits import ExecuteLimits, GroupLimits, Limits
+from agent.values.memory import CopyMemory, Join, Memory, StreamsMemory
+from agent.values.proposal import ProposalReason
+from agent.values.snapshot import GroupKind, LagSource, Range, Role, Snapshot, TaskCopy
 from assignors.problem import TaskId
 from tests.act.triggers import MemoryJournal, a_proposal
 from tests.snapshots import NOW_MS, a_cluster, process, task

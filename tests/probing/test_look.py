@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.warmups import Arrival
-from agent.model.snapshot import Range
 from agent.probing import Decision, Off, OffReason, Reason, TriggerNow, Wait, WaitReason, next_look_ms
+from agent.values.snapshot import Range
 from assignors.problem import TaskId
 
 NOW = 1_000_000

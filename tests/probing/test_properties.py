@@ -7,10 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory
-from agent.memory.values import RestoreRate, StreamsMemory
 from agent.probing import TriggerNow
+from agent.values.limits import ExecuteLimits
+from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from tests.probing.application import Application, Host
 from tests.probing.prober import Prober
 

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from agent.limits_execute import ExecuteLimits
-from agent.memory import Memory
-from agent.memory.values import RestoreRate, StreamsMemory
 from agent.probing import OffReason, Past, Reason, TriggerNow
+from agent.values.limits import ExecuteLimits
+from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from assignors.problem import TaskId
 from tests.probing.application import Application, Host
 from tests.probing.prober import Prober

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from agent.limits import Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.memory.values import RateBase
-from agent.model.weighed import Basis
-from agent.observation import Observation
 from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.proposal import Proposal, ProposalReason
 from agent.replay import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.weights.kept import Told
+from agent.values.limits import Limits
+from agent.values.memory import Memory, RateBase
+from agent.values.observation import Observation
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.weighed import Basis
+from agent.values.weights import Told
 from tests.builders import MONOTONIC_MS, Answers, an_observation, consumer, instance, reader
 from tests.snapshots import tp
 from tests.weights.told import TOPIC, group_told, told

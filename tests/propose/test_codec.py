@@ -18,7 +18,7 @@ from agent.propose.codec import (
     proposal_to_bytes,
     proposal_to_json,
 )
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.plan.test_properties import proposed
 from tests.plan.worlds import random_world, worlds
 

@@ -12,13 +12,13 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle
-from agent.detect.assessment import Detection
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
-from agent.limits import Limits
-from agent.model.snapshot import Snapshot
 from agent.plan import make_plan
-from agent.propose.proposal import Proposal, ProposalReason
 from agent.propose.reassignment_json import read_reassignment_json, reassignment_json, rollback_json
+from agent.values.assessment import Detection
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.limits import Limits
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.snapshot import Snapshot
 from assignors.problem import TopicPartition
 from tests.eye import Eye, settings_for
 from tests.observe.live import wait_for

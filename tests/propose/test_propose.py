@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from agent.detect import detect
-from agent.detect.assessment import Detection, Locality, Measure
-from agent.detect.finding import Finding, FindingReason, Severity, Subject
-from agent.limits import GroupLimits, Limits
-from agent.memory import Memory
-from agent.model.snapshot import GroupKind, LagSource, Range
 from agent.plan import make_plan
 from agent.propose import propose
-from agent.propose.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
-from agent.propose.words import counted, sized
+from agent.values.assessment import Detection, Locality, Measure
+from agent.values.finding import Finding, FindingReason, Severity, Subject
+from agent.values.limits import GroupLimits, Limits
+from agent.values.memory import Memory
+from agent.values.proposal import Move, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.snapshot import GroupKind, LagSource, Range
+from agent.values.words import counted, sized
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.propose.proposal import ProposalKind
 from agent.propose.reassignment_json import (
     BadReassignmentFile,
     changes_of,
@@ -16,6 +15,7 @@ from agent.propose.reassignment_json import (
     reassignment_json,
     rollback_json,
 )
+from agent.values.proposal import ProposalKind
 from tests.plan.test_properties import proposed
 from tests.plan.worlds import worlds
 from tests.propose.test_propose import shared_rack

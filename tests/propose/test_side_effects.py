@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.limits import Limits
-from agent.propose.proposal import Proposal, ProposalKind, ProposalReason
 from agent.propose.side_effects import _rates
+from agent.values.limits import Limits
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.propose.test_propose import only, proposed
 from tests.snapshots import Builder, a_cluster, member
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from agent.foreign_json import LATEST_MS
-from agent.limits import Limits
-from agent.memory import Memory
-from agent.observation import Observation
+from agent.values.foreign_json import LATEST_MS
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Observation
 
 TIMES = st.integers(0, LATEST_MS)
 TEXT = st.text(max_size=4) | st.sampled_from(["orders", "a.b", "\u2028", "\ud800", "{}", ""])

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.observation import Part
 from agent.record.announcing import announce
 from agent.record.own_topics import OwnTopic, OwnTopics
+from agent.values.observation import Part
 from tests.builders import Answers, an_observation
 
 TELEMETRY = OwnTopic(

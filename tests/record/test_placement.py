@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from agent.observation import RawBroker
 from agent.record.placement import place_replicas
+from agent.values.observation import RawBroker
 
 
 def brokers(*racks: str | None, fenced: tuple[int, ...] = ()) -> list[RawBroker]:

@@ -9,13 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from agent.limits import Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
 from agent.record.derived import derived_events
 from agent.telemetry.events import Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.schema import kinds_table, life_schema, telemetry_schema
+from agent.values.limits import Limits
+from agent.values.memory import Memory
 from tests.record.test_telemetry import SMALL
 from tests.world import a_world
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BadInput
-from agent.limits import Limits
-from agent.memory import Memory
 from agent.record.files import read_events
 from agent.record.newest_look import _last_of_each
 from agent.record.restart import newest_memory
 from agent.record.running_agent import KINDS, newest_in_file
 from agent.telemetry.events import MAX_RECORD_CHARS, MOST_LINE_BYTES, Event, Kind, from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.typed_json import UnreadableError
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.typed_json import UnreadableError
 from tests.record.test_telemetry import SMALL
 
 LINES = [

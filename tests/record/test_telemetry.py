@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.limits import Limits, Mode
-from agent.memory import Memory
-from agent.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
 from agent.telemetry.events import MAX_RECORD_CHARS, Event, Kind, from_lines, to_lines
 from agent.telemetry.looks import (
     IncompleteLookError,
@@ -19,7 +16,10 @@ from agent.telemetry.looks import (
     observation_from_events,
     observation_to_events,
 )
-from agent.typed_json import UnreadableError
+from agent.values.limits import Limits, Mode
+from agent.values.memory import Memory
+from agent.values.observation import Observation, RawBroker, RawGroup, RawMember, RawPartition, RawTopic
+from agent.values.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 from tests.record.observations import LIMITS, MEMORIES, OBSERVATIONS
 

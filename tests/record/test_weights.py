@@ -11,9 +11,19 @@ import pytest
 import agent.record.weights as reading
 from agent.look_with_weights import weights_beside
 from agent.record.weights import KeptWeights, WeightsReader, read_record
+from agent.values.weights import (
+    GroupRates,
+    GroupWeights,
+    PartitionWeight,
+    ReadRates,
+    ReadWeight,
+    RestoreWeight,
+    Told,
+    TopicRates,
+    TopicWeights,
+    Weights,
+)
 from agent.weights.codec import to_records
-from agent.weights.kept import GroupRates, ReadRates, Told, TopicRates
-from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from config.load import load_settings
 from tests.builders import an_observation
 

@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from agent.cluster import EmbeddedCluster
 from agent.cycle import Cycle, sentence
 from agent.daemon import Agent
-from agent.detect.finding import FindingReason
-from agent.propose.proposal import Proposal, ProposalReason
+from agent.values.finding import FindingReason
+from agent.values.proposal import Proposal, ProposalReason
+from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
 from agent.weights.codec import to_records
-from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
 from config.kafka_client import KafkaClientConfig
 from pipeline.weights_topic import Change, make_topic, standing, write
 from tests.observe.live import delete_groups, wait_for

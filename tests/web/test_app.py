@@ -9,13 +9,13 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from agent.act.progress import ActingNow, Trouble
-from agent.clock import Instant
 from agent.errors import ConfigError
-from agent.observation import Gap, GapCause, Part
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
 from agent.state import Failure, LoopState
+from agent.values.clock import Instant
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.progress import ActingNow, Trouble
 from agent.web.app import make_app
 from agent.web.metrics import Caps
 from agent.web.server import WebServer

@@ -13,21 +13,21 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import CollectorRegistry
 
-from agent.act import Outcome
-from agent.act.progress import ActingNow, Trouble
-from agent.clock import Instant
 from agent.cycle import Cycle
-from agent.detect.assessment import Assessment, Detection, Locality, Measure
 from agent.last_known import last_known
-from agent.limits import Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.model.snapshot import LagSource, Range, Role, TaskCopy
-from agent.observation import Gap, GapCause, Part
-from agent.plan.plan import Unplanned
 from agent.record.publisher import Counts
 from agent.record.recorder import Recording
 from agent.state import LoopState, LoopWatch
+from agent.values.assessment import Assessment, Detection, Locality, Measure
+from agent.values.clock import Instant
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.observation import Gap, GapCause, Part
+from agent.values.plan import Unplanned
+from agent.values.progress import ActingNow, Trouble
+from agent.values.snapshot import LagSource, Range, Role, TaskCopy
+from agent.values.verdict import Outcome
 from agent.web.metrics import METRICS, Caps, RackwiseCollector
 from assignors.problem import TaskId
 from tests.world import a_world

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from agent.cycle import Cycle
-from agent.limits import Limits
 from agent.loop import Line, run_cycle
-from agent.memory import Memory
-from agent.model.snapshot import Snapshot
+from agent.values.limits import Limits
+from agent.values.memory import Memory
+from agent.values.snapshot import Snapshot
 from agent.web.money_metrics import MoneyOfCycle, Sample
 from tests.builders import an_observation
 from tests.snapshots import Builder, a_cluster, member, tp

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, group_rates
 from agent.weights.codec import MAX_ROWS, UnreadableWeightsError, key_of, keys_of, to_records, weights_of
-from agent.weights.kept import group_rates
 from agent.weights.schema import weights_schema
-from agent.weights.values import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights
 
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "weights.v1.json"
 HOUR = 3_600_000

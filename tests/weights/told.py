@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.weights.kept import GroupRates, ReadRates, Told, TopicRates
-from agent.weights.values import RestoreWeight
+from agent.values.weights import GroupRates, ReadRates, RestoreWeight, Told, TopicRates
 from tests.builders import TAKEN_MS
 
 HOUR_MS = 3_600_000

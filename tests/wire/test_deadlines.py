@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent.errors import ConfigError, NoBrokersYet, TlsFailed
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire import CallFailed, WireClient
 from agent.wire.protocol import (
     DESCRIBE_CLUSTER,

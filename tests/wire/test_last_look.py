@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.observation import RawReassignment, RawTopic
+from agent.values.observation import RawReassignment, RawTopic
 from agent.wire.change import Fate
 from agent.wire.config_changes import Holder, Layers, Operation, Setting, ThrottleChange
 from agent.wire.hand import WireHand

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.observation import GapCause, RawBroker, RawPartition, RawTopic
+from agent.values.observation import GapCause, RawBroker, RawPartition, RawTopic
 from agent.wire import CallFailed, WireClient
 from agent.wire.protocol import DESCRIBE_CLUSTER, DESCRIBE_LOG_DIRS, LIST_GROUPS, METADATA
 from assignors.problem import TopicPartition

@@ -17,8 +17,8 @@ from confluent_kafka.admin import OffsetSpec
 
 from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload, WorkloadError, parts_plan
-from agent.detect.finding import FindingReason
-from agent.model.snapshot import Statefulness, StreamsGroup
+from agent.values.finding import FindingReason
+from agent.values.snapshot import Statefulness, StreamsGroup
 from tests.eye import Eye, found, settings_for
 from tests.workload import brokers
 

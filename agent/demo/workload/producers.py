@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from agent.demo.workload.clientlog import LOG
 from agent.demo.workload.errors import WorkloadError
 from agent.demo.workload.plan import LoadPlan
-from agent.words import counted
+from agent.values.words import counted
 
 _TICK_S = 0.2
 _FLUSH_WITHIN_S = 60.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent.demo.workload.plan import StreamsPlan, WorkloadPlan
-from agent.words import counted
+from agent.values.words import counted
 
 Json = Mapping[str, Any]
 

@@ -24,7 +24,7 @@ from agent.demo.workload.producers import LoadGenerator
 from agent.demo.workload.readiness import partitions, unready, unsettled
 from agent.demo.workload.scenes import demo_plan
 from agent.demo.workload.topics import create_topics
-from agent.words import counted
+from agent.values.words import counted
 
 Planner = Callable[[ClusterFacts], WorkloadPlan]
 

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agent.observation import Gap, GapCause, Part, RawLocated, RawRackTable
 from agent.observe.asks import Ask
 from agent.observe.context import Context
 from agent.observe.locators.entry_point import ask_entry_point
@@ -20,6 +19,7 @@ from agent.observe.locators.program import output_of
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
 from agent.observe.locators.table import read_table
 from agent.observe.recall import Recall
+from agent.values.observation import Gap, GapCause, Part, RawLocated, RawRackTable
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
 from config.plain_file import read_plain

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from agent.foreign_json import ForeignJsonError, read_json
-from agent.observation import GapCause, RawLocated
 from agent.observe.locators.program import output_of
 from agent.observe.locators.question import EntryPointQuestion
 from agent.observe.locators.table import decoded, rows_of
+from agent.values.foreign_json import ForeignJsonError, read_json
+from agent.values.observation import GapCause, RawLocated
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
 

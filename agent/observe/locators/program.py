@@ -18,7 +18,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
-from agent.observation import GapCause
+from agent.values.observation import GapCause
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
 

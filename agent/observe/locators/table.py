@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from agent.observation import GapCause, RawLocated
 from agent.observe.locators.question import WANTED, TableForm
 from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
+from agent.values.observation import GapCause, RawLocated
 from agent.wire import CallFailed
 from config.mistake import SettingMistake
 from config.properties import property_pairs

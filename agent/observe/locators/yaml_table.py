@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import yaml
 
-from agent.observation import GapCause
 from agent.observe.locators.question import WANTED
+from agent.values.observation import GapCause
 from agent.wire import CallFailed
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.detect.assessment import Locality, Measure
-from agent.detect.locality import TopicMasks
 from agent.detect.tally import Reads, localities, tally_reads
 from agent.detect.traffic import weigh
-from agent.model.snapshot import PartitionState, TopicState
+from agent.values.assessment import Locality, Measure
+from agent.values.locality import TopicMasks
+from agent.values.snapshot import PartitionState, TopicState
 from assignors.problem import TopicPartition
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.model.snapshot import PartitionState
+from agent.values.limits import Limits
+from agent.values.snapshot import PartitionState
 from assignors.problem import TopicPartition
 
 Flows = Mapping[tuple[str, str], float]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.detect.assessment import Locality
-from agent.detect.finding import Evidence, Subject
+from agent.values.assessment import Locality
+from agent.values.finding import Evidence, Subject
 from assignors.problem import TopicPartition
 
 SCHEMA_VERSION = 1

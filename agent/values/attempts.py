@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent.execute.values import Plan, PlanState
+from agent.values.reassignment import Plan, PlanState
 
 _NAME = re.compile(r"(?P<of>.+?)(?:\.(?P<number>[1-9][0-9]{0,8}))?")
 _BACK = "-back"

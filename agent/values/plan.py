@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent.predict.prediction import Prediction
-from agent.propose.proposal import PlacementChange, ProposalReason
+from agent.values.prediction import Prediction
+from agent.values.proposal import PlacementChange, ProposalReason
 from assignors.problem import TaskId, TopicPartition
 
 

@@ -8,7 +8,7 @@ being added), as Kafka counts under-replicated partitions (``Partition.isUnderRe
 
 from __future__ import annotations
 
-from agent.model.snapshot import PartitionState, Reassignment
+from agent.values.snapshot import PartitionState, Reassignment
 
 Replicas = tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""What the guard says: allowed, held with what would have to change, or refused for good."""
+"""Verdicts of the guard (allowed, held with what would have to change, refused for good), and what became of them."""
 
 from __future__ import annotations
 
@@ -104,4 +104,12 @@ Verdict = Allow | Hold | Refuse
 class Fine(NamedTuple):
     """One check has nothing against it, and by which numbers."""
 
+    sentence: str
+
+
+class Outcome(NamedTuple):
+    """What became of one allowed proposal."""
+
+    proposal_id: str
+    done: bool
     sentence: str

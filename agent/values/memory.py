@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from assignors.problem import TaskId, TopicPartition
 
 if TYPE_CHECKING:  # the model reads this module
-    from agent.model.snapshot import TopicState
+    from agent.values.snapshot import TopicState
 
 Replicas = tuple[int, ...]
 CopyKey = tuple[str, TaskId]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.weights.values import RestoreWeight
+from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 
 Column = tuple[float | None, ...]

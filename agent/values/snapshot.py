@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.model.weighed import NOT_WEIGHED, Weighed, WeightsState
-from agent.observation import Gap, Rights
+from agent.values.observation import Gap, Rights
+from agent.values.weighed import NOT_WEIGHED, Weighed, WeightsState
 from assignors.problem import TaskId, TopicPartition
 
 

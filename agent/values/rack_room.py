@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.model.snapshot import BrokerState, RackState
+from agent.values.snapshot import BrokerState, RackState
 
 Replicas = tuple[int, ...]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.limits import Limits
-from agent.model.snapshot import Snapshot
-from agent.propose.words import counted
+from agent.values.limits import Limits
+from agent.values.snapshot import Snapshot
+from agent.values.words import counted
 
 
 class RatesFrom(StrEnum):

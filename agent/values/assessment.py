@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.detect.finding import Finding
+from agent.values.finding import Finding
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 if TYPE_CHECKING:  # what it rests on is made of the model, which is made of the memory of findings
-    from agent.detect.locality import Ground
+    from agent.values.locality import Ground
 
 
 class Measure(StrEnum):

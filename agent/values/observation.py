@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.weights.kept import Told
+from agent.values.weights import Told
 from assignors.problem import TaskId, TopicPartition
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.model.snapshot import BrokerState, PartitionState, Rack, RackState, TopicState
+from agent.values.snapshot import BrokerState, PartitionState, Rack, RackState, TopicState
 
 UNKNOWN = 1
 """Mask bit of a partition that has a replica (or leader) whose rack cannot be told."""

@@ -1,0 +1,126 @@
+"""Progress of plans and state of execute mode, as the leader reports them.
+
+Units are bytes, bytes per second and seconds; None is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agent.values.reassignment import Batch, Debt, Plan
+from assignors.problem import TopicPartition
+
+
+class ReplicaProgress(NamedTuple):
+    """A copy that is being made."""
+
+    id: TopicPartition
+    broker: int
+    """To which it is copied."""
+    bytes: int | None
+    of_bytes: int | None
+    bytes_per_s: float | None
+    seconds_left: float | None
+
+
+class BrokerProgress(NamedTuple):
+    """All that a broker is still to take."""
+
+    broker: int
+    replicas: int
+    bytes_left: int | None
+    bytes_per_s: float | None
+    seconds_left: float | None
+
+
+class PlanProgress(NamedTuple):
+    """A plan, and how far it is."""
+
+    plan: Plan
+    batches: tuple[Batch, ...]
+    done: int
+    """Partitions that have their planned replicas."""
+    ended: int
+    """Partitions that will not be touched again."""
+    replicas: tuple[ReplicaProgress, ...]
+    brokers: tuple[BrokerProgress, ...]
+
+
+class Status(NamedTuple):
+    """All that an operator may want to know."""
+
+    plans: tuple[PlanProgress, ...]
+    """Those that have not ended, and ended ones that the journal still has, by the time they were last written."""
+    debts: tuple[Debt, ...]
+    """Throttles of ours."""
+    may_begin: bool
+    may_not: str
+    look_failed: str | None
+    """Why the cluster could not be seen in the latest look; None when it could."""
+    failure: str | None
+    """Why nothing is carried out any more; None while it is."""
+    journal_failed: str | None = None
+    """Why the journal could not be written lately, or a plan not at all; None when it could."""
+    said: str = ""
+    """What the executor said last of the open plans, and did not get past since."""
+
+    @property
+    def waits(self) -> str:
+        """What the open plans wait for; empty where nothing is open, or nothing holds it."""
+        if all(one.plan.ended for one in self.plans):
+            return ""
+        return f"no new batch: {self.may_not}" if self.may_not else self.said
+
+
+class Trouble(StrEnum):
+    """What of acting can fail on its own."""
+
+    LEAD = "lead"
+    """It cannot lead, or could not if it were chosen."""
+    LOOK = "look"
+    """The executor could not see the cluster well enough."""
+    JOURNAL = "journal"
+    """The journal did not answer, or cannot be read."""
+    PLANS = "plans"
+    """Nothing is carried out any more."""
+
+
+_FAILING = {
+    Trouble.LEAD: "this agent cannot lead",
+    Trouble.LOOK: "plans are not carried on",
+    Trouble.JOURNAL: "plans are not carried on",
+    Trouble.PLANS: "no plan is carried out any more",
+}
+
+
+class ActingNow(NamedTuple):
+    """Mode execute as it is. None while this agent does not lead, because only its leader knows."""
+
+    leads: bool
+    plans: int | None = None
+    """Plans that have not ended."""
+    partitions_left: int | None = None
+    """Partitions of theirs that are still to be moved."""
+    throttles: int | None = None
+    """Throttle settings of ours that stand in the cluster."""
+    records_ignored: int | None = None
+    """Records of the journal's topic that no agent wrote; None where records are not signed."""
+    troubles: Mapping[Trouble, str] = MappingProxyType({})
+    """What fails now, and why."""
+    waits: str = ""
+    """What the open plans wait for."""
+    notices: tuple[str, ...] = ()
+    """What is not as it should be, and keeps no agent from leading."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What fails, as sentences."""
+        return tuple(f"{_FAILING[trouble]}: {why}" for trouble, why in self.troubles.items())
+
+    @property
+    def told(self) -> frozenset[Trouble]:
+        """Of what it is known whether it fails: a standby agent carries nothing out."""
+        return frozenset(Trouble) if self.leads else frozenset((Trouble.LEAD,))
