@@ -1,0 +1,43 @@
+"""docs/vocabulary.md names each word once, with a type that exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+
+import pytest
+
+from tests.docs.house import ROOT, files, tree_of
+
+ROW = re.compile(r"^\| (?P<word>[^|]+) \| (?P<meaning>[^|]+) \| `(?P<type>\w+)` \| ?(?P<others>[^|]*)\|$")
+ROWS = [found for line in (ROOT / "docs" / "vocabulary.md").read_text().splitlines() if (found := ROW.match(line))]
+
+
+def names_of(module: ast.Module) -> set[str]:
+    """The classes and type aliases that a module defines at its top."""
+    classes = {node.name for node in module.body if isinstance(node, ast.ClassDef)}
+    assigned = (node.targets[0] for node in module.body if isinstance(node, ast.Assign))
+    return classes | {target.id for target in assigned if isinstance(target, ast.Name)}
+
+
+DEFINED = {name for place in ("agent", "assignors") for path in files(place) for name in names_of(tree_of(path))}
+
+
+def words(cell: str) -> list[str]:
+    return [word.strip() for word in cell.split(",") if word.strip()]
+
+
+def test_the_vocabulary_has_at_most_forty_rows() -> None:
+    assert 30 <= len(ROWS) <= 40
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["word"])
+def test_the_type_of_a_word_exists(row: re.Match[str]) -> None:
+    assert row["type"] in DEFINED
+
+
+def test_each_word_is_explained_once_and_is_no_other_word_s_rejected_synonym() -> None:
+    told = Counter(word for row in ROWS for word in words(row["word"]))
+    assert [word for word, times in told.items() if times > 1] == []
+    assert set(told).isdisjoint(word for row in ROWS for word in words(row["others"]))
