@@ -88,3 +88,11 @@ def test_each_name_has_one_constant() -> None:
 )
 def test_sets_of_assignors_exclude_each_other(one: frozenset[str], other: frozenset[str]) -> None:
     assert not one & other
+
+
+def test_the_first_releases_with_racks_are_said_once_and_alike() -> None:
+    release = kafka.FIRST_WITH_RACK.rpartition(" ")[2]
+    assert f"from {release} on" in (ROOT / "docs" / "clients.md").read_text()
+    texts = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *product()]
+    others = {found for path in texts for found in re.findall(r"librdkafka (\d+\.\d+[\d.]*\d)", path.read_text())}
+    assert others <= {release}
