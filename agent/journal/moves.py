@@ -10,10 +10,11 @@ know what was begun must not begin anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent.execute.values import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
+from agent.execute.values import THROTTLE_KEYS, Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
 from agent.journal.columns import columns, targets_of
 from agent.journal.entry import Entry, View, Write, under
 from agent.journal.targets import (
@@ -39,6 +40,7 @@ back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
 _ROWS = ("targets", "cancelling", "ends")
+_BROKER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def write(change: Change) -> tuple[Write, ...]:
@@ -101,7 +103,7 @@ def plan_of(view: View, proposal_id: str) -> Plan | None:
 
 def debts(view: View) -> tuple[Debt, ...]:
     """Our throttles, sorted by resource and key. Raises UnreadableError."""
-    found = (from_json(Debt, entry.value) for entry in under(view, "throttle"))
+    found = (_debt_in(entry) for entry in under(view, "throttle"))
     return tuple(sorted(found, key=lambda debt: (debt.resource, debt.key)))
 
 
@@ -168,6 +170,16 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
     }
 
 
+def _debt_in(entry: Entry) -> Debt:
+    """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
+    debt = from_json(Debt, entry.value)
+    kind, name = debt.resource
+    named = kind == "topic" or (kind == "broker" and _BROKER.fullmatch(name) is not None)
+    if not named or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(debt.resource, debt.key):
+        raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
+    return debt
+
+
 def _batch_in(entry: Entry) -> Batch:
     return _BATCHES.of((entry,), lambda: _batch_of(entry), lambda batch: len(batch.targets) + 1)
 
@@ -175,6 +187,8 @@ def _batch_in(entry: Entry) -> Batch:
 def _batch_of(entry: Entry) -> Batch:
     value = entry.value
     batch = from_json(Batch, {**value, **{name: [] for name in _ROWS}})
+    if entry.key != _batch_key(batch.proposal_id, batch.number):
+        raise UnreadableError(f"the record under {entry.key[:80]!r} is of another batch")
     try:
         targets = targets_of(value["targets"])
         ids = [target.id for target in targets]

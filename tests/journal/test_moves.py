@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.execute.values import (
+    LEADER_RATE,
+    THROTTLE_KEYS,
     Batch,
     BatchState,
     Change,
@@ -52,8 +54,9 @@ BATCHES = st.builds(
 )
 DEBTS = st.builds(
     Debt,
-    st.builds(Resource, st.sampled_from(["broker", "topic"]), st.sampled_from(["1", "a/b"])),
-    st.sampled_from(["k", "l"]),
+    st.builds(Resource, st.just("broker"), st.sampled_from(["0", "1", "2147483647"]))
+    | st.builds(Resource, st.just("topic"), st.sampled_from(["1", "a.b"])),
+    st.sampled_from(THROTTLE_KEYS),
     st.text(max_size=3),
     st.none() | st.text(max_size=3),
     st.just("p-1"),
@@ -87,7 +90,7 @@ def test_the_newest_of_each_key_is_read_back(changes):
 
 
 def test_a_paid_debt_is_gone():
-    debt = Debt(Resource("broker", "1"), "k", "5", None, "p-1", 1)
+    debt = Debt(Resource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
     assert debts(told(*lines(debt, Paid(debt.resource, debt.key)))) == ()
 
 
@@ -122,3 +125,32 @@ def test_an_entry_that_cannot_be_read_is_an_error():
     view = told(Write("plan/p-1", "open", {"proposal_id": 5}))
     with pytest.raises(UnreadableError):
         read(view)
+
+
+THROTTLE = Debt(Resource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param(THROTTLE._replace(key="log.retention.ms"), id="a setting that is no throttle"),
+        pytest.param(THROTTLE._replace(resource=Resource("topic", "t"), key="retention.ms"), id="of a topic"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "")), id="the default of all brokers"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "x")), id="a broker without a number"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "\u0661")), id="digits of another alphabet"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "9" * 400)), id="a number that no broker has"),
+        pytest.param(THROTTLE._replace(resource=Resource("group", "g")), id="neither broker nor topic"),
+    ],
+)
+def test_what_is_no_throttle_of_a_broker_or_topic_is_unreadable(foreign):
+    """Read, it would be taken away as one of ours, or end every agent in turn."""
+    with pytest.raises(UnreadableError):
+        read(told(*write(foreign)))
+
+
+def test_a_record_under_the_key_of_another_is_unreadable():
+    batch = Batch("p-1", 1, ())
+    for change, key in ((THROTTLE, "throttle/broker:2/x"), (batch, "batch/p-1/2"), (batch, "batch/p-2/1")):
+        (line,) = write(change)
+        with pytest.raises(UnreadableError):
+            read(told(*write(Plan("p-1", ())), line._replace(key=key)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -105,6 +107,13 @@ def again(view: View, key: str, as_key: str, **value: Any) -> View:
     return {**view, as_key: view[key]._replace(key=as_key, value={**view[key].value, **value})}
 
 
+def restated(**value: Any) -> View:
+    """A plan whose part was written like that from the first: digest and sizes agree."""
+    view = again(SMALL, PARTS[0], PARTS[0], **value)
+    text = json.dumps(view[PARTS[0]].value, separators=(",", ":"), sort_keys=True).encode()
+    return again(view, "plan/p-1", "plan/p-1", digest=hashlib.sha256(text).hexdigest(), bytes=len(text))
+
+
 BIG = journal(Plan("p-1", many(9_000)))
 PARTS = sorted(key for key in BIG if key.startswith("targets/"))
 SMALL = journal(Plan("p-1", many(2)))
@@ -127,6 +136,12 @@ SMALL = journal(Plan("p-1", many(2)))
         pytest.param(again(SMALL, PARTS[0], PARTS[0], bytes=[1, True]), id="a size is a truth"),
         pytest.param(again(SMALL, PARTS[0], PARTS[0], replicas=[[1], ["2"]]), id="a broker is text"),
         pytest.param(again(SMALL, PARTS[0], PARTS[0], topics=[["t"]]), id="a topic has no id"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], []]), id="no replicas"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], [2, 2]]), id="two replicas on one broker"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], [-1]]), id="a broker below zero"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], [2**31]]), id="a broker beyond 32 bits"),
+        pytest.param(restated(partition=[0, -1]), id="a partition below zero"),
+        pytest.param(restated(partition=[0, 10**18]), id="a partition beyond 32 bits"),
         pytest.param(again(SMALL, "plan/p-1", "plan/p-1", partitions=3), id="a header of other partitions"),
         pytest.param(again(SMALL, "plan/p-1", "plan/p-1", partitions=MOST_TARGETS + 1), id="too many partitions"),
         pytest.param(again(SMALL, "plan/p-1", "plan/p-1", parts=10**15), id="very many parts"),
@@ -141,6 +156,10 @@ def test_a_plan_whose_parts_are_not_those_that_were_accepted_is_unreadable(view:
         read(view)
     with pytest.raises(UnreadableError):
         tidy(view)
+
+
+def test_a_part_that_is_written_otherwise_from_the_first_is_read() -> None:
+    assert [target.gain for target in read(restated(gain=[1.5, 0])).plans[0].targets] == [1.5, 0.0]
 
 
 JSON = st.recursive(
