@@ -21,6 +21,7 @@ from agent.errors import BadInput, FencedOut
 from agent.execute.freshness import valid_ms
 from agent.execute.machine import begins, resume, step
 from agent.execute.messages import (
+    Accepted,
     Act,
     Alter,
     Answered,
@@ -34,6 +35,7 @@ from agent.execute.messages import (
     Fenced,
     Finish,
     Kind,
+    Known,
     Look,
     Looked,
     May,
@@ -128,6 +130,9 @@ class Runner:
         resumed.
         """
         self._work_off(self._step(self._tick()))
+        if isinstance(event, Accepted):
+            # A plan that the journal has dropped since may be an attempt of the same name now.
+            self._step(Known(moves.known(self._journal.view())))
         if event is not None:
             self._work_off(self._step(self._tick(), event))
 

@@ -32,6 +32,7 @@ from agent.execute.messages import (
     Fenced,
     Finish,
     Kind,
+    Known,
     Look,
     Looked,
     May,
@@ -68,6 +69,8 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
             state = state._replace(words=(*state.words, event))
         case Accepted(plan):
             state = state._replace(incoming=(*state.incoming, plan))
+        case Known(plans):
+            return state._replace(records=state.records._replace(known=plans)), ()
         case May():
             state = state._replace(may=event)
         case Fenced():

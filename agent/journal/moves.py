@@ -77,6 +77,11 @@ def plans(view: View) -> tuple[Plan, ...]:
     return tuple(plan for plan, _ in dated_plans(view))
 
 
+def known(view: View) -> frozenset[str]:
+    """The names of every plan, ended or not, unread."""
+    return frozenset(key.removeprefix("plan/") for key in view if key.startswith("plan/"))
+
+
 def dated_plans(view: View) -> tuple[tuple[Plan, int], ...]:
     """Every plan, and the epoch milliseconds at which it was last written. Raises UnreadableError."""
     parts = parts_in(view)

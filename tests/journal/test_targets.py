@@ -23,10 +23,12 @@ from agent.execute.values import (
     moved_by,
     moved_of,
 )
+from agent.journal import targets
 from agent.journal.codec import MAX_VALUE_BYTES, applied, numbered
 from agent.journal.entry import Entry, View
 from agent.journal.moves import KEEP_TARGET_BYTES, batches, changed, plan_of, plans, read, tidy, write
 from agent.journal.targets import MOST_TARGETS, PART_BYTES
+from agent.kept import Kept
 from agent.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 
@@ -259,3 +261,20 @@ def test_an_entry_of_the_layout_before_is_unreadable() -> None:
     entry = Entry("plan/p-1", "open", value, 0, 1, 1)
     with pytest.raises(UnreadableError, match="without partitions"):
         read({"plan/p-1": entry})
+
+
+def test_plans_that_were_read_long_ago_are_not_kept_with_their_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent leads for months: 1,000 plans of 100,000 partitions would be 25 GB."""
+    assert targets._PLANS._most <= targets._MOST_KEPT
+    monkeypatch.setattr(targets, "_PLANS", kept := Kept[Plan](2_000))
+    view = journal(Plan("p-1", many(200), PlanState.DONE))
+    for at_ms in range(50):
+        assert plans({key: entry._replace(at_ms=at_ms) for key, entry in view.items()})[0].partitions == 200
+    assert 200 <= sum(len(plan.targets) for _, plan, _ in kept._found.values()) <= 2_000
+
+
+def test_a_header_that_counts_other_bytes_than_its_parts_have_is_unreadable() -> None:
+    """Bytes of plans that have not ended are what no further plan has room beside."""
+    for told in (0, 10**18, -(10**18)):
+        with pytest.raises(UnreadableError):
+            read(again(SMALL, "plan/p-1", "plan/p-1", bytes=told))
