@@ -38,7 +38,9 @@ _NOT_OF_GROUPS = frozenset((Part.LOG_DIRS, Part.REASSIGNMENTS, Part.RIGHTS))
 _NOT_OF_OTHERS = frozenset(
     (Part.GROUPS, Part.GROUP_CONFIGS, Part.COMMITTED_OFFSETS, Part.END_OFFSETS, Part.APPLICATION_LAGS, Part.WEIGHTS)
 )
-_ONLY_OF: Mapping[FindingReason, frozenset[Part]] = {FindingReason.BROKER_ABSENT: frozenset((Part.BROKERS, Part.TOPICS))}
+_ONLY_OF: Mapping[FindingReason, frozenset[Part]] = {
+    FindingReason.BROKER_ABSENT: frozenset((Part.BROKERS, Part.TOPICS))
+}
 """Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
 

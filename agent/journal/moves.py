@@ -33,7 +33,9 @@ from assignors.problem import TopicPartition
 KEEP_PLANS = 200
 """So many ended plans, the newest, stay in the journal."""
 KEEP_BATCHES = 200
-"""So many batches of ended plans, the newest, stay in the journal."""
+"""So many batches of ended plans, the newest, stay in the journal, and all that were written within a day of the
+newest: what is moved in a day has a budget."""
+_DAY_MS = 86_400_000
 KEEP_TARGET_BYTES = 16_000_000
 """Partitions of ended plans, the newest, stay up to so many bytes (some 250,000 partitions), so that they can be moved
 back; those of the newest plan stay in any case."""
@@ -125,7 +127,7 @@ def tidy(view: View) -> tuple[Write, ...]:
     old_plans = ended[:-KEEP_PLANS]
     dropped = {_named(entry) for entry in old_plans}
     closed = [entry for entry in under(view, "batch") if _owner(entry) in owners]
-    keep = {entry.key for entry in closed[-KEEP_BATCHES:]}
+    keep = {entry.key for entry in closed[-KEEP_BATCHES:]} | _of_a_day(closed)
     old_batches = [entry for entry in closed if entry.key not in keep or _owner(entry) in dropped]
     kept = {_named(entry) for entry, plan in every if not plan.ended} | _kept_with_targets(ended[-KEEP_PLANS:])
     old_parts = [part for name, found in sorted(parts.items()) if name not in kept for part in found]
@@ -147,6 +149,12 @@ def _changed(view: View, change: Change) -> tuple[Write, ...]:
 
 def _header(plan: Plan) -> Write:
     return Write(_plan_key(plan.proposal_id), plan.state.value, header_value(plan))
+
+
+def _of_a_day(batches: list[Entry]) -> set[str]:
+    """The keys of those that were written within a day of the newest."""
+    newest_ms = max((entry.at_ms for entry in batches), default=0)
+    return {entry.key for entry in batches if newest_ms - entry.at_ms < _DAY_MS}
 
 
 def _kept_with_targets(ended: list[Entry]) -> set[str]:

@@ -25,8 +25,12 @@ from agent.execute.values import (
     Resource,
     Target,
 )
+from agent.guard.budgets import DAY_MS, batches_left
+from agent.guard.ground import Records
+from agent.guard.verdict import Hold
 from agent.journal.entry import Entry, Write
 from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, changed, debts, plans, read, tidy, write
+from agent.limits_execute import ExecuteLimits
 from agent.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 
@@ -111,6 +115,8 @@ def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_alw
     unended = Plan("p-open", ())
     theirs = [Batch("p-open", n, ()) for n in range(1, 300)]
     view = told(*lines(*theirs, unended, *ended, *closed))
+    for days, (key, entry) in enumerate(view.items()):
+        view[key] = entry._replace(at_ms=days * DAY_MS)
     for line in tidy(view):
         assert (line.kind, line.value) == ("deleted", None)
         del view[line.key]
@@ -119,6 +125,25 @@ def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_alw
     assert len(batches(view)) == len(theirs) + KEEP_BATCHES
     assert batches(view, "p-4") == ()
     assert tidy(view) == ()
+
+
+def test_what_was_moved_within_a_day_counts_against_its_budget_after_the_plan_has_ended():
+    """A plan of 100,000 partitions has 2,000 batches."""
+    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
+    count = KEEP_BATCHES * 2
+    sent = [Batch("p-1", n, (target,), BatchState.CLOSED, sendings=1) for n in range(count)]
+    view = told(*lines(Plan("p-1", (target,), PlanState.DONE), *sent))
+    now_ms = 2 * DAY_MS
+    view = {key: entry._replace(at_ms=now_ms - 1_000) for key, entry in view.items()}
+    view["batch/p-1/0"] = view["batch/p-1/0"]._replace(at_ms=now_ms - DAY_MS - 1_000)
+    gone = {line.key for line in tidy(view)}
+    assert gone == {"batch/p-1/0"}
+    view = {key: entry for key, entry in view.items() if key not in gone}
+    limits = ExecuteLimits(
+        batch_budget_per_hour=10**6, batch_budget_per_day=10**6, move_budget_bytes_per_day=10 * (count - 1)
+    )
+    held = batches_left("p-2", Records(view).batches, limits, now_ms)
+    assert isinstance(held, Hold), "all that may be moved in a day was moved"
 
 
 def test_an_entry_that_cannot_be_read_is_an_error():
