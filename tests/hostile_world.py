@@ -16,7 +16,18 @@ from agent.cluster import ClusterSpec, ClusterState, Found
 from agent.cluster.manifest import Manifest, Member
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
-from agent.execute.values import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Resource, Target
+from agent.execute.values import (
+    LEADER_REPLICAS,
+    Batch,
+    BatchState,
+    Debt,
+    End,
+    PartitionEnd,
+    Plan,
+    PlanState,
+    Resource,
+    Target,
+)
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, written
 from agent.journal.commands import Answer, Command, Pause, Verb, answered, paused
@@ -169,7 +180,7 @@ def _written(text: str, number: int) -> list[Write]:
         written(approval),
         moves.write(plan),
         moves.write(Batch(plan_id, 1, (target,), BatchState.ACKED, sentence=text)),
-        moves.write(Debt(Resource("topic", f"{text}.t"), text, text, text, plan_id, 1)),
+        moves.write(Debt(Resource("topic", f"{text}.t"), LEADER_REPLICAS, text, text, plan_id, 1)),
         judged(trigger, Judgement(TriggerVerdict.PARTLY, number, text)) if number % 2 else intent(trigger),
     ]
 
