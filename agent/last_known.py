@@ -36,6 +36,10 @@ _NOT_OF_GROUPS = frozenset((Part.LOG_DIRS, Part.REASSIGNMENTS, Part.RIGHTS))
 _NOT_OF_OTHERS = frozenset(
     (Part.GROUPS, Part.GROUP_CONFIGS, Part.COMMITTED_OFFSETS, Part.END_OFFSETS, Part.APPLICATION_LAGS, Part.WEIGHTS)
 )
+_ONLY_OF: Mapping[FindingReason, frozenset[Part]] = {
+    FindingReason.BROKER_ABSENT: frozenset((Part.BROKERS, Part.TOPICS))
+}
+"""Findings that rest on these parts and on no other."""
 _COUNTED = re.compile(r"\d+ (of them|topics|groups)")
 
 
@@ -137,6 +141,9 @@ def _is_gone(finding: Finding, cycle: Cycle) -> bool:
         group = name if kind == "group" else name.split("/", 1)[0]
         shown = group in cycle.snapshot.groups
         return group in cycle.observation.vanished_groups or (not shown and not _hides(cycle.snapshot, Part.GROUPS))
+    if kind == "broker":  # one that is absent is shown by its replicas
+        shown = any(str(broker.id) == name for broker in cycle.snapshot.brokers)
+        return not (shown or _hides(cycle.snapshot, Part.BROKERS) or _hides(cycle.snapshot, Part.TOPICS))
     return False
 
 
@@ -152,6 +159,8 @@ def _may_be_hidden(known: KnownFinding, gaps: frozenset[tuple[Part, str]], snaps
 
 def _bears_on(finding: Finding, part: Part, subject: str, snapshot: Snapshot) -> bool:
     kind, name = finding.subject
+    if part is Part.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
+        return False  # none rests on sizes
     if kind in ("cluster", "rack"):
         return True
     if part in (_NOT_OF_GROUPS if kind in _OF_GROUPS else _NOT_OF_OTHERS):

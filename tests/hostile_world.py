@@ -23,6 +23,7 @@ from agent.journal.leader import Leader, leader_write
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
 from agent.seen import Seen, see
 from agent.values.journal import View, Write
+from agent.values.kafka import LEADER_REPLICAS
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import (
@@ -169,7 +170,7 @@ def _written(text: str, number: int) -> list[Write]:
         written(approval),
         moves.write(plan),
         moves.write(Batch(plan_id, 1, (target,), BatchState.ACKED, sentence=text)),
-        moves.write(Debt(Resource("topic", f"{text}.t"), text, text, text, plan_id, 1)),
+        moves.write(Debt(Resource("topic", f"{text}.t"), LEADER_REPLICAS, text, text, plan_id, 1)),
         judged(trigger, Judgement(TriggerVerdict.PARTLY, number, text)) if number % 2 else intent(trigger),
     ]
 

@@ -220,6 +220,43 @@ def test_what_is_really_gone_goes_also_while_something_else_does_not_answer() ->
     assert not any(reason == gone for reason, _ in now), "groups do not rest on log dirs"
 
 
+@pytest.mark.parametrize("part", [Part.LOG_DIRS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS])
+def test_a_broker_that_is_no_longer_there_takes_its_findings_along_while_something_else_does_not_answer(
+    part: Part,
+) -> None:
+    """A gap may last for ever, and so would an alert about a broker that was removed."""
+    agent = FIRST.copy()
+    of_it = {name for name, one in agent.known.findings.items() if one.finding.subject == ("broker", "77")}
+    assert of_it
+    removed = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
+    agent.look(without(removed, [part, Part.TOPICS], GapCause.TIMED_OUT))
+    assert of_it <= agent.known.findings.keys(), "its replicas show it"
+    agent.look(without(removed, [part], GapCause.TIMED_OUT))
+    assert not of_it & agent.known.findings.keys()
+
+
+@pytest.mark.parametrize("part", [Part.LOG_DIRS, Part.TOPIC_CONFIGS, Part.BROKER_CONFIGS, Part.REASSIGNMENTS])
+def test_a_broker_that_is_back_is_not_absent_while_something_else_does_not_answer(part: Part) -> None:
+    def fenced(world: Observation) -> Observation:
+        brokers = tuple(row for row in world.brokers if row.id != 3)
+        return replace(world, brokers=brokers)
+
+    agent = Agent(fenced(WORLD))
+    assert "broker_absent:broker/3" in agent.known.findings
+    agent.look(without(AFTER, [part], GapCause.TIMED_OUT))
+    assert "broker_absent:broker/3" not in agent.known.findings
+    assert "broker_absent:broker/77" in agent.known.findings
+
+
+def test_replicas_that_were_moved_share_no_rack_while_log_dirs_do_not_answer() -> None:
+    agent = FIRST.copy()
+    reason = FindingReason.REPLICAS_SHARE_RACK.value
+    assert any(of == reason for of, _ in agent.known.count_findings())
+    mended = replace(a_world(6, improvable=1.0), monotonic_ms=WORLD.monotonic_ms + 10_000)
+    agent.look(without(mended, [Part.LOG_DIRS], GapCause.TIMED_OUT))
+    assert not any(of == reason for of, _ in agent.known.count_findings())
+
+
 def test_a_topic_that_was_deleted_takes_its_findings_along_while_the_list_fails() -> None:
     agent = FIRST.copy()
     name = WORLD.topics[0].name

@@ -20,6 +20,7 @@ from agent.errors import BadInput, FencedOut
 from agent.execute.freshness import valid_ms
 from agent.execute.machine import begins, resume, step
 from agent.execute.messages import (
+    Accepted,
     Act,
     Alter,
     Answered,
@@ -33,6 +34,7 @@ from agent.execute.messages import (
     Fenced,
     Finish,
     Kind,
+    Known,
     Look,
     Looked,
     May,
@@ -43,9 +45,10 @@ from agent.execute.messages import (
 )
 from agent.execute.state import State
 from agent.journal import moves
+from agent.journal.room import need_of, no_room
 from agent.values.clock import elapsed_s
 from agent.values.journal import View, Write
-from agent.values.reassignment import Policy
+from agent.values.reassignment import Change, Plan, Policy
 from agent.values.typed_json import UnreadableError
 from agent.wire.deadline import Deadline
 from agent.wire.hand import WireHand
@@ -128,6 +131,9 @@ class Runner:
         resumed.
         """
         self._work_off(self._step(self._tick()))
+        if isinstance(event, Accepted):
+            # A plan that the journal has dropped since may be an attempt of the same name now.
+            self._step(Known(moves.known(self._journal.view())))
         if event is not None:
             self._work_off(self._step(self._tick(), event))
 
@@ -164,7 +170,7 @@ class Runner:
 
     def _append(self, command: Append) -> Appended:
         began = elapsed_s()
-        self._write(lambda view: moves.changed(view, command.changes))
+        self._write(lambda view: _lines(view, command.changes))
         took_ms = (elapsed_s() - began) * 1000
         policy = self._policy
         good_ms = valid_ms(took_ms, least_ms=policy.fresh_ms, request_timeout_ms=policy.request_timeout_ms)
@@ -229,3 +235,20 @@ class Runner:
             self._state, more = step(self._state, event, self._policy)
             commands += more
         return commands
+
+
+def _lines(view: View, changes: tuple[Change, ...]) -> tuple[Write, ...]:
+    """What to write. Raises BadInput for a plan beside which there is no room: others were accepted since it was let.
+
+    Without it the journal could outgrow what any agent reads, and no agent could lead.
+    """
+    names = moves.known(view)
+    new = [one for one in changes if isinstance(one, Plan) and not one.ended and one.proposal_id not in names]
+    for plan in new:
+        try:
+            why = no_room(view, need_of(plan))
+        except UnreadableError as error:
+            why = str(error)
+        if why is not None:
+            raise BadInput(f"Plan {plan.proposal_id} cannot begin now", why=why)
+    return moves.changed(view, changes)

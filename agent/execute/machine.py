@@ -31,6 +31,7 @@ from agent.execute.messages import (
     Fenced,
     Finish,
     Kind,
+    Known,
     Look,
     Looked,
     May,
@@ -45,7 +46,7 @@ from agent.execute.running import Decision, work_on_batch
 from agent.execute.state import State, answered, appended, begin, latest_batch, looking, ticked
 from agent.execute.transitions import turned
 from agent.values.attempts import of_plan
-from agent.values.reassignment import ENDED, Plan, PlanState, Policy, Records, moved_by
+from agent.values.reassignment import ENDED, Batch, BatchState, Plan, PlanState, Policy, Records, moved_by
 
 Commands = tuple[Command, ...]
 
@@ -68,6 +69,8 @@ def step(state: State, event: Event, policy: Policy) -> tuple[State, Commands]:
             state = state._replace(words=(*state.words, event))
         case Accepted(plan):
             state = state._replace(incoming=(*state.incoming, plan))
+        case Known(plans):
+            return state._replace(records=state.records._replace(known=plans)), ()
         case May():
             state = state._replace(may=event)
         case Fenced():
@@ -90,7 +93,7 @@ def _answer(state: State, event: Looked | Appended | Answered, policy: Policy) -
         state = state._replace(waiting=None)
         return _decide(state, event.seen, policy) if event.seen is not None else _go_on(_unseen(state, event, policy))
     if isinstance(event, Appended) and isinstance(asked, Append):
-        return _written(state, asked)
+        return _written(_wary(state, asked, policy), asked)
     if isinstance(event, Answered) and isinstance(asked, Alter | Cancel | Configure | Elect):
         return _go_on(*_troubles(answered(state, asked, event, policy), event))
     return state, ()
@@ -170,6 +173,24 @@ def _troubles(state: State, answer: Answered) -> tuple[State, Commands]:
     name_ = state.plan.proposal_id if state.plan is not None else ""
     told = words == dict(state.said).get(name_)
     return _having_said(state, name_, words), () if told else (Say(alarm=True, sentence=words, proposal_id=name_),)
+
+
+def _wary(state: State, append: Append, policy: Policy) -> State:
+    """The state when a batch is withdrawn that was to be throttled.
+
+    Its throttle may be set and not shown yet, because brokers report settings late: until that is over, what no look
+    shows is not taken to be gone. Of a batch that was sent it was seen before.
+    """
+    batch = state.batch
+    if batch is None or batch.state is not BatchState.INTENT:
+        return state
+    of = batch.proposal_id, batch.number
+    withdrawn = any(
+        isinstance(it, Batch) and (it.proposal_id, it.number) == of and it.state is BatchState.CLOSED
+        for it in append.changes
+    )
+    throttled = withdrawn and any((debt.proposal_id, debt.number) == of for debt in state.records.debts)
+    return state._replace(settle_ms=policy.settle_ms) if throttled else state
 
 
 def _written(state: State, append: Append) -> tuple[State, Commands]:

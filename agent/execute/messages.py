@@ -177,6 +177,12 @@ class Accepted(NamedTuple):
     plan: Plan
 
 
+class Known(NamedTuple):
+    """Every plan that the journal names by now. One that it has dropped was never accepted: its name is free again."""
+
+    plans: frozenset[str]
+
+
 class May(NamedTuple):
     """Whether a new batch may begin now (mode, global pause, budgets), and of which plans none may. At first: no."""
 
@@ -198,7 +204,7 @@ class Fenced:
     """Another agent leads: do nothing more, ever."""
 
 
-Event = Tick | Looked | Appended | Answered | Said | Accepted | May | Fenced
+Event = Tick | Looked | Appended | Answered | Said | Accepted | Known | May | Fenced
 
 # --- commands -------------------------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ def _group_not_stable(proposal: Proposal, ground: Ground) -> Hold | Refuse | Non
 
 
 def _rack_not_steady(proposal: Proposal, ground: Ground) -> Hold | Refuse | None:
-    if not ground.unsteady or proposal.kind is ProposalKind.ADVISE:
+    if not ground.unsteady:
         return None
     restless = sorted(touched_brokers(proposal, ground.rests) & ground.unsteady)
     if not restless:

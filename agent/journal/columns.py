@@ -2,7 +2,7 @@
 
 A target takes some sixty bytes, whatever its topic is named. Invariants: `targets_of(columns(targets)) == targets`;
 foreign columns give targets or `UnreadableError`, in time and memory linear in their length; every number in them that
-points into a table is in that table.
+points into a table is in that table, and every partition has replicas, each on a broker of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from assignors.problem import TopicPartition
 
 MOST_NAMED = 4_000_000
 """Replicas that the targets of one value name together; lists are shared, so few bytes could name very many."""
+_MOST_ID = 2**31 - 1
+"""Of a partition or a broker, as Kafka has them."""
 _NUMBER = frozenset({int})
 _SIZE = frozenset({int, type(None)})
 _RATE = frozenset({int, float, type(None)})
@@ -124,7 +126,9 @@ def _targets(value: Columns) -> tuple[Target, ...]:
     for indexes, table in ((cells["topic"], topics), (before, lists), (after, lists)):
         if indexes and not 0 <= min(_numbers(indexes)) <= max(indexes) < len(table):
             raise IndexError("a row of a table is missing")
-    _numbers(cells["partition"])
+    _ids(cells["partition"])
+    if any(len(set(_ids(replicas))) != len(replicas) or not replicas for replicas in lists):
+        raise ValueError("a partition has no replicas, or two on one broker")
     for name, kinds in (("bytes", _SIZE), ("bytes_per_s", _RATE), ("gain", _RATE - {type(None)})):
         if not set(map(type, cells[name])) <= kinds:
             raise TypeError(f"{name} is not of numbers")
@@ -154,6 +158,12 @@ def _numbers(value: Any) -> list[int]:
     if not set(map(type, _list(value))) <= _NUMBER:
         raise TypeError("a list of numbers expected")
     return list(value)
+
+
+def _ids(numbers: Sequence[int]) -> Sequence[int]:
+    if _numbers([*numbers]) and not 0 <= min(numbers) <= max(numbers) <= _MOST_ID:
+        raise ValueError("a partition or broker has no such id")
+    return numbers
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ know what was begun must not begin anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from agent.journal.targets import (
 )
 from agent.kept import Kept
 from agent.values.journal import Entry, View, Write, under
+from agent.values.kafka import THROTTLE_KEYS
 from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource
 from agent.values.typed_json import UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
@@ -32,13 +34,16 @@ from assignors.problem import TopicPartition
 KEEP_PLANS = 200
 """So many ended plans, the newest, stay in the journal."""
 KEEP_BATCHES = 200
-"""So many batches of ended plans, the newest, stay in the journal."""
+"""So many batches of ended plans, the newest, stay in the journal, and all that were written within a day of the
+newest: what is moved in a day has a budget."""
+_DAY_MS = 86_400_000
 KEEP_TARGET_BYTES = 16_000_000
 """Partitions of ended plans, the newest, stay up to so many bytes (some 250,000 partitions), so that they can be moved
 back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: Kept[Batch] = Kept(_MOST_BATCH_TARGETS)
 _ROWS = ("targets", "cancelling", "ends")
+_BROKER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def write(change: Change) -> tuple[Write, ...]:
@@ -75,6 +80,11 @@ def plans(view: View) -> tuple[Plan, ...]:
     return tuple(plan for plan, _ in dated_plans(view))
 
 
+def known(view: View) -> frozenset[str]:
+    """The names of every plan, ended or not, unread."""
+    return frozenset(key.removeprefix("plan/") for key in view if key.startswith("plan/"))
+
+
 def dated_plans(view: View) -> tuple[tuple[Plan, int], ...]:
     """Every plan, and the epoch milliseconds at which it was last written. Raises UnreadableError."""
     parts = parts_in(view)
@@ -101,7 +111,7 @@ def plan_of(view: View, proposal_id: str) -> Plan | None:
 
 def debts(view: View) -> tuple[Debt, ...]:
     """Our throttles, sorted by resource and key. Raises UnreadableError."""
-    found = (from_json(Debt, entry.value) for entry in under(view, "throttle"))
+    found = (_debt_in(entry) for entry in under(view, "throttle"))
     return tuple(sorted(found, key=lambda debt: (debt.resource, debt.key)))
 
 
@@ -118,7 +128,7 @@ def tidy(view: View) -> tuple[Write, ...]:
     old_plans = ended[:-KEEP_PLANS]
     dropped = {_named(entry) for entry in old_plans}
     closed = [entry for entry in under(view, "batch") if _owner(entry) in owners]
-    keep = {entry.key for entry in closed[-KEEP_BATCHES:]}
+    keep = {entry.key for entry in closed[-KEEP_BATCHES:]} | _of_a_day(closed)
     old_batches = [entry for entry in closed if entry.key not in keep or _owner(entry) in dropped]
     kept = {_named(entry) for entry, plan in every if not plan.ended} | _kept_with_targets(ended[-KEEP_PLANS:])
     old_parts = [part for name, found in sorted(parts.items()) if name not in kept for part in found]
@@ -140,6 +150,12 @@ def _changed(view: View, change: Change) -> tuple[Write, ...]:
 
 def _header(plan: Plan) -> Write:
     return Write(_plan_key(plan.proposal_id), plan.state.value, header_value(plan))
+
+
+def _of_a_day(batches: list[Entry]) -> set[str]:
+    """The keys of those that were written within a day of the newest."""
+    newest_ms = max((entry.at_ms for entry in batches), default=0)
+    return {entry.key for entry in batches if newest_ms - entry.at_ms < _DAY_MS}
 
 
 def _kept_with_targets(ended: list[Entry]) -> set[str]:
@@ -168,6 +184,16 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
     }
 
 
+def _debt_in(entry: Entry) -> Debt:
+    """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
+    debt = from_json(Debt, entry.value)
+    kind, name = debt.resource
+    named = kind == "topic" or (kind == "broker" and _BROKER.fullmatch(name) is not None)
+    if not named or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(debt.resource, debt.key):
+        raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
+    return debt
+
+
 def _batch_in(entry: Entry) -> Batch:
     return _BATCHES.of((entry,), lambda: _batch_of(entry), lambda batch: len(batch.targets) + 1)
 
@@ -175,6 +201,8 @@ def _batch_in(entry: Entry) -> Batch:
 def _batch_of(entry: Entry) -> Batch:
     value = entry.value
     batch = from_json(Batch, {**value, **{name: [] for name in _ROWS}})
+    if entry.key != _batch_key(batch.proposal_id, batch.number):
+        raise UnreadableError(f"the record under {entry.key[:80]!r} is of another batch")
     try:
         targets = targets_of(value["targets"])
         ids = [target.id for target in targets]

@@ -48,15 +48,16 @@ class Split(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """Partitions as they were read, and the digest of what they were read from."""
+    """Partitions as they were read, and digest and size of what they were read from."""
 
     targets: tuple[Target, ...]
     digest: str
+    bytes: int
 
 
 _SPLITS: Kept[Split] = Kept(_MOST_KEPT)
 _READ: Kept[_Read] = Kept(_MOST_KEPT)
-_PLANS: Kept[Plan] = Kept(1_000)
+_PLANS: Kept[Plan] = Kept(_MOST_KEPT)
 
 
 def split_of(targets: tuple[Target, ...]) -> Split:
@@ -80,7 +81,7 @@ def header_value(plan: Plan) -> Mapping[str, Any]:
 
 def plan_in(entry: Entry, parts: Sequence[Entry]) -> Plan:
     """The plan of a header, with its partitions from these entries. Raises UnreadableError."""
-    return _PLANS.of((entry, *parts), lambda: _plan(entry, parts), lambda _: 1)
+    return _PLANS.of((entry, *parts), lambda: _plan(entry, parts), lambda plan: len(plan.targets) + 1)
 
 
 def parts_in(view: View, name: str | None = None) -> dict[str, list[Entry]]:
@@ -139,13 +140,14 @@ def _plan(entry: Entry, parts: Sequence[Entry]) -> Plan:
         of = counted(told.parts, "record")
         raise UnreadableError(f"of the partitions of plan {name[:80]} the journal has {there} of {of}")
     ordered = tuple(by_key[key] for key in wanted)
-    targets, digest = _READ.of(ordered, lambda: _joined(ordered), lambda found: len(found.targets) + 1)
-    if digest != told.digest or len(targets) != told.partitions:
+    targets, digest, size = _READ.of(ordered, lambda: _joined(ordered), lambda found: len(found.targets) + 1)
+    if (digest, size, len(targets)) != (told.digest, told.bytes, told.partitions):
         raise UnreadableError(f"the records of partitions of plan {name[:80]} are not those that it was accepted with")
     _SPLITS.put((targets,), told, len(targets) + 1)
     return plan._replace(targets=targets)
 
 
 def _joined(parts: Sequence[Entry]) -> _Read:
-    digest = hashlib.sha256(b"\n".join(_text(part.value) for part in parts)).hexdigest()
-    return _Read(tuple(chain.from_iterable(targets_of(part.value) for part in parts)), digest)
+    texts = [_text(part.value) for part in parts]
+    digest = hashlib.sha256(b"\n".join(texts)).hexdigest()
+    return _Read(tuple(chain.from_iterable(targets_of(part.value) for part in parts)), digest, sum(map(len, texts)))

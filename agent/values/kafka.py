@@ -20,6 +20,8 @@ GROUP_STANDBYS_DEFAULT = "group.streams.num.standby.replicas"
 """Of brokers: for groups that do not set `streams.num.standby.replicas`."""
 LEADER_RATE = "leader.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
+THROTTLE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
+"""The keys of a replication throttle: the only settings that an executor ever writes."""
 LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 MAX_MESSAGE_BYTES = "max.message.bytes"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"

@@ -127,3 +127,11 @@ def test_a_batch_is_told_in_words():
     assert unknown == "1 partition, 0 B or more to copy; most to broker 3: 0 B or more; 0 B across racks"
     order = target._replace(after=(2, 1))
     assert in_words([order], look, None) == "1 partition with another order of replicas, no data moves"
+
+
+def test_copies_of_several_partitions_between_the_same_brokers_are_told_apart_by_partition():
+    targets = [Target(TopicPartition("t", number), "id", (1, 2), (1, 3), 100) for number in (0, 1)]
+    graph = replication_graph(targets, Seen(UP, ()))
+    assert [(*edge, bytes_) for *edge, bytes_ in graph.edges(keys=True, data="bytes")] == [
+        (1, 3, TopicPartition("t", 0), 100), (1, 3, TopicPartition("t", 1), 100),
+    ]  # fmt: skip

@@ -235,6 +235,18 @@ def test_a_signature_does_not_count_for_ever(verb: Verb, off_ms: int) -> None:
     assert (found.done, "set that clock and send it again" in found.sentence) == (False, True)
 
 
+@pytest.mark.parametrize("off_ms", [-SIGNED_FOR_MS, SIGNED_FOR_MS])
+def test_a_signature_counts_to_the_last_millisecond_of_its_time(off_ms: int) -> None:
+    assert answer(wish(Verb.APPROVE, by=Signer("ann", ANN), at_ms=NOW_MS + off_ms), people=PEOPLE).done
+
+
+def test_a_signature_is_of_what_a_command_says_and_not_of_the_order_in_which_it_says_it() -> None:
+    one = wish(Verb.APPROVE, by=Signer("ann", ANN))
+    turned = one._replace(value=dict(reversed(one.value.items())))
+    assert list(turned.value) != list(one.value)
+    assert sender_of(turned, PEOPLE, CLUSTER) == Sender("ann", None, signed=True)
+
+
 def test_a_signed_command_is_known_as_answered_for_as_long_as_it_counts_however_many_come_in_between() -> None:
     signed_one = Command("signed", Verb.APPROVE, "ann", NOW_MS, person="ann")
     flood = [Command(f"c-{number}", Verb.PAUSE, "x", NOW_MS) for number in range(KEPT + 50)]
@@ -243,6 +255,7 @@ def test_a_signed_command_is_known_as_answered_for_as_long_as_it_counts_however_
     gone = {write.key for write in forgotten(view, NOW_MS - SIGNED_FOR_MS)}
     assert (len(gone), "command/signed" in gone) == (50, False)
     assert "command/signed" in {write.key for write in forgotten(view, NOW_MS + 1)}
+    assert "command/signed" not in {write.key for write in forgotten(view, NOW_MS)}
     copied = wish(Verb.APPROVE, by=Signer("ann", ANN), id_="signed")
     assert obeyed(copied, view={**VIEW, **view}, people=PEOPLE) == Obeyed()
 

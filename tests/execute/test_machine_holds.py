@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from agent.execute.machine import step
 from agent.execute.messages import (
     Alter,
     Answered,
     Configure,
     Finish,
     Kind,
+    May,
     Result,
     Said,
     Seen,
@@ -20,7 +22,7 @@ from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from agent.values.reassignment import BatchState, Plan, PlanState, Resource, Target
 from assignors.problem import TopicPartition
 from tests.execute.abstract import a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, P0, TOPIC_T, Live
+from tests.execute.live import MOVE, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_others_move_is_named_and_waited_for():
@@ -241,3 +243,27 @@ def test_what_is_held_by_refusals_can_be_cancelled():
     live.tell(Said(Word.CANCEL, "p"))
     live.wait(5)
     assert live.finished[0].state is PlanState.CANCELLED
+
+
+@pytest.mark.parametrize("late_s", [0.5, 5, 9])
+@pytest.mark.parametrize("ends", [May(begin=False, sentence="paused"), Said(Word.CANCEL, "p")], ids=["held", "cancel"])
+def test_a_throttle_that_brokers_show_late_is_removed_when_its_batch_is_withdrawn(ends, late_s):
+    """Two looks in a row, right after the answer and right after the withdrawal, do not show it yet."""
+    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(partitions=()))
+
+    def held_while_set(cluster, asked):
+        live.state = step(live.state, ends, POLICY)[0]
+        return carried_out(cluster, asked)
+
+    live.look_as = lambda cluster: seen_of(cluster)._replace(throttles=())
+    live.answer_as = held_while_set
+    while not live.closed:
+        live.wait(0.5)
+    assert [batch.sendings for batch in live.closed] == [0]
+    assert live.cluster.settings, "it is set"
+    live.wait(late_s)
+    live.look_as = seen_of
+    live.answer_as = carried_out
+    live.wait(30)
+    assert (live.cluster.settings, live.journal.debts) == ((), ())
+    assert "Alter" not in live.kinds()

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from agent.execute.batches import RECORD_BYTES, in_records, next_batch
+from agent.execute.batches import _END_BYTES, RECORD_BYTES, _Record, in_records, next_batch
 from agent.execute.messages import Accepted, Alter, Append, Said, Seen, SeenPartition, Word
 from agent.execute.throttles import wanted
 from agent.journal import moves
 from agent.journal.codec import MAX_VALUE_BYTES, numbered
+from agent.journal.columns import Size
 from agent.values.reassignment import Batch, BatchState, Plan, PlanState, Policy, Target, moved_of
 from assignors.problem import TopicPartition
 from tests.execute.many import Many
@@ -126,6 +127,19 @@ def test_no_batch_is_larger_than_its_records_whatever_the_settings_allow(of_one_
     lines = [line for change in (batch, *wanted(batch, seen).debts) for line in moves.write(change)]
     sizes = [len(line.data or b"") for line in numbered(lines, at_ms=2**50, epoch=2**53, first_seq=0)]
     assert max(sizes) < RECORD_BYTES + 100_000 < MAX_VALUE_BYTES
+
+
+def test_a_batch_is_full_when_the_next_partition_would_make_its_record_too_large() -> None:
+    record, taken = _Record(), 0
+    while record.takes(target := wide(taken)):
+        record.add(target)
+        taken += 1
+    sizes = [Size(_END_BYTES), Size(_END_BYTES)]
+    for at in range(taken + 1):
+        sizes[1].add(wide(at))
+        if at < taken:
+            sizes[0].add(wide(at))
+    assert sizes[0].bytes <= RECORD_BYTES < sizes[1].bytes
 
 
 def test_what_ends_without_a_move_is_cut_into_records_too() -> None:

@@ -245,3 +245,11 @@ def test_what_debts_lack_is_what_was_taken_for_others_and_is_not_there_any_more(
     assert lacking(BATCH, more, seen(whole)) == ()
     every = {(debt.resource, debt.key): debt for debt in (*debts, *more)}
     assert cleared(tuple(every.values()), whole) == {}
+
+
+def test_what_debts_lack_is_added_once_beside_what_they_have() -> None:
+    (whole,) = [debt for debt in wanted(BATCH, seen({})).debts if debt.key == LEADER_REPLICAS]
+    first, *others = whole.ours.split(",")
+    (more,) = [debt for debt in lacking(BATCH, [whole._replace(ours=first)], seen({})) if debt.key == LEADER_REPLICAS]
+    assert others
+    assert more.ours.split(",") == [first, *others]

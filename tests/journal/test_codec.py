@@ -21,6 +21,7 @@ from agent.journal.codec import (
     key_bytes,
     key_of,
     numbered,
+    rewritten,
     to_bytes,
 )
 from agent.journal.leader import Leader, check_cluster, leader_in, leader_write, newest_epoch
@@ -137,3 +138,12 @@ def test_who_leads_is_read_back_and_another_clusters_journal_is_not_gone_on_with
     check_cluster({}, "c-2", "here")
     with pytest.raises(WrongCluster, match="cluster c-1"):
         check_cluster(view, "c-2", "here")
+
+
+def test_a_journal_is_rewritten_in_order_with_kinds_and_times_and_then_what_is_gone() -> None:
+    view = {"b": ENTRY._replace(key="b", seq=9), "a": ENTRY._replace(key="a", kind="said", at_ms=5, epoch=2)}
+    again = rewritten(view, ["z", "c", "a"], at_ms=77, epoch=4, first_seq=10)
+    assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, one.data is None) for one in again] == [
+        ("a", "said", 5, 4, 10, False), ("b", "plan", 1_000, 4, 11, False),
+        ("c", "deleted", 77, 4, 12, True), ("z", "deleted", 77, 4, 13, True),
+    ]  # fmt: skip

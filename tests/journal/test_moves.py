@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.guard.budgets import DAY_MS, batches_left
+from agent.guard.ground import Records
 from agent.journal.moves import KEEP_BATCHES, KEEP_PLANS, batches, changed, debts, plans, read, tidy, write
 from agent.values.journal import Entry, Write
+from agent.values.kafka import LEADER_RATE, THROTTLE_KEYS
+from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import (
     Batch,
     BatchState,
@@ -26,6 +30,7 @@ from agent.values.reassignment import (
     Target,
 )
 from agent.values.typed_json import UnreadableError
+from agent.values.verdict import Hold
 from assignors.problem import TopicPartition
 
 BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True).map(tuple)
@@ -52,8 +57,9 @@ BATCHES = st.builds(
 )
 DEBTS = st.builds(
     Debt,
-    st.builds(Resource, st.sampled_from(["broker", "topic"]), st.sampled_from(["1", "a/b"])),
-    st.sampled_from(["k", "l"]),
+    st.builds(Resource, st.just("broker"), st.sampled_from(["0", "1", "2147483647"]))
+    | st.builds(Resource, st.just("topic"), st.sampled_from(["1", "a.b"])),
+    st.sampled_from(THROTTLE_KEYS),
     st.text(max_size=3),
     st.none() | st.text(max_size=3),
     st.just("p-1"),
@@ -87,7 +93,7 @@ def test_the_newest_of_each_key_is_read_back(changes):
 
 
 def test_a_paid_debt_is_gone():
-    debt = Debt(Resource("broker", "1"), "k", "5", None, "p-1", 1)
+    debt = Debt(Resource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
     assert debts(told(*lines(debt, Paid(debt.resource, debt.key)))) == ()
 
 
@@ -108,6 +114,8 @@ def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_alw
     unended = Plan("p-open", ())
     theirs = [Batch("p-open", n, ()) for n in range(1, 300)]
     view = told(*lines(*theirs, unended, *ended, *closed))
+    for days, (key, entry) in enumerate(view.items()):
+        view[key] = entry._replace(at_ms=days * DAY_MS)
     for line in tidy(view):
         assert (line.kind, line.value) == ("deleted", None)
         del view[line.key]
@@ -118,7 +126,55 @@ def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_alw
     assert tidy(view) == ()
 
 
+def test_what_was_moved_within_a_day_counts_against_its_budget_after_the_plan_has_ended():
+    """A plan of 100,000 partitions has 2,000 batches."""
+    target = Target(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
+    count = KEEP_BATCHES * 2
+    sent = [Batch("p-1", n, (target,), BatchState.CLOSED, sendings=1) for n in range(count)]
+    view = told(*lines(Plan("p-1", (target,), PlanState.DONE), *sent))
+    now_ms = 2 * DAY_MS
+    view = {key: entry._replace(at_ms=now_ms - 1_000) for key, entry in view.items()}
+    view["batch/p-1/0"] = view["batch/p-1/0"]._replace(at_ms=now_ms - DAY_MS - 1_000)
+    gone = {line.key for line in tidy(view)}
+    assert gone == {"batch/p-1/0"}
+    view = {key: entry for key, entry in view.items() if key not in gone}
+    limits = ExecuteLimits(
+        batch_budget_per_hour=10**6, batch_budget_per_day=10**6, move_budget_bytes_per_day=10 * (count - 1)
+    )
+    held = batches_left("p-2", Records(view).batches, limits, now_ms)
+    assert isinstance(held, Hold), "all that may be moved in a day was moved"
+
+
 def test_an_entry_that_cannot_be_read_is_an_error():
     view = told(Write("plan/p-1", "open", {"proposal_id": 5}))
     with pytest.raises(UnreadableError):
         read(view)
+
+
+THROTTLE = Debt(Resource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param(THROTTLE._replace(key="log.retention.ms"), id="a setting that is no throttle"),
+        pytest.param(THROTTLE._replace(resource=Resource("topic", "t"), key="retention.ms"), id="of a topic"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "")), id="the default of all brokers"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "x")), id="a broker without a number"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "\u0661")), id="digits of another alphabet"),
+        pytest.param(THROTTLE._replace(resource=Resource("broker", "9" * 400)), id="a number that no broker has"),
+        pytest.param(THROTTLE._replace(resource=Resource("group", "g")), id="neither broker nor topic"),
+    ],
+)
+def test_what_is_no_throttle_of_a_broker_or_topic_is_unreadable(foreign):
+    """Read, it would be taken away as one of ours, or end every agent in turn."""
+    with pytest.raises(UnreadableError):
+        read(told(*write(foreign)))
+
+
+def test_a_record_under_the_key_of_another_is_unreadable():
+    batch = Batch("p-1", 1, ())
+    for change, key in ((THROTTLE, "throttle/broker:2/x"), (batch, "batch/p-1/2"), (batch, "batch/p-2/1")):
+        (line,) = write(change)
+        with pytest.raises(UnreadableError):
+            read(told(*write(Plan("p-1", ())), line._replace(key=key)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -10,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.execute.batches import in_records
+from agent.journal import targets
 from agent.journal.codec import MAX_VALUE_BYTES, applied, numbered
 from agent.journal.moves import KEEP_TARGET_BYTES, batches, changed, plan_of, plans, read, tidy, write
 from agent.journal.targets import MOST_TARGETS, PART_BYTES
+from agent.kept import Kept
 from agent.values.journal import Entry, View
 from agent.values.reassignment import Batch, BatchState, End, PartitionEnd, Plan, PlanState, Target, moved_by, moved_of
 from agent.values.typed_json import UnreadableError
@@ -95,6 +99,13 @@ def again(view: View, key: str, as_key: str, **value: Any) -> View:
     return {**view, as_key: view[key]._replace(key=as_key, value={**view[key].value, **value})}
 
 
+def restated(**value: Any) -> View:
+    """A plan whose part was written like that from the first: digest and sizes agree."""
+    view = again(SMALL, PARTS[0], PARTS[0], **value)
+    text = json.dumps(view[PARTS[0]].value, separators=(",", ":"), sort_keys=True).encode()
+    return again(view, "plan/p-1", "plan/p-1", digest=hashlib.sha256(text).hexdigest(), bytes=len(text))
+
+
 BIG = journal(Plan("p-1", many(9_000)))
 PARTS = sorted(key for key in BIG if key.startswith("targets/"))
 SMALL = journal(Plan("p-1", many(2)))
@@ -117,6 +128,12 @@ SMALL = journal(Plan("p-1", many(2)))
         pytest.param(again(SMALL, PARTS[0], PARTS[0], bytes=[1, True]), id="a size is a truth"),
         pytest.param(again(SMALL, PARTS[0], PARTS[0], replicas=[[1], ["2"]]), id="a broker is text"),
         pytest.param(again(SMALL, PARTS[0], PARTS[0], topics=[["t"]]), id="a topic has no id"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], []]), id="no replicas"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], [2, 2]]), id="two replicas on one broker"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], [-1]]), id="a broker below zero"),
+        pytest.param(restated(replicas=[[1, 2, 3], [2, 3, 4], [2**31]]), id="a broker beyond 32 bits"),
+        pytest.param(restated(partition=[0, -1]), id="a partition below zero"),
+        pytest.param(restated(partition=[0, 10**18]), id="a partition beyond 32 bits"),
         pytest.param(again(SMALL, "plan/p-1", "plan/p-1", partitions=3), id="a header of other partitions"),
         pytest.param(again(SMALL, "plan/p-1", "plan/p-1", partitions=MOST_TARGETS + 1), id="too many partitions"),
         pytest.param(again(SMALL, "plan/p-1", "plan/p-1", parts=10**15), id="very many parts"),
@@ -131,6 +148,10 @@ def test_a_plan_whose_parts_are_not_those_that_were_accepted_is_unreadable(view:
         read(view)
     with pytest.raises(UnreadableError):
         tidy(view)
+
+
+def test_a_part_that_is_written_otherwise_from_the_first_is_read() -> None:
+    assert [target.gain for target in read(restated(gain=[1.5, 0])).plans[0].targets] == [1.5, 0.0]
 
 
 JSON = st.recursive(
@@ -230,3 +251,20 @@ def test_an_entry_of_the_layout_before_is_unreadable() -> None:
     entry = Entry("plan/p-1", "open", value, 0, 1, 1)
     with pytest.raises(UnreadableError, match="without partitions"):
         read({"plan/p-1": entry})
+
+
+def test_plans_that_were_read_long_ago_are_not_kept_with_their_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent leads for months: 1,000 plans of 100,000 partitions would be 25 GB."""
+    assert targets._PLANS._most <= targets._MOST_KEPT
+    monkeypatch.setattr(targets, "_PLANS", kept := Kept[Plan](2_000))
+    view = journal(Plan("p-1", many(200), PlanState.DONE))
+    for at_ms in range(50):
+        assert plans({key: entry._replace(at_ms=at_ms) for key, entry in view.items()})[0].partitions == 200
+    assert 200 <= sum(len(plan.targets) for _, plan, _ in kept._found.values()) <= 2_000
+
+
+def test_a_header_that_counts_other_bytes_than_its_parts_have_is_unreadable() -> None:
+    """Bytes of plans that have not ended are what no further plan has room beside."""
+    for told in (0, 10**18, -(10**18)):
+        with pytest.raises(UnreadableError):
+            read(again(SMALL, "plan/p-1", "plan/p-1", bytes=told))

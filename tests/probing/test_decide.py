@@ -106,6 +106,7 @@ READY = shown(warmup(0))
     ("snapshot", "reason", "tasks"),
     [
         pytest.param(READY, Reason.CAUGHT_UP, [0], id="one has caught up"),
+        pytest.param(shown(unknown(0)), Reason.LEARN, [0], id="nothing tells of the only one"),
         pytest.param(shown(warmup(0), warmup(1, eta=90)), Reason.CAUGHT_UP, [0], id="another is far away"),
         pytest.param(shown(estimated(0, 500, 0)), Reason.LIKELY, [0], id="one probably has, by the model"),
         pytest.param(
@@ -122,6 +123,16 @@ def test_what_justifies_a_trigger(snapshot: Snapshot, reason: Reason, tasks: lis
     assert isinstance(decision, TriggerNow), decision
     assert (decision.reason, [key[1].partition for key in decision.copies]) == (reason, tasks)
     assert decision.sentence.startswith("rebalance app now: ")
+
+
+@pytest.mark.parametrize(
+    ("count", "copies"), [pytest.param(1, "1 warm-up", id="one"), pytest.param(2, "2 warm-ups", id="two")]
+)
+def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies: str) -> None:
+    decision = decide(shown(*(unknown(number) for number in range(count))))
+    assert decision.sentence == (
+        f"rebalance app now: the progress of {copies} is unknown until a rebalance brings fresh offset sums"
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,6 +246,7 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_m
     if left_ms is None:
         assert isinstance(decision, TriggerNow)
         assert decision.reason is Reason.STANDBY
+        assert decision.sentence == "rebalance app now: 1 standby falling behind without bound"
     else:
         assert isinstance(decision, Wait)
         assert (decision.reason, decision.until_ms) == (WaitReason.FLOOR, NOW + left_ms)
