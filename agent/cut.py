@@ -64,6 +64,7 @@ def to_limits(settings: Settings) -> Limits:
         trigger_cooldown_ms=settings.proposals.trigger_cooldown_ms,
         throttle_grace_ms=settings.detect.throttle_grace_ms,
         weights_max_age_ms=settings.weights.max_age_ms,
+        no_longer_shown_share=settings.detect.shrink_share,
         execute=to_execute_limits(settings),
     )
 

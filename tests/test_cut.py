@@ -37,6 +37,7 @@ def test_without_settings_the_limits_are_their_own_defaults() -> None:
         ("detect.stuck_rebalance_after=1m", "stuck_rebalance_ms", 60_000),
         ("detect.leader_skew_share=0.5", "leader_skew_share", 0.5),
         ("detect.throttle_grace=1s", "throttle_grace_ms", 1_000),
+        ("detect.shrink_share=0.5", "no_longer_shown_share", 0.5),
         ("gain.min_partitions=3", "min_gain_partitions", 3),
         ("gain.min_share=0.25", "min_gain_share", 0.25),
         ("gain.min_bytes_per_s=1e3", "min_gain_bytes_per_s", 1_000.0),

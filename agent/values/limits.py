@@ -316,6 +316,8 @@ class Limits:
     """A throttle with no reassignment running counts as left behind after this long."""
     weights_max_age_ms: int = 7_200_000
     """Weights of the pipeline that are older count for nothing."""
+    no_longer_shown_share: float = 0.2
+    """Part of topics or groups that may vanish between two looks before the new world is doubted."""
     execute: ExecuteLimits = field(default_factory=ExecuteLimits)
     """What holds in mode ``execute`` besides."""
 
