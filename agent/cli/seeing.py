@@ -96,13 +96,14 @@ def racks(
     if chosen(output) is Format.TABLE:
         emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
         emit_line()
-        emit(
-            tables.borders(rows if every else rows[: tables.MOST_LOSSES]),
-            tables.with_money(tables.BORDERS, look.limits),
-            output,
-            empty="no rack is known",
-            every=every,
-        )
+        if look.snapshot.topics:  # else nothing crosses, and no zero was measured
+            emit(
+                tables.borders(rows if every else rows[: tables.MOST_LOSSES]),
+                tables.with_money(tables.BORDERS, look.limits),
+                output,
+                empty="no rack is known",
+                every=every,
+            )
         tables.basis(look)
         emit_line()
         tables.losses(rows, every=every)

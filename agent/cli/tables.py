@@ -60,6 +60,8 @@ def basis(look: Seen) -> None:
 
 def across_racks(look: Seen) -> str | None:
     """All that crosses racks, as one cell."""
+    if not look.snapshot.topics:
+        return "nothing to measure: no topic was seen"
     crossing = costs_of(look.snapshot).crossing
     rate, money = traffic_words(crossing), money_words(crossing, look.limits)
     if rate is None:

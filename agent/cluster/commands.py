@@ -1,6 +1,7 @@
 """`rackwise cluster …`: brokers on this machine that stay after the command has returned.
 
-Invariant: what another process left behind is never cleared unasked; `--clear` asks, or the answer on a terminal.
+Invariant: what another process left behind is never cleared unasked: by `--clear`, or by a yes on a terminal. `status`
+only shows, and asks nothing.
 Heavy imports wait until a command runs.
 """
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent import cluster as local
+from agent.cli.confirming import confirmed
 from agent.cli.output import Format, chosen, emit, emit_line, say
 from agent.words import counted
 
@@ -112,7 +114,7 @@ def down(
 def status(*, clear: Clear = False, output: Output = None) -> None:
     """Show the clusters on this machine, and what broken-off ones left behind."""
     _emit(local.find_clusters(), output)
-    _offer_to_clear(clear=clear)
+    _clear(_told_left_behind(), clear=clear)
 
 
 @cluster_app.command()
@@ -190,19 +192,28 @@ def fault(
 
 
 def _offer_to_clear(*, clear: bool) -> None:
+    left = _told_left_behind()
+    if left and not clear and sys.stdin.isatty() and sys.stderr.isatty():
+        which = "this cluster" if len(left) == 1 else f"these {len(left)} clusters"
+        clear = confirmed(f"Remove {which}?", option="--clear")
+    _clear(left, clear=clear)
 
+
+def _told_left_behind() -> list[local.Found]:
     left = [one for one in local.find_clusters() if one.state is local.ClusterState.LEFT_BEHIND]
     for one in left:
         brokers = len(one.alive_brokers)
         say(f"cluster {one.name} was left behind, with {counted(brokers, 'broker')} still running: {one.why}")
-    if not left:
-        return
-    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Remove this cluster?", err=True)):
+    return left
+
+
+def _clear(left: Sequence[local.Found], *, clear: bool) -> None:
+    if clear:
         for one in left:
             local.clear_cluster(one.directory)
             say(f"cluster {one.name} is removed")
-    else:
-        say("remove it with: rackwise cluster status --clear")
+    elif left:
+        say(f"remove {'it' if len(left) == 1 else 'them'} with: rackwise cluster status --clear")
 
 
 def _emit(found: Sequence[local.Found], output: Format | None) -> None:
