@@ -53,6 +53,8 @@ def status(
         del summary["absent_brokers"]
     if look.agent is not None:
         summary["agent"] = agent_line(look)
+    summary["parts not seen"] = summary.pop("not_seen")
+    summary["took"] = f"{summary.pop('took_ms'):,} ms"
     emit_one(summary, output, tuple(summary), every=every)
     tables.basis(look)
     for sentence in look.agent["acting"] if look.agent is not None else ():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
+_MEMORY = "memory_mib"
 _NO_RACK = "-"
 _FOLLOW_PAUSE_S = 0.3
 
@@ -220,7 +221,8 @@ def _emit(found: Sequence[local.Found], output: Format | None) -> None:
     form = chosen(output)
     rows = [_row(one) for one in found]
     shown = [_shown(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
-    emit(shown, COLUMNS, form, empty="there is no cluster on this machine")
+    columns = COLUMNS if form is not Format.TABLE else tuple("memory" if name == _MEMORY else name for name in COLUMNS)
+    emit(shown, columns, form, empty="there is no cluster on this machine")
 
 
 def _row(found: local.Found) -> LocalCluster:
@@ -259,11 +261,12 @@ def _row(found: local.Found) -> LocalCluster:
 
 def _shown(row: LocalCluster) -> dict[str, Any]:
     """The same for a table: brokers by their racks, and how many of them run."""
-    brokers = row["brokers"]
+    brokers, memory = row["brokers"], row["memory_mib"]
+    cells = {**row, "memory": None if memory is None else f"{memory:,} MiB"}
     if brokers is None:
-        return {**row, "racks": None}
+        return {**cells, "racks": None}
     racks = ",".join(one["rack"] or _NO_RACK for one in brokers)
-    return {**row, "racks": racks, "brokers": f"{row['brokers_running']}/{len(brokers)}"}
+    return {**cells, "racks": racks, "brokers": f"{row['brokers_running']}/{len(brokers)}"}
 
 
 def _print_tail(broker_id: int, path: Path, lines: int) -> int:

@@ -101,7 +101,7 @@ def _even(
     if not racks:
         return {}
     open_ones = [state for state in scope if options[state.id].rack is not None]
-    now = {state.id: _leader(state, leaders, seats) for state in open_ones}
+    now = {s.id: leader for s in open_ones if (leader := _leader(s, leaders, seats)) is not None}
     candidates = [
         [
             LeaderCandidate(
@@ -109,10 +109,9 @@ def _even(
                 int(broker != now[state.id]),
                 seats.fetched_across(state.replicas, broker, readers.get(state.id)),
             )
-            for broker in dict.fromkeys((leader, *seats.candidates(state)))
+            for broker in dict.fromkeys((now[state.id], *seats.candidates(state)))
         ]
         for state in open_ones
-        if (leader := now[state.id]) is not None
     ]
     led = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
     room = seats.room(Counter(now.values()), hard=True)._replace(racks=led)
