@@ -342,7 +342,7 @@ def _below_in_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, eve
         told = (
             f"{name.replace('_', ' ')}: {'unknown' if rows[0][name] is None else shown(rows[0][name])}" for name in same
         )
-        emit_text(f"of all {len(rows):,} rows: {'; '.join(told)}")
+        emit_text(f"of all {len(rows):,}: {'; '.join(told)}")
 
 
 def _task(row: TaskCopyDocument) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from agent.cli import tables
 from tests.builders import Answers, reader
 from tests.cli.conftest import Record, Run
 
@@ -55,4 +58,4 @@ def test_tasks_have_a_lag_with_units_and_what_is_the_same_is_named(capsys: pytes
     cells = tables._task(row)
     assert (cells["changelog lag"], cells["records/s"], cells["time left"]) == ("1,409", None, "1,409 s")
     tables._below_in_table([cells] * 3, ("task", "records/s", "source"), every=False)
-    assert capsys.readouterr().out.splitlines()[-1] == "of all 3 rows: records/s: unknown; source: x"
+    assert capsys.readouterr().out.splitlines()[-1] == "of all 3: records/s: unknown; source: x"
