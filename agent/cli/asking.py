@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.confirming import confirmed
 from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 
@@ -106,7 +107,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise BadInput("Confirmation is needed", why="standard input is not a terminal", todo="Give --yes.")
-    if not typer.confirm(question, err=True):
+    if not confirmed(question, option="--yes"):
         say("nothing was done")
         raise typer.Exit(1)
 

@@ -13,6 +13,7 @@ from agent.money.words import bytes_words, usd_words
 from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.plan import Plan
 from agent.predict import Prediction, predict_groups
+from agent.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
@@ -120,6 +121,9 @@ def told_in_words(column: Mapping[str, Any] | None) -> str:
 
 
 def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:
+    if unknown and unknown == reads and not crossing:
+        yield f"{counted(unknown, 'read')} {UNKNOWN}"
+        return
     if crossing or unknown < reads or not reads:
         yield f"{crossing:,} of {reads - unknown:,} cross"
     if unknown:

@@ -86,7 +86,7 @@ def plan_cells(row: PlanRow) -> Row:
     return {
         **row,
         "state": f"{row['state']}{', paused' if row['paused'] else ''}",
-        "rate per broker": None if rate is None else f"{sized(rate)}/s",
+        "throttle": None if rate is None else f"{sized(rate)}/s",
     }
 
 

@@ -12,6 +12,7 @@ from agent.journal.commands import Command
 from agent.journal.entry import View, Write
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal
+from agent.words import sized
 
 Spoken = Said | Accepted
 
@@ -89,7 +90,10 @@ def unfit(command: Command, limits: ExecuteLimits) -> str | None:
     rate, most = command.throttle_bytes_per_s, command.max_moves
     low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
     if rate is not None and not low <= rate <= high:
-        return f"a rate of {rate} bytes/s is not between execute.throttle_floor ({low}) and throttle_ceiling ({high})"
+        return (
+            f"a rate of {sized(rate)}/s is not between execute.throttle_floor ({sized(low)}/s) "
+            f"and execute.throttle_ceiling ({sized(high)}/s)"
+        )
     if most is not None and most > limits.max_moves_per_cluster:
         return f"{most} moves at once are more than execute.max_moves_per_cluster ({limits.max_moves_per_cluster})"
     return None
