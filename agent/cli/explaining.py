@@ -28,8 +28,6 @@ _WAIT_S = 6.0
 """How long after its start the answer waits for the agent's telemetry: the time of a read, and some to spare."""
 PROPOSALS_SHOWN = 8
 """Open proposals that an error names, where an id is unknown."""
-_RULES = {"basis": "figures rest on"}
-"""In a table: rules whose names are those of figures, for machines."""
 COLUMNS = ("about", "rule", "answer", "sentence")
 
 
@@ -61,6 +59,7 @@ def explain(
 ) -> None:
     """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
     from agent.plan.explain import explain as explained
+    from agent.plan.explain_facts import label
 
     if replay is not None:
         judged = _replayed(replay, as_configured_here=as_configured_here)
@@ -79,7 +78,7 @@ def explain(
     if not rows and chosen(output) is not Format.TABLE:
         say(nothing)
     if chosen(output) is Format.TABLE:
-        rows = [{**row, "rule": _RULES.get(row["rule"], row["rule"].replace("_", " "))} for row in rows]
+        rows = [{**row, "rule": label(row["rule"])} for row in rows]
     emit(rows, COLUMNS, output, empty=nothing, every=every)
     session.leave(seen)
 
@@ -152,8 +151,9 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 def _whose(agent: RunningAgent, now_ms: int) -> str:
     age_s = max(0, now_ms - agent.taken_ms) / 1_000
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
-    whose = running_agents.named(agent)
-    return f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
+    whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
+    own = f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{leads}"
+    return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
 
 
 # --- what there is ----------------------------------------------------------------------------------------------

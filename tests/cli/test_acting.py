@@ -234,7 +234,7 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
             id="a rate that is refused",
         ),
         pytest.param(
-            ("proposals", "cancel", "p-x", "--yes"), 4, "has not begun and is not approved", id="nothing to cancel"
+            ("proposals", "cancel", "p-x", "--yes"), 2, "no proposal p-x is known", id="nothing to cancel"
         ),
         pytest.param(
             ("reassign", "rollback", MOVE.id, "--yes"), 4, "has not begun, so there is nothing", id="nothing to undo"

@@ -118,7 +118,7 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: 
             id="more moves than the cluster may have",
         ),
         pytest.param(
-            ask(Verb.CANCEL, "p-gone"), EMPTY, "has not begun and is not approved", id="nothing to cancel"
+            ask(Verb.CANCEL, "p-gone"), EMPTY, "no proposal p-gone is known", id="nothing to cancel"
         ),
         pytest.param(
             ask(Verb.CANCEL, MOVE), in_journal(plan(PlanState.DONE)), "is done; take it back with: ",
