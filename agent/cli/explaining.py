@@ -66,11 +66,15 @@ def explain(
     else:
         judged = _live(options.settings(config, properties, assign, bootstrap), as_configured_here=as_configured_here)
     seen = judged.seen
+    published = _published(subject, judged)
+    if published is not None:
+        say(_of_the_agent(published, judged))
+        judged = judged._replace(seen=seen._replace(proposals=(*seen.proposals, published)))
     ended = _check(subject, judged)
     rows: list[dict[str, Any]] = [
         row._asdict()
         for row in (
-            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
+            *explained(subject, seen.snapshot, seen.detection, seen.plan, judged.seen.proposals, seen.limits),
             *_guarded(subject, judged),
         )
     ]
@@ -154,6 +158,44 @@ def _whose(agent: RunningAgent, now_ms: int) -> str:
     whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
     own = f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{leads}"
     return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
+
+
+# --- a proposal of the agent that this look does not make ------------------------------------------------------
+
+
+def _published(subject: str, judged: _Judged) -> Proposal | None:
+    """The open proposal of the proposals topic with this id, where this look makes none; None without a cluster."""
+    from agent.errors import RackwiseError
+    from agent.plan.subjects import PROPOSAL
+    from agent.propose.proposal import Proposal as Open
+    from agent.start import read_proposals
+
+    known = any(one.id == subject for one in judged.seen.proposals)
+    if known or judged.loaded is None or not PROPOSAL.fullmatch(subject):
+        return None
+    try:
+        found = read_proposals(judged.loaded, say)
+    except RackwiseError as error:
+        say(f"note: the agent's open proposals cannot be read: {error}")
+        return None
+    return next((one for one in found if isinstance(one, Open) and one.id == subject), None)
+
+
+def _of_the_agent(published: Proposal, judged: _Judged) -> str:
+    """Since when the agent proposes it, and what this look proposes of the same subject instead."""
+    from agent.cli.figures import ago
+
+    seen = judged.seen
+    same = [
+        f"{one.id} ({one.sentence})"
+        for one in seen.proposals
+        if (one.kind, one.subject) == (published.kind, published.subject)
+    ]
+    instead = f"this look proposes {', '.join(same)} instead" if same else "this look proposes none of its kind"
+    made = ago(published.created_ms, seen.snapshot.taken_ms)
+    return (
+        f"{published.id} is open: the agent proposed it {made} for {published.subject}, with figures of then; {instead}"
+    )
 
 
 # --- what there is ----------------------------------------------------------------------------------------------

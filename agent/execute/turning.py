@@ -58,9 +58,8 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
     if no is not None:
         return no
     if ended is None:
-        if room.knows_nothing_of(of):
-            return unknown(name)
-        return refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
+        idle = refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
+        return unknown(name) if room.knows_nothing_of(of) else idle
     match ended.state:
         case PlanState.CANCELLED:
             return Result(done=True, sentence=f"{ended.proposal_id} is cancelled already", plan=ended.proposal_id)

@@ -75,13 +75,13 @@ def _rank(one: Heard) -> tuple[bool, bool, int]:
 def _over(one: Heard, heard: Iterable[Heard]) -> bool:
     """Whether its agent was started again: another run of the same name and host began after its last report.
 
-    A leader is not ended by a dry run of the same name, whose next report may only be due later.
+    An agent in mode execute is not ended by a dry run of the same name: its next report may only be due later.
     """
     mine = (one.report.agent, one.report.host)
     return any(
         other.first_ms > one.newest_ms
         and mine == (other.report.agent, other.report.host)
-        and (other.report.mode == _EXECUTE or one.report.leads is not True)
+        and (other.report.mode == _EXECUTE or one.report.mode != _EXECUTE)
         for other in heard
     )
 

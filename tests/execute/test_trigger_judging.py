@@ -144,15 +144,18 @@ def test_what_came_is_compared_with_what_was_predicted(
     [
         pytest.param(
             STAY, BEFORE, a_group("t-0", "t-1 t-2", generation=5),
-            "0 of 0 predicted moves happened; no other partition or task moved; 1 rebalance since the trigger", id="one rebalance",
+            "0 of 0 predicted moves happened; no other partition or task moved; 1 rebalance since the trigger",
+            id="one rebalance",
         ),
         pytest.param(
             SWAP, BEFORE, a_group("t-1 t-2", "t-0", generation=6),
-            "2 of 2 predicted moves happened; 1 other partition or task moved; 2 rebalances since the trigger", id="two rebalances",
+            "2 of 2 predicted moves happened; 1 other partition or task moved; 2 rebalances since the trigger",
+            id="two rebalances",
         ),
         pytest.param(
             PROMOTE, an_app("0_0 0_1", ""), an_app("0_0 0_1", "", warm="0_1", generation=5),
-            "0 of 1 predicted move happened, 1 warm up; no other partition or task moved; 1 rebalance since the trigger",
+            "0 of 1 predicted move happened, 1 warm up; no other partition or task moved; "
+            "1 rebalance since the trigger",
             id="it warms up again",
         ),
         pytest.param(
