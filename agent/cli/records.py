@@ -11,7 +11,7 @@ from agent.errors import BadInput
 from agent.execute.attempts import of_plan
 from agent.execute.values import FOLLOWER_RATE, LEADER_RATE, Batch, BatchState, Debt, End, Plan
 from agent.journal import moves
-from agent.journal.approvals import approvals
+from agent.journal.approvals import Approval, approvals
 from agent.journal.commands import Answer, Command, history, pause_in
 from agent.journal.entry import View, under
 from agent.journal.leader import leader_in
@@ -182,7 +182,7 @@ def history_rows(view: View) -> list[HistoryRow]:
     """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written."""
     rows: list[HistoryRow] = []
     rows += [
-        _row(approval.at_ms, "approval", approval.plan, approval.by, approval.state.value, approval.sentence)
+        _row(approval.at_ms, "approval", approval.plan, approval.by, _approval(approval), approval.sentence)
         for approval in approvals(view)
     ]
     rows += [
@@ -221,6 +221,10 @@ def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, 
         "state": state,
         "sentence": sentence,
     }
+
+
+def _approval(approval: Approval) -> str:
+    return "used" if approval.used else approval.state.value
 
 
 def _about(command: Command, answer: Answer) -> str | None:

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from agent.execute.attempts import attempt, latest, way_back
 from agent.execute.messages import Accepted, May, Said
 from agent.execute.values import Plan
+from agent.journal.approvals import approvals
 from agent.journal.commands import Command
 from agent.journal.entry import View, Write
+from agent.journal.triggers import triggers
 from agent.limits_execute import ExecuteLimits
 from agent.propose.proposal import Proposal
 from agent.words import sized
@@ -62,6 +64,17 @@ class Room(NamedTuple):
         back = way_back(self.plans, plan.proposal_id) if plan is not None and plan.ended else None
         return plan if back is None or back.ended else back
 
+    def knows_nothing_of(self, name: str | None) -> bool:
+        """True when the name is none of an open proposal, and the journal has no plan, approval or trigger of it."""
+        if name is None:
+            return False
+        of = attempt(name).of
+        if of in self.standing or latest(self.plans, of) is not None:
+            return False
+        approved = (given.proposal_id for given in approvals(self.view))
+        triggered = (entry.proposal_id for entry in triggers(self.view))
+        return all(one != of for one in (*approved, *triggered))
+
     def held(self, plan: Plan) -> str:
         """What keeps new batches of that plan from beginning, as the end of an answer; empty when nothing does."""
         may = self.begins(plan, self.view)
@@ -83,6 +96,11 @@ class Result(NamedTuple):
 def refused(sentence: str) -> Result:
     """Nothing changes, for this reason."""
     return Result(done=False, sentence=f"refused: {sentence}")
+
+
+def unknown(name: str | None) -> Result:
+    """Of a proposal that is neither open nor in the journal; a command ends with another exit code for this answer."""
+    return refused(f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it")
 
 
 def unfit(command: Command, limits: ExecuteLimits) -> str | None:

@@ -16,7 +16,7 @@ from agent.plan.plan import TriggerPlan
 from agent.propose.forecast import Work, forecast
 from agent.propose.proposal import Move, ProposalKind, Row
 from agent.propose.scene import Draft, Scene
-from agent.propose.words import counted
+from agent.propose.words import counted, records
 from assignors.problem import TaskId
 
 
@@ -99,6 +99,6 @@ def _evidence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> Evidence:
 
 
 def _lag(copy: TaskCopy) -> str:
-    lag = "unknown" if copy.lag is None else f"{copy.lag.low:.0f}..{copy.lag.high:.0f}"
+    lag = "lag unknown" if copy.lag is None else f"{records(copy.lag)} behind"
     source = copy.lag_source.value if copy.lag_source is not None else "unknown source"
-    return f"{copy.task} on {copy.process_id}: {lag} records behind ({source})"
+    return f"{copy.task} on {copy.process_id}: {lag} ({source})"
