@@ -138,7 +138,7 @@ _QUESTIONS = (
         advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
-        name="group protocols look at racks",
+        name="assignors cost no local reads",
         sight=groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,

@@ -81,7 +81,7 @@ def group_protocols(world: World) -> Sight:
     sight = _of_members(
         world,
         lambda _group, _member: True,
-        "every group's assignor looks at racks, or has nothing to choose ({})",
+        "every group's assignor looks at racks, or loses nothing by it now ({})",
         "no group with members was seen",
     )
     if sight.nothing:

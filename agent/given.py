@@ -40,7 +40,7 @@ def given_settings(
         raise ConfigError(
             what,
             why="" if len(mistakes) == 1 else "; ".join(mistakes[:_SHOWN]) + more,
-            todo=todo,
+            todo=" ".join(dict.fromkeys(mistake.todo or todo for mistake in error.mistakes)),
         ) from None
     remember(loaded.secrets())
     for note in loaded.notes:

@@ -172,7 +172,7 @@ def _without_secrets(mistake: SettingMistake, references: Mapping[str, str], sec
     sentence = without_resolved(mistake.sentence, references)
     for secret in sorted(secrets, key=len, reverse=True):
         sentence = sentence.replace(secret, MASK)
-    return SettingMistake(mistake.key, without_url_secrets(sentence))
+    return SettingMistake(mistake.key, without_url_secrets(sentence), mistake.todo)
 
 
 def _merged(layers: Iterable[Layer]) -> dict[SettingPath, Value]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from config.mistake import SettingMistake
+from config.mistake import UNREADABLE, SettingMistake
 from config.plain_file import read_plain
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -59,7 +59,7 @@ def read_text_file(path: str) -> str:
     try:
         content = read_plain(path, _MAX_FILE_BYTES)
     except OSError as error:
-        raise SettingMistake("", f"{path} cannot be read ({error.strerror})") from error
+        raise SettingMistake("", f"{path} cannot be read ({error.strerror})", UNREADABLE) from error
     if (found := _CONTROL.search(content)) is not None:
         raise SettingMistake("", f"{path} is not text: it has a control character at byte {found.start()}")
     return content.decode("iso-8859-1")

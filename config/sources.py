@@ -31,6 +31,9 @@ _LOCATOR = "rack.locator"
 """KIP-36's names are ours, and not a Kafka client's."""
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
+COMMAND_LINE = "command line"
+"""Where flags of their own are set."""
+
 Kind = Literal["flag", "environment", "file", "properties", "default"]
 
 
@@ -42,6 +45,8 @@ class Origin(NamedTuple):
     """The flag, the variable or the file."""
 
     def __str__(self) -> str:
+        if self.where == COMMAND_LINE:  # a flag by its nature
+            return self.where
         return f"{self.kind} {self.where}" if self.where else self.kind
 
 
@@ -68,7 +73,7 @@ class Layer(NamedTuple):
 def from_flags(flags: Mapping[str, object], assignments: Iterable[str]) -> Layer:
     """Flags of their own by dotted name (None: not given) and ``--set name=value``, which wins when both are given."""
     given = {name: value for name, value in flags.items() if value is not None}
-    layers = [_layer(given, Origin("flag", "command line"))]
+    layers = [_layer(given, Origin("flag", COMMAND_LINE))]
     for assignment in assignments:
         name, sign, value = assignment.partition("=")
         if not sign or not name.strip():
@@ -192,7 +197,7 @@ def _read(path: Path, read: Callable[[], Layer]) -> Layer:
         return read()
     except SettingMistake as mistake:
         sentence = mistake.sentence if str(path) in mistake.sentence else f"{mistake.sentence} ({path})"
-        return Layer({}, (), (SettingMistake(mistake.key, sentence),))
+        return Layer({}, (), (SettingMistake(mistake.key, sentence, mistake.todo),))
 
 
 def _joined(layers: Iterable[Layer]) -> Layer:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import yaml
 
-from config.mistake import SettingMistake
+from config.mistake import UNREADABLE, SettingMistake
 from config.plain_file import read_plain
 
 _MAX_BYTES = 1_048_576
@@ -81,11 +81,13 @@ def load_yaml(path: Path) -> dict[Any, Any]:
     try:
         content = read_plain(path, _MAX_BYTES)
     except OSError as error:
-        raise SettingMistake("", f"{path} cannot be read ({error.strerror})") from error
+        raise SettingMistake("", f"{path} cannot be read ({error.strerror})", UNREADABLE) from error
     try:
         document = yaml_value(content)
     except ValueError as error:
-        raise SettingMistake("", f"{path} is not readable YAML: {error}") from error
+        raise SettingMistake(
+            "", f"{path} is not readable YAML: {error}", "Write it as YAML: one name: value a line."
+        ) from error
     if document is None:
         return {}
     if not isinstance(document, dict):

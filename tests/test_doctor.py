@@ -175,7 +175,7 @@ def test_each_cause_has_its_own_fix_and_names_all_groups_that_share_it() -> None
     topics.group("old", reader("m", "b", "orders-2 orders-0"), reader("n", "a", "orders-1"), assignor="roundrobin")
     topics.group("silent", reader("m", None, "orders-0 orders-1 orders-2"))
     topics.streams("app", instance(1, "a", {"0_1": "orders-1"}), instance(2, "b", {"0_2": "orders-2"}))
-    check = checks_of(topics)["group protocols look at racks"]
+    check = checks_of(topics)["assignors cost no local reads"]
     assert check.state is CheckState.FAULT
     cooperative = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
     assert {fix.lines: set(fix.who) for fix in check.fixes} == {
@@ -195,7 +195,7 @@ def test_a_streams_group_of_the_broker_needs_both_lines() -> None:
         streams_member(2, "b", active="0_2"),
         subtopologies=(subtopology("0", "orders"),),
     )
-    (fix,) = checks_of(topics)["group protocols look at racks"].fixes
+    (fix,) = checks_of(topics)["assignors cost no local reads"].fixes
     assert fix.lines == ("group.protocol=classic", "rack.aware.assignment.strategy=min_traffic")
 
 
@@ -223,7 +223,7 @@ def test_a_selector_that_is_not_kafkas_own_is_not_known_to_be_rack_aware() -> No
 
 def test_an_assignor_of_the_users_own_is_not_known_to_look_at_racks() -> None:
     answers = fine().without_group("app").group("own", reader("m", "a", "orders-0"), assignor="acme")
-    check = checks_of(answers)["group protocols look at racks"]
+    check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("own",))
 
 
@@ -292,13 +292,13 @@ def test_min_isr_that_was_not_read_is_unknown_and_no_topic_is_nothing_to_check()
 
 def test_a_group_with_nothing_to_gain_is_no_fault_of_its_protocol() -> None:
     answers = fine().kip848("best", *(consumer(f"b{n}", rack, f"orders-{n}") for n, rack in enumerate("abc")))
-    check = checks_of(answers)["group protocols look at racks"]
+    check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who, check.fixes) == (CheckState.OK, (), ())
     assert check.sentence.startswith("info: group best is assigned by the broker")
     assert check.tells, "it is worth reading"
     answers.topic("few", (1,), (2,))
     answers.group("old", reader("m", "b", "few-0"), reader("n", "a", "few-1"), assignor="roundrobin")
-    check = checks_of(answers)["group protocols look at racks"]
+    check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who) == (CheckState.FAULT, ("old",))
     assert {name for fix in check.fixes for name in fix.who} == {"group old"}
     assert check.sentences[-1].startswith("info: group best is assigned by the broker")
@@ -307,7 +307,7 @@ def test_a_group_with_nothing_to_gain_is_no_fault_of_its_protocol() -> None:
 def test_a_group_of_unknown_gain_is_neither_a_fault_nor_fine() -> None:
     answers = fine().topic("few", (1,), (2,))
     answers.group("silent", reader("m", None, "few-0"), reader("n", None, "few-1"))
-    check = checks_of(answers)["group protocols look at racks"]
+    check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who) == (CheckState.UNKNOWN, ("silent",))
     assert check.sentences[0] == "it is unknown whether group silent would gain from an assignor that looks at racks"
     assert [fix.lines for fix in check.fixes] == [("client.rack=<a|b|c>",)]

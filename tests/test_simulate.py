@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from agent.detect import detect
 from agent.errors import BadInput
+from agent.plan import make_plan
 from agent.plan.changes import (
     AddBroker,
     AddMember,
@@ -25,15 +27,18 @@ from agent.plan.changes import (
     SetStandbys,
     SetStrategy,
 )
+from agent.plan.what_if import what_if
+from agent.plan.world import World
 from agent.simulate import Simulation, simulate
 from agent.simulation_json import simulation_to_json
-from agent.values.finding import FindingReason
+from agent.values.finding import FindingReason, Subject
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RackSighting
+from agent.values.plan import Unplanned
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from tests.plan.worlds import RACKS, shuffled, worlds
-from tests.snapshots import a_cluster, member
+from tests.snapshots import Builder, a_cluster, member
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky", "sticky", "uniform", "min_traffic", "balance_subtopology")
@@ -134,3 +139,62 @@ def test_a_broker_that_is_lost_in_a_simulation_is_lost_for_good() -> None:
     assert proposal.sentence.endswith("; broker 3 is removed in this simulation")
     (absent,) = [found for found in then.found if found.reason is FindingReason.BROKER_ABSENT]
     assert not absent.held
+
+
+def without_a(built: Builder) -> Simulation:
+    return simulate(built.snapshot(), Memory(), Limits(), (RemoveRack("a"),))
+
+
+def test_what_has_no_replica_left_is_not_proposed_to_move() -> None:
+    """All of payments is in the rack that goes: nothing can be copied."""
+    built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("payments", *[(1, 4), (4, 1)] * 3)
+    then = without_a(built)
+    assert not [one for one in then.proposals if one.subject.name == "payments"]
+    under = [one for one in then.found if one.reason is FindingReason.UNDER_MIN_ISR]
+    assert [one.subject.name for one in under] == ["payments"]
+    snapshot = what_if(World(built.snapshot(), Limits()), (RemoveRack("a"),)).snapshot
+    detection = detect(snapshot, Memory(), Limits(), None)
+    (shared,) = [one for one in detection.findings if one.reason is FindingReason.REPLICAS_SHARE_RACK]
+    assert shared.sentence.endswith("; 6 of the 6 have no leader to copy from, so nothing is planned for them")
+    plan = make_plan(snapshot, detection, Limits(), None)
+    assert not plan.placements
+    assert ("topic/payments-0", Unplanned.NO_LEADER) in plan.unplanned
+
+
+def test_a_partition_that_still_has_a_replica_moves_and_is_led_from_there() -> None:
+    built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("t", (1, 2, 5), (4, 3, 6))
+    then = without_a(built)
+    proposals = [one for one in then.proposals if one.kind is ProposalKind.REASSIGN]
+    assert [row.value[0] in (1, 4) for one in proposals for row in one.after] == [False, False]
+
+
+def test_no_plan_of_leaders_leaves_one_on_a_removed_broker() -> None:
+    lists = [(1, 2, 3)] * 3 + [(4, 5, 6)] * 3 + [(2, 3, 1)] * 6
+    then = without_a(a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("views", *lists))
+    (proposal,) = [one for one in then.proposals if one.kind is ProposalKind.LEADERS]
+    first = {row.key: row.value[0] for row in proposal.after}
+    led = [first.get(f"views-{number}", of[0]) for number, of in enumerate(lists)]
+    assert {1, 4}.isdisjoint(led), led
+    in_b = sum(broker in (2, 5) for broker in led)
+    assert (in_b, len(led) - in_b) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    "more", [(), (SetReplicationFactor("clicks", 3),)], ids=["a rack", "a rack, and replicas of another topic"]
+)
+def test_an_empty_rack_mends_no_skew_of_leaders(more: tuple[Change, ...]) -> None:
+    built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("views", *[(1, 2, 3)] * 6).topic("clicks", (1, 2), (2, 3))
+    simulation = simulate(built.snapshot(), Memory(), Limits(), (AddRack("d", (7, 8)), *more))
+    assert not [one for one in simulation.gone if one.subject == Subject("topic", "views")]
+
+
+def test_a_rack_that_has_been_absent_for_long_takes_no_share_of_the_leaders() -> None:
+    """What a restart takes away for a while is compared as before."""
+    built = a_cluster(a=(1, 4), b=(2, 5), c=(3, 6)).topic("views", *[(2, 1, 3)] * 6)
+    away = built.broker(1, "a", alive=False, fenced=True).broker(4, "a", alive=False, fenced=True).snapshot()
+    detection = detect(away, Memory(), Limits(), None)
+    (skew,) = [one for one in detection.findings if one.id == "leader_skew:topic/views"]
+    assert dict(skew.evidence)["share of replicas"] == 0.5
+    (plan,) = [one for one in make_plan(away, detection, Limits(), None).placements if one.topic == "views"]
+    led = {change.id: change.after[0] for change in plan.changes}
+    assert list(led.values()) == [3, 3, 3]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent.cli.confirming import confirmed
 from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 
@@ -106,7 +107,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise BadInput("Confirmation is needed", why="standard input is not a terminal", todo="Give --yes.")
-    if not typer.confirm(question, err=True):
+    if not confirmed(question, option="--yes"):
         say("nothing was done")
         raise typer.Exit(1)
 
@@ -167,6 +168,14 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
 
 
 def _told(answer: Answer, wish: Command) -> Answer:
+    from agent.execute.commanded import unknown
+
+    if not answer.done and answer.sentence == unknown(wish.proposal_id).sentence:
+        raise BadInput(
+            f"There is no proposal {wish.proposal_id}",
+            why=answer.sentence.removeprefix("refused: "),
+            todo="List the open proposals: rackwise proposals",
+        )
     if not answer.done:
         see = "rackwise proposals" if wish.proposal_id is None else f"rackwise explain {wish.proposal_id}"
         raise GuardRefused(answer.sentence.removeprefix("refused: "), todo=f"See every check with its numbers: {see}")

@@ -14,6 +14,7 @@ from agent.values.memo import Memo
 from agent.values.plan import Plan
 from agent.values.prediction import Prediction
 from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
+from agent.values.words import counted
 
 if TYPE_CHECKING:
     from agent.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
@@ -121,6 +122,9 @@ def told_in_words(column: Mapping[str, Any] | None) -> str:
 
 
 def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:
+    if unknown and unknown == reads and not crossing:
+        yield f"{counted(unknown, 'read')} {UNKNOWN}"
+        return
     if crossing or unknown < reads or not reads:
         yield f"{crossing:,} of {reads - unknown:,} cross"
     if unknown:

@@ -28,8 +28,6 @@ _WAIT_S = 6.0
 """How long after its start the answer waits for the agent's telemetry: the time of a read, and some to spare."""
 PROPOSALS_SHOWN = 8
 """Open proposals that an error names, where an id is unknown."""
-_RULES = {"basis": "figures rest on"}
-"""In a table: rules whose names are those of figures, for machines."""
 COLUMNS = ("about", "rule", "answer", "sentence")
 
 
@@ -61,17 +59,22 @@ def explain(
 ) -> None:
     """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
     from agent.plan.explain import explain as explained
+    from agent.plan.explain_facts import label
 
     if replay is not None:
         judged = _replayed(replay, as_configured_here=as_configured_here)
     else:
         judged = _live(options.settings(config, properties, assign, bootstrap), as_configured_here=as_configured_here)
     seen = judged.seen
+    published = _published(subject, judged)
+    if published is not None:
+        say(_of_the_agent(published, judged))
+        judged = judged._replace(seen=seen._replace(proposals=(*seen.proposals, published)))
     ended = _check(subject, judged)
     rows: list[dict[str, Any]] = [
         row._asdict()
         for row in (
-            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
+            *explained(subject, seen.snapshot, seen.detection, seen.plan, judged.seen.proposals, seen.limits),
             *_guarded(subject, judged),
         )
     ]
@@ -79,7 +82,7 @@ def explain(
     if not rows and chosen(output) is not Format.TABLE:
         say(nothing)
     if chosen(output) is Format.TABLE:
-        rows = [{**row, "rule": _RULES.get(row["rule"], row["rule"].replace("_", " "))} for row in rows]
+        rows = [{**row, "rule": label(row["rule"])} for row in rows]
     emit(rows, COLUMNS, output, empty=nothing, every=every)
     session.leave(seen)
 
@@ -152,8 +155,47 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 def _whose(agent: RunningAgent, now_ms: int) -> str:
     age_s = max(0, now_ms - agent.taken_ms) / 1_000
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
-    whose = running_agents.named(agent)
-    return f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{more}"
+    whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
+    own = f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{leads}"
+    return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
+
+
+# --- a proposal of the agent that this look does not make ------------------------------------------------------
+
+
+def _published(subject: str, judged: _Judged) -> Proposal | None:
+    """The open proposal of the proposals topic with this id, where this look makes none; None without a cluster."""
+    from agent.errors import RackwiseError
+    from agent.plan.subjects import PROPOSAL
+    from agent.start import read_proposals
+    from agent.values.proposal import Proposal as Open
+
+    known = any(one.id == subject for one in judged.seen.proposals)
+    if known or judged.loaded is None or not PROPOSAL.fullmatch(subject):
+        return None
+    try:
+        found = read_proposals(judged.loaded, say)
+    except RackwiseError as error:
+        say(f"note: the agent's open proposals cannot be read: {error}")
+        return None
+    return next((one for one in found if isinstance(one, Open) and one.id == subject), None)
+
+
+def _of_the_agent(published: Proposal, judged: _Judged) -> str:
+    """Since when the agent proposes it, and what this look proposes of the same subject instead."""
+    from agent.cli.figures import ago
+
+    seen = judged.seen
+    same = [
+        f"{one.id} ({one.sentence})"
+        for one in seen.proposals
+        if (one.kind, one.subject) == (published.kind, published.subject)
+    ]
+    instead = f"this look proposes {', '.join(same)} instead" if same else "this look proposes none of its kind"
+    made = ago(published.created_ms, seen.snapshot.taken_ms)
+    return (
+        f"{published.id} is open: the agent proposed it {made} for {published.subject}, with figures of then; {instead}"
+    )
 
 
 # --- what there is ----------------------------------------------------------------------------------------------

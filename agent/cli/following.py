@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -170,13 +170,43 @@ def _pace(watcher: Watcher, state: State) -> str:
     copies = watcher.copies(observation, state.plan)
     if not copies:
         return ""
-    whole = [one for one in copies if one.bytes is not None and one.of_bytes]
     rate = sum(one.bytes_per_s or 0.0 for one in copies)
     lefts = [one.seconds_left for one in copies]
     left = max((one for one in lefts if one is not None), default=None) if None not in lefts else None
-    there, wanted = sum(one.bytes or 0 for one in whole), sum(one.of_bytes or 0 for one in whole)
     ends = "time left unknown" if left is None else f"{left:.0f} s left"
-    return f"; {sized(there)} of {sized(wanted)} copied at {sized(rate)}/s, {ends}"
+    amount = whole_plan(state.plan, observation, copies)
+    if amount is None:
+        known = [one for one in copies if one.bytes is not None and one.of_bytes]
+        there, wanted = sum(one.bytes or 0 for one in known), sum(one.of_bytes or 0 for one in known)
+        return f"; moving now: {sized(there)} of {sized(wanted)} copied at {sized(rate)}/s, {ends} for these"
+    there, wanted = amount
+    return f"; {sized(there)} of {sized(wanted)} copied at {sized(rate)}/s, {ends} for the partitions that move now"
+
+
+def whole_plan(plan: Plan, observation: Observation, copies: Sequence[ReplicaProgress]) -> tuple[int, int] | None:
+    """Copied bytes, and all that a plan copies: done, moving and waiting partitions alike.
+
+    None where a size is unknown, and while a plan is taken back: then its copies are others than planned.
+    """
+    from agent.values.observation import Part as Dirs
+
+    moving = {(one.id, one.broker): one for one in copies}
+    sizes = observation.replica_bytes
+    planned = {(target.id, broker) for target in plan.targets for broker in target.adding}
+    unread = any(gap.part is Dirs.LOG_DIRS for gap in observation.gaps)
+    if unread or moving.keys() - planned:
+        return None
+    there, wanted = 0, 0
+    for target in plan.targets:
+        old = [sizes.get((broker, target.id)) for broker in (*target.before, *target.after)]
+        whole = max((size for size in old if size is not None), default=None)
+        if whole is None:
+            return None
+        for broker in target.adding:
+            if (copy := moving.get((target.id, broker))) is not None and copy.bytes is None:
+                return None
+            there, wanted = there + min(sizes.get((broker, target.id), 0), whole), wanted + whole
+    return there, wanted
 
 
 def _narrowed(whole: Scope, topics: tuple[str, ...], parts: frozenset[Part]) -> Scope:

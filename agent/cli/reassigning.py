@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Placements = dict[TopicPartition, tuple[int, ...]]
 
 reassign_app = typer.Typer(help="Reassignments: status, verify, cancel, rollback.", no_args_is_help=True)
-PLANS = ("plan", "state", "partitions", "done", "moving", "rate per broker", "approved_by", "sentence")
+PLANS = ("plan", "state", "partitions", "done", "moving", "throttle", "approved_by", "sentence")
 COPIES = ("partition", "to_broker", "copied", "of", "share", "rate", "time left")
 MOVES = ("partition", "adding", "removing", "replicas", "by")
 GAPS_SHOWN = 20
@@ -96,7 +96,7 @@ def status(
     if lines:
         emit_line()
         emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
-    none = {"rate per broker": Mark.NONE}
+    none = {"throttle": Mark.NONE}
     shown = [plan_cells(row) for row in rows]
     if shown:
         emit_line()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.errors import BadInput
 from agent.journal import moves
-from agent.journal.approvals import approvals
+from agent.journal.approvals import Approval, approvals
 from agent.journal.commands import Answer, Command, history, pause_in
 from agent.journal.leader import leader_in
 from agent.journal.triggers import triggers
@@ -87,7 +87,7 @@ def plan_cells(row: PlanRow) -> Row:
     return {
         **row,
         "state": f"{row['state']}{', paused' if row['paused'] else ''}",
-        "rate per broker": None if rate is None else f"{sized(rate)}/s",
+        "throttle": None if rate is None else f"{sized(rate)}/s",
     }
 
 
@@ -183,7 +183,7 @@ def history_rows(view: View) -> list[HistoryRow]:
     """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written."""
     rows: list[HistoryRow] = []
     rows += [
-        _row(approval.at_ms, "approval", approval.plan, approval.by, approval.state.value, approval.sentence)
+        _row(approval.at_ms, "approval", approval.plan, approval.by, _approval(approval), approval.sentence)
         for approval in approvals(view)
     ]
     rows += [
@@ -222,6 +222,10 @@ def _row(at_ms: int, what: str, about: str | None, who: str | None, state: str, 
         "state": state,
         "sentence": sentence,
     }
+
+
+def _approval(approval: Approval) -> str:
+    return "used" if approval.used else approval.state.value
 
 
 def _about(command: Command, answer: Answer) -> str | None:

@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.documents.status import AgentDocument
-    from agent.record.newest_look import NewestLook
+    from agent.documents.status import AgentDocument, OtherAgent
+    from agent.record.heard import Heard
     from agent.seen import Seen
     from agent.values.observation import Observation
     from config.settings import Settings
@@ -23,45 +23,48 @@ class AgentsReport:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._began = time.monotonic()
-        self._found: NewestLook | None = None
+        self._heard: tuple[Heard, ...] = ()
         self._thread = threading.Thread(target=self._ask, name="newest report", daemon=True)
         self._thread.start()
 
     def of(self, observation: Observation) -> AgentDocument | None:
         """What it says; None where no agent's telemetry of this cluster tells."""
-        from agent.telemetry.derived import ReportData
-        from agent.telemetry.events import Kind
-        from agent.values.typed_json import UnreadableError, from_json
-
         if not any(one.name == self._settings.telemetry_topic for one in observation.topics):
             return None
         self._thread.join(max(0.0, self._began + REPORT_MS / 1000 - time.monotonic()))
-        event = self._found.events.get(Kind.REPORT) if self._found is not None else None
-        if event is None or event.cluster != observation.cluster_id:
+        heard = tuple(one for one in self._heard if one.cluster == observation.cluster_id)
+        if not heard:
             return None
-        try:
-            report = from_json(ReportData, event.data)
-        except UnreadableError:
-            return None
+        report = heard[0].report
         return {
             "name": report.agent,
             "host": report.host,
             "mode": report.mode,
             "leads": report.leads,
             "acting": list(report.acting),
-            "age_ms": max(0, observation.taken_ms - event.taken_ms),
+            "age_ms": max(0, observation.taken_ms - heard[0].newest_ms),
+            "pid": report.pid,
+            "others": [
+                {
+                    "name": one.report.agent,
+                    "host": one.report.host,
+                    "pid": one.report.pid,
+                    "mode": one.report.mode,
+                    "leads": one.report.leads,
+                    "same_settings": one.report.limits_digest == report.limits_digest,
+                    "age_ms": max(0, observation.taken_ms - one.newest_ms),
+                }
+                for one in heard[1:]
+            ],
         }
 
     def _ask(self) -> None:
-        from agent.record.newest_look import newest_look
-        from agent.telemetry.events import Kind
+        from agent.record.newest_look import agents_heard
 
         settings = self._settings
-        self._found = newest_look(
+        self._heard = agents_heard(
             settings.kafka.confluent(),
             settings.telemetry_topic,
-            None,
-            frozenset({Kind.REPORT}),
             prefix=settings.topics.prefix,
             timeout_ms=REPORT_MS,
         )
@@ -72,6 +75,16 @@ def agent_line(look: Seen) -> str | None:
     agent = look.agent
     if agent is None:
         return None
+    lines = [_line(agent, several=bool(agent["others"])), *(_line(one, several=True) for one in agent["others"])]
+    if any(not one["same_settings"] for one in agent["others"]):
+        lines.append("agents with different settings write to the same telemetry")
+    return "; ".join(lines)
+
+
+def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
+    """One agent; with its process where there are several, whose names may be the same."""
     where = f" on {agent['host']}" if agent["host"] else ""
+    process = f", process {agent['pid']}" if several and agent["pid"] is not None else ""
     leads = {True: ", leads", False: ", stands by", None: ""}[agent["leads"]]
-    return f"{agent['name'] or '(unnamed)'}{where}, mode {agent['mode']}{leads}, {agent['age_ms'] / 1000:.0f} s ago"
+    name = agent["name"] or "(unnamed)"
+    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {agent['age_ms'] / 1000:.0f} s ago"

@@ -72,8 +72,19 @@ def why_not_running(agent: RunningAgent, observation: Observation, loaded: Loade
 
 
 def named(agent: RunningAgent) -> str:
-    """``agent rw-1 on host kafka-1``."""
-    return f"agent {agent.agent} on host {agent.host}" if agent.agent else "the running agent"
+    """``agent rw-1 on host kafka-1``; with its process where another agent writes to the same telemetry."""
+    if not agent.agent:
+        return "the running agent"
+    process = f", process {agent.pid}" if agent.others and agent.pid is not None else ""
+    return f"agent {agent.agent} on host {agent.host}{process}"
+
+
+def others(agent: RunningAgent, now_ms: int) -> list[str]:
+    """``agent rw-1 on host kafka-1, process 4711, mode propose, 2 s ago``: the others that write telemetry."""
+    return [
+        f"{other.name}, mode {other.report.mode}, {max(0, now_ms - other.newest_ms) / 1_000:.0f} s ago"
+        for other in agent.others
+    ]
 
 
 class Beside:

@@ -53,6 +53,8 @@ def status(
         del summary["absent_brokers"]
     if look.agent is not None:
         summary["agent"] = agent_line(look)
+    summary["parts not seen"] = summary.pop("not_seen")
+    summary["took"] = f"{summary.pop('took_ms'):,} ms"
     emit_one(summary, output, tuple(summary), every=every)
     tables.basis(look)
     for sentence in look.agent["acting"] if look.agent is not None else ():
@@ -96,13 +98,14 @@ def racks(
     if chosen(output) is Format.TABLE:
         emit(tables.racks(rows), tables.RACKS, output, empty="no broker answered", every=every)
         emit_line()
-        emit(
-            tables.borders(rows if every else rows[: tables.MOST_LOSSES]),
-            tables.with_money(tables.BORDERS, look.limits),
-            output,
-            empty="no rack is known",
-            every=every,
-        )
+        if look.snapshot.topics:  # else nothing crosses, and no zero was measured
+            emit(
+                tables.borders(rows if every else rows[: tables.MOST_LOSSES]),
+                tables.with_money(tables.BORDERS, look.limits),
+                output,
+                empty="no rack is known",
+                every=every,
+            )
         tables.basis(look)
         emit_line()
         tables.losses(rows, every=every)

@@ -19,8 +19,8 @@ from config.foreign_text import is_mark
 
 IDS = frozenset(
     {
-        "about", "bootstrap_servers", "broker", "brokers", "client_id", "cluster", "group", "host", "id", "member",
-        "name", "partition", "plan", "process", "rack", "setting", "subject", "task", "topic",
+        "about", "at", "bootstrap_servers", "broker", "brokers", "client_id", "cluster", "group", "host", "id",
+        "member", "name", "partition", "plan", "process", "rack", "setting", "subject", "task", "topic",
     }
 )  # fmt: skip
 """Columns that hold what a person copies, or looks for: their cells stay in one piece."""
@@ -44,7 +44,7 @@ _NOTHING = ("", "-")
 _FOLDED = 10
 """Nor is one that folds within words."""
 _UNIT = r"(?:%|[kMGTP]?B(?:/s)?|(?:bytes|records)(?:/s)?|[mµn]?s|min|h|days?)"
-_BLANK = re.compile(rf"(?<![≥≤<]) (?!%)(?!(?<=\d )(?:\(|{_UNIT}(?![\w/])))")
+_BLANK = re.compile(rf"(?<![≥≤<]) (?!%)(?!(?<=\d )(?:\(|{_UNIT}(?![\w/])))(?!ago$)")
 """Where a line may fold: a number keeps its unit, the sign before it, and what is in brackets, as a broker its rack."""
 _FIGURE = re.compile(rf"(?:[≥≤<] ?)?\$?[\d.,]*\d(?: ?{_UNIT})?(?:/day)?,?")
 _PUNCTUATION = frozenset("-_./:,;=()&?")
@@ -345,11 +345,12 @@ def _blocks(columns: Sequence[_Column], rows: Sequence[Sequence[str]], width: in
 
 
 def _pieces(word: str, width: int) -> list[str]:
-    """A word in parts that fit."""
+    """A word in parts that fit; a list between its items, so that each stays in one piece."""
     parts: list[str] = []
     while text_width(word) > width:
         size = _longest(word, width)
-        cut = next((end for end in range(size, size // 2, -1) if word[end - 1] in _PUNCTUATION), size)
+        comma = word.rfind(",", size // 4, size) + 1
+        cut = comma or next((end for end in range(size, size // 2, -1) if word[end - 1] in _PUNCTUATION), size)
         parts.append(word[:cut])
         word = word[cut:]
     return [*parts, word]

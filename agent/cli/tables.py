@@ -38,8 +38,8 @@ TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers"
 RACKS = ("rack", "brokers", "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
 WORST = ("group", "across racks", "$/day")
-RESTORING = "records to restore"
-"""How far the copy of a task is behind its changelog: another thing than the lag of a group."""
+BEHIND = "changelog lag"
+"""Records by which the copy of a task is behind its changelog, restoring or not: not the lag of a group."""
 _STREAM, _STREAMS_ASSIGNOR = STREAMS_PROTOCOL, STICKY
 _MANY = 3
 """Rows from which on a column of one value is told once."""
@@ -61,6 +61,8 @@ def basis(look: Seen) -> None:
 
 def across_racks(look: Seen) -> str | None:
     """All that crosses racks, as one cell."""
+    if not look.snapshot.topics:
+        return "nothing to measure: no topic was seen"
     crossing = costs_of(look.snapshot).crossing
     rate, money = traffic_words(crossing), money_words(crossing, look.limits)
     if rate is None:
@@ -155,7 +157,7 @@ def show_group(document: GroupDetailsDocument, look: Seen, *, every: bool) -> No
         members,
         every=every,
     )
-    tasks = ("task", "role", "process", "rack", RESTORING, "rate per s", "eta s", "caught_up", "source")
+    tasks = ("task", "role", "process", "rack", BEHIND, "records/s", "time left", "caught_up", "source")
     _below_in_table([_task(row) for row in document["task_list"]], tasks, every=every)
 
 
@@ -339,18 +341,18 @@ def _below_in_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, eve
     _below(rows, tuple(name for name in columns if name not in same), every=every)
     if same:
         told = (
-            f"{name.replace('_', ' ')} {'unknown' if rows[0][name] is None else shown(rows[0][name])}" for name in same
+            f"{name.replace('_', ' ')}: {'unknown' if rows[0][name] is None else shown(rows[0][name])}" for name in same
         )
-        emit_text(f"of all {len(rows):,}: {', '.join(told)}")
+        emit_text(f"of all {len(rows):,}: {'; '.join(told)}")
 
 
 def _task(row: TaskCopyDocument) -> dict[str, Any]:
     return {
         **row,
         "role": row["role"] if row["role_certain"] else "standby or warm-up (unknown)",
-        RESTORING: _range(row["lag_records"]),
-        "rate per s": _range(row["rate_records_per_s"]),
-        "eta s": _range(row["eta_s"]),
+        BEHIND: _range(row["lag_records"]),
+        "records/s": _range(row["rate_records_per_s"]),
+        "time left": None if (left := _range(row["eta_s"])) is None else f"{left} s",
     }
 
 

@@ -1,6 +1,7 @@
 """`rackwise cluster …`: brokers on this machine that stay after the command has returned.
 
-Invariant: what another process left behind is never cleared unasked; `--clear` asks, or the answer on a terminal.
+Invariant: what another process left behind is never cleared unasked: by `--clear`, or by a yes on a terminal. `status`
+only shows, and asks nothing.
 Heavy imports wait until a command runs.
 """
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent import cluster as local
+from agent.cli.confirming import confirmed
 from agent.cli.output import Format, chosen, emit, emit_line, say
 from agent.values.words import counted
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")
+_MEMORY = "memory_mib"
 _NO_RACK = "-"
 _FOLLOW_PAUSE_S = 0.3
 
@@ -112,7 +115,7 @@ def down(
 def status(*, clear: Clear = False, output: Output = None) -> None:
     """Show the clusters on this machine, and what broken-off ones left behind."""
     _emit(local.find_clusters(), output)
-    _offer_to_clear(clear=clear)
+    _clear(_told_left_behind(), clear=clear)
 
 
 @cluster_app.command()
@@ -190,26 +193,36 @@ def fault(
 
 
 def _offer_to_clear(*, clear: bool) -> None:
+    left = _told_left_behind()
+    if left and not clear and sys.stdin.isatty() and sys.stderr.isatty():
+        which = "this cluster" if len(left) == 1 else f"these {len(left)} clusters"
+        clear = confirmed(f"Remove {which}?", option="--clear")
+    _clear(left, clear=clear)
 
+
+def _told_left_behind() -> list[local.Found]:
     left = [one for one in local.find_clusters() if one.state is local.ClusterState.LEFT_BEHIND]
     for one in left:
         brokers = len(one.alive_brokers)
         say(f"cluster {one.name} was left behind, with {counted(brokers, 'broker')} still running: {one.why}")
-    if not left:
-        return
-    if clear or (sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Remove this cluster?", err=True)):
+    return left
+
+
+def _clear(left: Sequence[local.Found], *, clear: bool) -> None:
+    if clear:
         for one in left:
             local.clear_cluster(one.directory)
             say(f"cluster {one.name} is removed")
-    else:
-        say("remove it with: rackwise cluster status --clear")
+    elif left:
+        say(f"remove {'it' if len(left) == 1 else 'them'} with: rackwise cluster status --clear")
 
 
 def _emit(found: Sequence[local.Found], output: Format | None) -> None:
     form = chosen(output)
     rows = [_row(one) for one in found]
     shown = [_shown(row) for row in rows] if form in {Format.TABLE, Format.CSV} else rows
-    emit(shown, COLUMNS, form, empty="there is no cluster on this machine")
+    columns = COLUMNS if form is not Format.TABLE else tuple("memory" if name == _MEMORY else name for name in COLUMNS)
+    emit(shown, columns, form, empty="there is no cluster on this machine")
 
 
 def _row(found: local.Found) -> LocalCluster:
@@ -248,11 +261,12 @@ def _row(found: local.Found) -> LocalCluster:
 
 def _shown(row: LocalCluster) -> dict[str, Any]:
     """The same for a table: brokers by their racks, and how many of them run."""
-    brokers = row["brokers"]
+    brokers, memory = row["brokers"], row["memory_mib"]
+    cells = {**row, "memory": None if memory is None else f"{memory:,} MiB"}
     if brokers is None:
-        return {**row, "racks": None}
+        return {**cells, "racks": None}
     racks = ",".join(one["rack"] or _NO_RACK for one in brokers)
-    return {**row, "racks": racks, "brokers": f"{row['brokers_running']}/{len(brokers)}"}
+    return {**cells, "racks": racks, "brokers": f"{row['brokers_running']}/{len(brokers)}"}
 
 
 def _print_tail(broker_id: int, path: Path, lines: int) -> int:

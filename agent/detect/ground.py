@@ -38,6 +38,8 @@ class Ground(NamedTuple):
     """False when brokers did not answer: then nobody is absent for certain."""
     away: frozenset[int] = frozenset()
     """Absent brokers that are waited for: nothing is moved because of their absence yet."""
+    gone: frozenset[int] = frozenset()
+    """Absent brokers that are not waited for: no share of the preferred leaders is theirs."""
     topics_whole: bool = False
     """True when every topic is shown, as far as rights and answers tell: what is not among them does not exist."""
 
@@ -73,11 +75,20 @@ def view_of(snapshot: Snapshot, memory: Memory, limits: Limits, memo: Memo) -> V
     missing = frozenset(gap.part for gap in snapshot.gaps if not gap.subject)
     absent = absences(memory, snapshot)
     away = awaited(absent, limits.broker_absent_ms)
+    gone = frozenset(absent) - away
     complete = not any(gap.part is Part.BROKERS for gap in snapshot.gaps)
     ground = memo.of(
         ("ground",),
-        (snapshot.brokers, wavering, away, snapshot.selector_is_rack_aware, complete, whole := _topics_whole(snapshot)),
-        lambda: _ground(snapshot, wavering, away, complete=complete, topics_whole=whole),
+        (
+            snapshot.brokers,
+            wavering,
+            away,
+            gone,
+            snapshot.selector_is_rack_aware,
+            complete,
+            whole := _topics_whole(snapshot),
+        ),
+        lambda: _ground(snapshot, wavering, away, gone, complete=complete, topics_whole=whole),
     )
     return View(snapshot, memory, limits, ground, seen, missing, absent)
 
@@ -90,7 +101,13 @@ def _topics_whole(snapshot: Snapshot) -> bool:
 
 
 def _ground(
-    snapshot: Snapshot, wavering: frozenset[int], away: frozenset[int], *, complete: bool, topics_whole: bool
+    snapshot: Snapshot,
+    wavering: frozenset[int],
+    away: frozenset[int],
+    gone: frozenset[int],
+    *,
+    complete: bool,
+    topics_whole: bool,
 ) -> Ground:
     room = rack_room(snapshot.brokers)
     known = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
@@ -105,5 +122,6 @@ def _ground(
         snapshot.selector_is_rack_aware,
         complete,
         away,
+        gone,
         topics_whole,
     )

@@ -5,7 +5,8 @@ still, or on a broker that is absent and waited for, is a finding of its own and
 make no finding.
 
 Preferred leaders are compared with replicas: a rack that holds a third of the replicas shall lead a third of the
-partitions, because that is what an order of replicas can reach without moving data.
+partitions, because that is what an order of replicas can reach without moving data. A rack without a replica takes no
+part, and neither do replicas on brokers that are gone, nor partitions whose preferred leader is on one of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from agent.values.target_replicas import original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2
-"""Preferred leaders are compared only where there are at least this many partitions per rack."""
+"""Preferred leaders are compared only where there are at least this many partitions per rack that holds replicas."""
 
 _NUMBERS = {1: "one", 2: "two", 3: "three"}
 
@@ -86,9 +87,11 @@ class _Place(NamedTuple):
     wavering: Crowding | None
     """By racks of which one does not hold still, or with a replica on a broker that is waited for."""
     leader: int | None
-    """Index of the rack of the preferred leader."""
+    """Index of the rack of the preferred leader; None where it is not known, or its broker is gone."""
     racks: tuple[int, ...]
-    """Indices of the racks of the replicas."""
+    """Indices of the racks of the replicas on brokers that are not gone; none where the preferred leader's is."""
+    blurred: bool
+    """True when the rack of a replica is not known."""
 
 
 class _Places(dict[Replicas, _Place]):
@@ -109,11 +112,14 @@ class _Places(dict[Replicas, _Place]):
         unsure = not (ground.unsteady.isdisjoint(replicas) and ground.away.isdisjoint(replicas))
         steady = None if unsure else crowding(replicas, ground.steady_room)
         racks = [self._index[rack] if (rack := ground.room.rack_of.get(r)) is not None else None for r in replicas]
+        led = bool(replicas) and replicas[0] not in ground.gone
+        shares = [rack for rack, broker in zip(racks, replicas, strict=True) if led and broker not in ground.gone]
         self[replicas] = place = _Place(
             steady,
             crowding(replicas, ground.room) if steady is None else None,
-            racks[0] if racks else None,
-            tuple([rack for rack in racks if rack is not None]),
+            racks[0] if led else None,
+            tuple([rack for rack in shares if rack is not None]),
+            None in racks,
         )
         return place
 
@@ -129,12 +135,12 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: View, places: _Place
     blurred = False
     for state in topic.partitions:
         after = target_replicas(state, running.get(state.id)) if running else state.replicas
-        crowded, unsure, leader, racks = places[after]
+        crowded, unsure, leader, racks, unknown = places[after]
         if crowded is not None:
             steady.append((state.id, crowded))
         elif unsure is not None:
             wavering.append((state.id, unsure))
-        blurred = blurred or len(racks) < len(after)
+        blurred = blurred or unknown
         if leader is not None:
             leaders[leader] += 1
         for rack in racks:
@@ -156,6 +162,10 @@ def _shared(
     state = next(state for state in topic.partitions if state.id == partition)
     replicas = target_replicas(state, view.snapshot.reassignments.get(partition))
     wait = f"; {_why_held(crowded, topic, view)}, so nothing is planned from this yet" if held else ""
+    leaderless = _without_leader(crowded, topic)
+    if leaderless:
+        has, them = ("has", "it") if leaderless == 1 else ("have", "them")
+        wait += f"; {leaderless:,} of the {len(names):,} {has} no leader to copy from, so nothing is planned for {them}"
     yield Finding(
         reason=FindingReason.REPLICAS_SHARE_RACK,
         subject=Subject("topic", topic.name),
@@ -174,6 +184,12 @@ def _shared(
         held=held,
         detail="held" if held else "",
     )
+
+
+def _without_leader(crowded: Sequence[tuple[TopicPartition, Crowding]], topic: TopicState) -> int:
+    """How many of them nothing can be copied from now."""
+    leaderless = {state.id for state in topic.partitions if state.leader is None}
+    return sum(name in leaderless for name, _ in crowded) if leaderless else 0
 
 
 def _room(example: Crowding) -> str:
@@ -274,7 +290,8 @@ def _cluster_skew(spreads: Mapping[Leaders, int], view: View) -> list[Finding]:
 
 def _skew(subject: Subject, name: str, spread: Leaders, view: View, *, held: bool) -> Iterable[Finding]:
     led, held_replicas = sum(spread.leaders), sum(spread.replicas)
-    if spread.blurred or not view.ground.racks_matter or led < LEADERS_PER_RACK * len(view.ground.racks):
+    holding = sum(replicas > 0 for replicas in spread.replicas)
+    if spread.blurred or holding < 2 or led < LEADERS_PER_RACK * holding:
         return
     over, rack, share, even = max(
         [

@@ -98,7 +98,7 @@ def _warmup(
         if group.next_rebalance_ms is not None and group.next_rebalance_ms > view.snapshot.taken_ms:
             left_s = (group.next_rebalance_ms - view.snapshot.taken_ms) // 1000
             waits = f"; otherwise it waits {left_s} s for the next probing rebalance"
-        sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag})"
+        sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag:,})"
         sentence += f" and can be promoted now{waits}"
         yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, Severity.INFO, view)
     elif (
@@ -275,7 +275,7 @@ def _lag(copy: TaskCopy) -> str:
     if copy.lag is None:
         return "lag unknown"
     low, high = round(copy.lag.low), round(copy.lag.high)
-    return f"lag {low}" if low == high else f"lag {low} to {high}"
+    return f"lag {low:,}" if low == high else f"lag {low:,} to {high:,}"
 
 
 def _falls_behind(copy: TaskCopy) -> bool:

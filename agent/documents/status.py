@@ -56,8 +56,24 @@ class UnknownGroups(TypedDict):
     """What they cost a day at most; null also where no price is set."""
 
 
+class OtherAgent(TypedDict):
+    """Another agent that writes to the same telemetry topic."""
+
+    name: str | None
+    host: str | None
+    pid: int | None
+    """Process id on its host; null from an older agent."""
+    mode: str
+    leads: bool | None
+    """Null outside of mode execute."""
+    same_settings: bool
+    """False where it goes by other settings than the agent above it."""
+    age_ms: int
+    """How old its newest cycle is, by the two clocks."""
+
+
 class AgentDocument(TypedDict):
-    """The agent whose cycle report is the newest in the telemetry topic."""
+    """The agent that leads, by the cycle reports of the telemetry topic; where none does, the newest one."""
 
     name: str | None
     host: str | None
@@ -68,6 +84,10 @@ class AgentDocument(TypedDict):
     """Mode execute: what keeps it from leading or from carrying plans on, and what open plans wait for."""
     age_ms: int
     """How old that cycle is, by the two clocks."""
+    pid: int | None
+    """Process id on its host; null from an older agent."""
+    others: list[OtherAgent]
+    """Other agents that write to the same topic now."""
 
 
 class StatusDocument(TypedDict):

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from agent.execute.messages import Accepted, May, Said
+from agent.journal.approvals import approvals
 from agent.journal.commands import Command
+from agent.journal.triggers import triggers
 from agent.values.attempts import attempt, latest, way_back
 from agent.values.journal import View, Write
 from agent.values.limits import ExecuteLimits
 from agent.values.proposal import Proposal
 from agent.values.reassignment import Plan
+from agent.values.words import sized
 
 Spoken = Said | Accepted
 
@@ -61,6 +64,17 @@ class Room(NamedTuple):
         back = way_back(self.plans, plan.proposal_id) if plan is not None and plan.ended else None
         return plan if back is None or back.ended else back
 
+    def knows_nothing_of(self, name: str | None) -> bool:
+        """True when the name is none of an open proposal, and the journal has no plan, approval or trigger of it."""
+        if name is None:
+            return False
+        of = attempt(name).of
+        if of in self.standing or latest(self.plans, of) is not None:
+            return False
+        approved = (given.proposal_id for given in approvals(self.view))
+        triggered = (entry.proposal_id for entry in triggers(self.view))
+        return all(one != of for one in (*approved, *triggered))
+
     def held(self, plan: Plan) -> str:
         """What keeps new batches of that plan from beginning, as the end of an answer; empty when nothing does."""
         may = self.begins(plan, self.view)
@@ -84,12 +98,20 @@ def refused(sentence: str) -> Result:
     return Result(done=False, sentence=f"refused: {sentence}")
 
 
+def unknown(name: str | None) -> Result:
+    """Of a proposal that is neither open nor in the journal; a command ends with another exit code for this answer."""
+    return refused(f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it")
+
+
 def unfit(command: Command, limits: ExecuteLimits) -> str | None:
     """Why no plan may have the operator's own limits; None when one may."""
     rate, most = command.throttle_bytes_per_s, command.max_moves
     low, high = limits.throttle_floor_bytes_per_s, limits.throttle_ceiling_bytes_per_s
     if rate is not None and not low <= rate <= high:
-        return f"a rate of {rate} bytes/s is not between execute.throttle_floor ({low}) and throttle_ceiling ({high})"
+        return (
+            f"a rate of {sized(rate)}/s is not between execute.throttle_floor ({sized(low)}/s) "
+            f"and execute.throttle_ceiling ({sized(high)}/s)"
+        )
     if most is not None and most > limits.max_moves_per_cluster:
         return f"{most} moves at once are more than execute.max_moves_per_cluster ({limits.max_moves_per_cluster})"
     return None

@@ -144,10 +144,17 @@ def _compare(was: Expectation, owners: Owners, waiting: set[tuple[str, str]], re
     beyond = tuple(sorted(item for item, _ in moved - wanted))
     sentence = (
         f"{len(came)} of {counted(len(wanted), 'predicted move')} happened"
-        f"{f', {len(on_the_way)} warm up' if on_the_way else ''}, revoked beside them: {counted(len(beyond), 'item')}; "
+        f"{f', {len(on_the_way)} warm up' if on_the_way else ''}; {_others(len(beyond))}; "
         f"{_rounds(rebalances)}"
     )
     return _Found(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
+
+
+def _others(number: int) -> str:
+    """Partitions or tasks that changed their reader though nothing predicted it."""
+    if not number:
+        return "no other partition or task moved"
+    return f"{counted(number, 'other partition or task', 'other partitions or tasks')} moved"
 
 
 def _verdict(wanted: int, came: int, beyond: tuple[str, ...], moved: int) -> TriggerVerdict:
@@ -161,7 +168,7 @@ def _verdict(wanted: int, came: int, beyond: tuple[str, ...], moved: int) -> Tri
 def _rounds(rebalances: int | None) -> str:
     if rebalances is None:
         return "its members report no generation"
-    return f"{counted(rebalances, 'rebalance')} since"
+    return f"{counted(rebalances, 'rebalance')} since the trigger"
 
 
 def _predicted(proposal: Proposal) -> tuple[ItemMove, ...]:

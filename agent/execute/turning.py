@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 
-from agent.execute.commanded import Result, Room, because, refused, unfit, why
+from agent.execute.commanded import Result, Room, because, refused, unfit, unknown, why
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.transitions import turned
 from agent.journal import moves
@@ -28,6 +28,7 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.room import need_of, no_room, too_large
+from agent.memory.absences import lasted
 from agent.values.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.values.journal import View
 from agent.values.proposal import Proposal, ProposalKind
@@ -57,7 +58,8 @@ def _cancel_approval(command: Command, room: Room, ended: Plan | None) -> Result
     if no is not None:
         return no
     if ended is None:
-        return refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
+        idle = refused(f"{name} has not begun and is not approved, so there is nothing to cancel")
+        return unknown(name) if room.knows_nothing_of(of) else idle
     match ended.state:
         case PlanState.CANCELLED:
             return Result(done=True, sentence=f"{ended.proposal_id} is cancelled already", plan=ended.proposal_id)
@@ -91,6 +93,8 @@ def rollback(command: Command, room: Room) -> Result:
     """Bring back what was there before it."""
     plan = room.plan(command.proposal_id)
     if plan is None:
+        if room.knows_nothing_of(command.proposal_id):
+            return unknown(command.proposal_id)
         return refused(f"{command.proposal_id} has not begun, so there is nothing to take back")
     name = plan.proposal_id
     if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
@@ -178,13 +182,15 @@ def resume(command: Command, room: Room) -> Result:
     was = pause_in(room.view)
     if was is None:
         return Result(done=True, sentence="acting was not paused")
-    sentence = f"acting continues; it was paused by {was.who} for {(room.now_ms - was.since_ms) / 60_000:.0f} min"
+    sentence = f"acting continues; it was paused by {was.who} for {lasted(max(0, room.now_ms - was.since_ms))}"
     return Result(done=True, sentence=sentence, writes=(resumed(),), look_now=True)
 
 
 def _word(command: Command, word: Word, room: Room) -> Result:
     plan, given = room.meant(command.proposal_id), command.proposal_id
     if plan is None:
+        if room.knows_nothing_of(given):
+            return unknown(given)
         return refused(f"{given} has not begun, so there is nothing to {word.value}")
     if plan.ended:
         return refused(f"{_so(plan)}, so there is nothing to {word.value}")

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.journal.triggers import Effect, triggers
 from agent.values.attempts import Attempt
 from agent.values.journal import Entry, View, Write, under
 from agent.values.proposal import Proposal
 from agent.values.typed_json import UnreadableError, from_json, to_json
 
 PREFIX = "approval"
+NO_REBALANCE = (Effect.NOT_SENT, Effect.REFUSED)
+"""Effects of a trigger that uses no approval up."""
 KEPT = 200
 """Void approvals that stay."""
 
@@ -60,6 +63,8 @@ class Approval(NamedTuple):
     """Which attempt it lets begin."""
     vetoed: bool = False
     """True where a person cancelled this very plan, approved or not: no rule approves it then, only a person does."""
+    used: bool = False
+    """True where it is void because the rebalance that it approved was triggered."""
     person: str | None = None
     """Whose identity is proven, the same as ``by``; None: self-declared, or a rule."""
 
@@ -110,6 +115,12 @@ def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: i
 def voided(approval: Approval, now_ms: int, why: str) -> Approval:
     """The same, no longer in force."""
     return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=f"void: {why}")
+
+
+def used(approval: Approval, at_ms: int) -> Approval:
+    """The same, void because the rebalance that it approved was triggered at this time: it lets no other one begin."""
+    sentence = "used: the rebalance that it approved was triggered"
+    return approval._replace(state=ApprovalState.VOID, at_ms=at_ms, sentence=sentence, used=True)
 
 
 def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> Approval:
@@ -168,6 +179,7 @@ def swept(
     planning that could not see everything voids nothing.
     """
     by_id = {proposal.id: proposal for proposal in standing}
+    triggered = {entry.proposal_id: entry.intended_ms for entry in triggers(view) if entry.effect not in NO_REBALANCE}
     writes: list[Write] = []
     old: list[Approval] = []
     for one in approvals(view):
@@ -176,7 +188,9 @@ def swept(
         if one.state is ApprovalState.VOID or one.plan in begun:
             old.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
-            writes.append(written(voided(one, now_ms, why)))
+            at_ms = triggered.get(one.proposal_id, -1)
+            gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
+            writes.append(written(gone))
     writes += [Write(_key(one), "deleted", None) for one in old[: max(0, len(old) - KEPT)]]
     return tuple(writes)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # what is seen says where its rates are from, which is in thi
     from agent.seen import Seen
 
 SELECTOR = "reads go to the nearest replica"
-ASSIGNORS = "group protocols look at racks"
+ASSIGNORS = "assignors cost no local reads"
 CLIENT_RACK = "clients send client.rack"
 """Names of checks of doctor."""
 

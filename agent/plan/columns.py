@@ -166,11 +166,11 @@ def _nothing_to_gain(assessment: Assessment, best: str) -> str:
         unknown = (
             f"{counted(round(assessment.unknown), 'read')} of unknown locality" if assessment.unknown else "some racks"
         )
-        return f"Nothing can be gained among known reads; not judged: {unknown}."
+        return f"No further known read can be made local; not judged: {unknown}."
     away = (
         f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks" if assessment.away else ""
     )
-    return f"Nothing can be gained: {best}{away}."
+    return f"No further read can be made local: {best}{away}."
 
 
 def _worth_in_bytes(
@@ -211,7 +211,7 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
         return f"{best}; the result of its own assignor is unknown: {why}."
     best = f"the optimum would make {assessment.gap}"
     if gained <= 0:
-        return f"Not worth a rebalance: its own assignor would make no further read local, {best} of {total:g}."
+        return f"Not worth a rebalance: its own assignor would make no further read local, {best} of {total:,.12g}."
     if not worth(gained, total, limits):
         return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
     return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."

@@ -43,10 +43,14 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
     plan = plan or Plan()
     named = next((proposal for proposal in proposals if proposal.id == subject), None)
     if named is not None:
-        return (*_about_proposal(named), *explain(str(named.subject), snapshot, detection, plan, (), limits))
+        return (
+            *_about_proposal(named, snapshot.taken_ms),
+            *explain(str(named.subject), snapshot, detection, plan, (), limits),
+        )
     kind, _, name = subject.partition("/")
     looked_at = scene(snapshot, detection, limits, None, _predicted(kind, name, snapshot, plan, limits))
     rows: list[Explained] = []
+    mine = (p for p in proposals if (p.subject.kind, p.subject.name) == (kind, name))
     if kind == "topic":
         name, partition = _split(name, snapshot)
         rows += about_topic(name, partition, looked_at, plan)
@@ -59,7 +63,7 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
         *_findings(kind, name, detection.findings, snapshot),
         *rows,
         *_left_out(kind, name, detection.findings, plan, snapshot),
-        *(row for p in proposals if (p.subject.kind, p.subject.name) == (kind, name) for row in _about_proposal(p)),
+        *(row for p in mine for row in _about_proposal(p, snapshot.taken_ms)),
     )
 
 
@@ -134,5 +138,5 @@ def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> boo
     return (finding.subject.kind, finding.subject.name) == (kind, name)
 
 
-def _about_proposal(proposal: Proposal) -> list[Explained]:
-    return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts_of(proposal)]
+def _about_proposal(proposal: Proposal, now_ms: int) -> list[Explained]:
+    return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts_of(proposal, now_ms)]

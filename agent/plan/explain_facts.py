@@ -6,13 +6,13 @@ A name that has no sentence here is written as it is called, so that no figure i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from agent.values.explained import Answer, Explained, Value
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.weighed import Basis
 from agent.values.words import counted, sized
 
-_MINUTE_MS = 60_000
 _BASES = {
     Basis.WEIGHTS.value: "figures rest on weights of the pipeline, in bytes per second",
     Basis.OWN_RATES.value: "figures rest on the agent's own rates, in bytes per second; the optimum counts partitions",
@@ -22,11 +22,37 @@ _BOUND = "lower_bound"
 _BEFORE, _AFTER, _LEADERS = "_before", "_after", "preferred_leaders_by"
 
 
-def facts_of(proposal: Proposal) -> list[Explained]:
-    """One row for each figure of the evidence, then the lower bound."""
+LABELS: Mapping[str, str] = {
+    "basis": "figures rest on",
+    "lags": "lags of warm-ups",
+    "tasks": "warm-ups",
+    "who": "subjects",
+    "acceptable_recovery_lag": "acceptable.recovery.lag",
+    "acceptable_recovery_lag_is": "source of acceptable.recovery.lag",
+    "next_probing_rebalance_ms": "next probing rebalance",
+    "weights_from_ms": "weights begin",
+    "weights_until_ms": "weights end",
+    "weights_age_s": "age of the weights",
+    "why_not_weights": "no weights",
+    "crossing_bytes_per_s_now": "bytes across racks now",
+    "crossing_bytes_per_s_own": "bytes across racks by its own assignor",
+    "crossing_bytes_per_s_at_best": "bytes across racks at best",
+    "lower_bound_cross_rack_bytes_per_s": "lower bound of bytes across racks",
+    "lower_bound_copied_bytes": "lower bound of copied bytes",
+}
+"""In a table: names of figures that carry units or are unclear without their sentence; the others are words."""
+
+
+def label(rule: str) -> str:
+    """The name of a rule or a figure as a table has it."""
+    return LABELS.get(rule, rule.replace("_", " "))
+
+
+def facts_of(proposal: Proposal, now_ms: int) -> list[Explained]:
+    """One row for each figure of the evidence, then the lower bound; ``now_ms`` is when the look was taken."""
     evidence = dict(proposal.evidence)
     rows = [
-        Explained(proposal.id, name, Answer.FACT, _sentence(name, value), value)
+        Explained(proposal.id, name, Answer.FACT, _sentence(name, value, now_ms), value)
         for name, value in proposal.evidence
         if value is not None and name != _BOUND and not _unchanged(name, evidence)
     ]
@@ -40,7 +66,9 @@ def _unchanged(name: str, evidence: Mapping[str, Value]) -> bool:
     return stem != name and stem.startswith(_LEADERS) and before is not None and before == after
 
 
-def _sentence(name: str, value: Value) -> str:
+def _sentence(name: str, value: Value, now_ms: int) -> str:
+    if name == "next_probing_rebalance_ms" and isinstance(value, int | float):
+        return _due(value, now_ms)
     written = _SENTENCES.get(name)
     return f"{name.replace('_', ' ')}: {_listed(value)}" if written is None else written(value)
 
@@ -95,9 +123,23 @@ def _rate(text: str) -> Callable[[Value], str]:
     return lambda value: text.format(f"{sized(value)}/s" if isinstance(value, int | float) else value)
 
 
-def _minutes(value: Value) -> str:
-    minutes = f"{value / _MINUTE_MS:g} min" if isinstance(value, int | float) else _listed(value)
-    return f"the application's next probing rebalance is due in {minutes} (probing.rebalance.interval.ms)"
+def _due(at_ms: float, now_ms: int) -> str:
+    """When an instant of epoch milliseconds is, by the look."""
+    left_ms = at_ms - now_ms
+    seconds = f"{abs(left_ms) / 1_000:,.0f} s"
+    due = f"is due in {seconds}" if left_ms >= 0 else f"was due {seconds} ago"
+    return f"the application's next probing rebalance {due} (probing.rebalance.interval.ms)"
+
+
+def _instant(text: str) -> Callable[[Value], str]:
+    """``text`` with ``{}`` replaced by the time of epoch milliseconds."""
+
+    def written(value: Value) -> str:
+        if not isinstance(value, int | float):
+            return text.format(_listed(value))
+        return text.format(f"{datetime.fromtimestamp(value / 1_000, UTC):%Y-%m-%d %H:%M:%SZ}")
+
+    return written
 
 
 _SENTENCES: Mapping[str, Callable[[Value], str]] = {
@@ -134,8 +176,8 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
         "{} racks afterwards", "fetch of followers and readers crosses", "fetches of followers and readers cross"
     ),
     "basis": lambda value: _BASES.get(str(value), f"figures rest on {value}"),
-    "weights_from_ms": lambda value: f"the weights begin at {value} ms since 1970",
-    "weights_until_ms": lambda value: f"the weights end at {value} ms since 1970",
+    "weights_from_ms": _instant("the weights begin at {}"),
+    "weights_until_ms": _instant("the weights end at {}"),
     "weights_age_s": lambda value: f"the weights are {_listed(value)} s old",
     "why_not_weights": _names("no weights of the pipeline are used: {}"),
     "why": _names("{}"),
@@ -144,6 +186,5 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
     "tasks": _names("warm-ups that may take over: {}"),
     "lags": _names("their lags: {}"),
     "acceptable_recovery_lag": _count("a warm-up has caught up at a lag of at most {}", "record"),
-    "acceptable_recovery_lag_is": _names("acceptable.recovery.lag is {}"),
-    "next_probing_rebalance_ms": _minutes,
+    "acceptable_recovery_lag_is": _names("the value of acceptable.recovery.lag is {}"),
 }

@@ -15,8 +15,8 @@ from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_AS
 from agent.values.locality import UNKNOWN
 from agent.values.plan import Plan
 from agent.values.prediction import Prediction
-from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Range, Role, StreamsGroup
-from agent.values.words import counted, sized
+from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
+from agent.values.words import counted, records, sized
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
 ReaderGroup = ConsumerGroup | StreamsGroup
@@ -41,9 +41,9 @@ def about_group(name: str, scene: Scene, plan: Plan) -> list[Explained]:
     rows = _locality(about, assessment, "task" if isinstance(group, StreamsGroup) else "partition")
     rows += _columns(about, group, assessment, scene)
     rows += _rebalance_rules(about, group, assessment, scene)
-    planned = any(trigger.group_id == name for trigger in plan.triggers)
-    what = "one rebalance is proposed" if planned else "no rebalance is proposed"
-    rows.append(Explained(about, "rebalance planned", yes_or_no(planned), what))
+    why = ", ".join(trigger.reason.value for trigger in plan.triggers if trigger.group_id == name)
+    what = f"one rebalance is proposed: {why}" if why else "no rebalance is proposed"
+    rows.append(Explained(about, "rebalance planned", yes_or_no(bool(why)), what))
     if assessment is not None and assessment.why_not is None:
         rows += _reads(group, assessment, scene)
     return rows + _warmups(name, scene)
@@ -94,8 +94,10 @@ def _shares(now: Locality, best: Locality) -> str:
     if now.unit == "bytes_per_s":
         unknown = f", of {sized(now.unknown)}/s it is unknown" if now.unknown else ""
         return f"{sized(now.local)}/s of {sized(now.total)}/s are local now, {sized(best.local)}/s at best{unknown}"
-    unknown = f", of {now.unknown:g} it is unknown" if now.unknown else ""
-    return f"{now.local:g} of {counted(round(now.total), 'read')} are local now, {best.local:g} at best{unknown}"
+    unknown = f", of {now.unknown:,.12g} it is unknown" if now.unknown else ""
+    return (
+        f"{now.local:,.12g} of {counted(round(now.total), 'read')} are local now, {best.local:,.12g} at best{unknown}"
+    )
 
 
 def _as_far_as_known(best: bool, unknown: float) -> Answer:  # noqa: FBT001 (two facts, one answer)
@@ -110,15 +112,14 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, scen
     if shown.now is None or shown.optimum is None:
         return []
     what = "task" if isinstance(group, StreamsGroup) else "partition"
-    best = _as_far_as_known(shown.now.crossing <= shown.optimum.crossing, shown.now.unknown)
-    rows = [Explained(about, "reads across racks now", best, _cost(shown.now))]
+    rows = [Explained(about, "reads across racks now", Answer.FACT, _cost(shown.now))]
     if prediction is not None:
         rows.append(_own_column(about, shown, prediction, what))
         rows += [Explained(about, "prediction", Answer.UNKNOWN, note) for note in told_once(prediction.notes)]
     sentence = f"{_cost(shown.optimum)}; {_moved(shown.optimum.moved, what)}"
-    rows.append(Explained(about, "reads across racks at the optimum", Answer.YES, sentence))
+    rows.append(Explained(about, "reads across racks at the optimum", Answer.FACT, sentence))
     gained = shown.own is not None and shown.own.crossing < shown.now.crossing
-    return [*rows, Explained(about, "worth a rebalance", yes_or_no(gained), shown.worth)]
+    return [*rows, Explained(about, "worth a rebalance for reads across racks", yes_or_no(gained), shown.worth)]
 
 
 def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -> Explained:
@@ -139,8 +140,7 @@ def _own_column(about: str, shown: Columns, prediction: Prediction, what: str) -
         )
         warming = counted(warmups.tasks, "task warms up", "tasks warm up")
         parts.append(f"{warming} on the way, {warmups.at_once} at once, {size}")
-    best = shown.optimum is not None and shown.own.crossing <= shown.optimum.crossing
-    return Explained(about, name, yes_or_no(best or shown.own.crossing < shown.now.crossing), "; ".join(parts))
+    return Explained(about, name, Answer.FACT, "; ".join(parts))
 
 
 def _cost(column: Column) -> str:
@@ -191,8 +191,8 @@ def _protocol(group: ReaderGroup) -> str:
     if group.kind not in (GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS):
         return f"brokers assign its partitions ({group.assignor}), and no member can be asked for a rebalance"
     if group.assignor in COOPERATIVE_ASSIGNORS:
-        return f"with {group.assignor} members keep their partitions during a rebalance"
-    return f"with {group.assignor} members give up all partitions in a rebalance"
+        return f"assignor {group.assignor}: members keep their partitions during a rebalance"
+    return f"assignor {group.assignor}: members give up all partitions in a rebalance"
 
 
 def _looks_at_racks(about: str, group: ReaderGroup, scene: Scene) -> Explained:
@@ -330,14 +330,9 @@ def _warmups(name: str, scene: Scene) -> list[Explained]:
     for copy in scene.snapshot.copies.get(name, ()):
         if copy.role is not Role.WARMUP:
             continue
-        lag = "its lag is unknown" if copy.lag is None else f"its lag is {_records(copy.lag)}"
+        lag = "its lag is unknown" if copy.lag is None else f"its lag is {records(copy.lag)}"
         source = f" ({copy.lag_source.value})" if copy.lag_source is not None else ""
         answer = {True: Answer.YES, False: Answer.WAIT, None: Answer.UNKNOWN}[copy.caught_up]
         sentence = f"{lag}{source}, acceptable.recovery.lag is {counted(acceptable, 'record')}"
         rows.append(Explained(f"{copy.task} on {copy.process_id}", "warm-up caught up", answer, sentence))
     return rows
-
-
-def _records(lag: Range) -> str:
-    low, high = round(lag.low), round(lag.high)
-    return counted(high, "record") if low == high else f"{low:,} to {counted(high, 'record')}"

@@ -46,7 +46,7 @@ def _included(topic: TopicState, scene: Scene) -> Explained:
     if not topic.partitions:  # it is being created
         sentence = "the topic has no partitions yet, so there is nothing to place"
     else:
-        sentence = f"{counted(len(topic.partitions), 'partition')} of the topic are planned for"
+        sentence = f"the plan covers {counted(len(topic.partitions), 'partition')} of the topic"
     return Explained(f"topic/{topic.name}", "not excluded by settings", Answer.YES, sentence)
 
 

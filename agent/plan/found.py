@@ -131,6 +131,12 @@ def held_brokers(found: Found, snapshot: Snapshot) -> frozenset[int]:
     return frozenset(held)
 
 
+def gone_brokers(found: Found) -> frozenset[int]:
+    """Brokers that are absent and not waited for: what they held is led by others, and no share is theirs."""
+    absent = found.of(FindingReason.BROKER_ABSENT)
+    return frozenset(int(finding.subject.name) for finding in absent if not finding.held)
+
+
 def _concerns(subject: Subject, broker: BrokerState) -> bool:
     if subject.kind == "broker":
         return subject.name == str(broker.id)

@@ -3,7 +3,8 @@
 Two reasons, in this order: leaders were found to be so uneven over the racks that it hurts (LEADERS_EVEN, here); or
 most readers of a partition live in another rack than its leader (LEADERS_TO_READERS, in `readers`).
 
-Invariants: only a live, unfenced broker in the ISR becomes preferred leader; no partition is planned for twice; running
+Invariants: only a live, unfenced broker in the ISR becomes preferred leader; a topic that is planned for has none on a
+broker that is gone, where another replica can lead; no partition is planned for twice; running
 reassignments are left alone; with ``keep_leaders`` nothing is planned.
 """
 
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from agent.plan.even import Option, even_racks, fewest_changes
-from agent.plan.found import Scene
+from agent.plan.found import Scene, gone_brokers
 from agent.plan.placements import Skipped, left_out
 from agent.plan.readers import follow_readers
 from agent.plan.reading import Readers, known_readers
@@ -35,7 +36,7 @@ def place_leaders(scene: Scene, busy: Iterable[TopicPartition]) -> tuple[list[Pl
     if not skew and scene.snapshot.selector_is_rack_aware is not False:
         return [], []
     taken = {*busy, *scene.snapshot.reassignments}
-    seats = Seats(scene.snapshot, scene.held, scene.limits)
+    seats = Seats(scene.snapshot, scene.held, scene.limits, gone_brokers(scene.found))
     plans, skipped = _make_even(scene, skew, seats, taken)
     more, left = follow_readers(scene, seats, taken)
     if scene.limits.keep_leaders:
@@ -100,7 +101,7 @@ def _even(
     if not racks:
         return {}
     open_ones = [state for state in scope if options[state.id].rack is not None]
-    now = {state.id: leaders.get(state.id, state.replicas[0]) for state in open_ones}
+    now = {s.id: leader for s in open_ones if (leader := _leader(s, leaders, seats)) is not None}
     candidates = [
         [
             LeaderCandidate(
@@ -116,23 +117,33 @@ def _even(
     room = seats.room(Counter(now.values()), hard=True)._replace(racks=led)
     chosen = dict(zip(now, optimal_leaders(candidates, room), strict=True))
     changed = {name: broker for name, broker in chosen.items() if broker != now[name]}
+    topics = {name.topic for name in changed}
+    for state in open_ones:
+        if state.replicas[0] in seats.gone and state.id not in leaders and state.id.topic in topics:
+            changed[state.id] = chosen[state.id]
     for name, broker in changed.items():
         seats.give(now[name], broker)
     return changed
+
+
+def _leader(state: PartitionState, leaders: Mapping[TopicPartition, int], seats: Seats) -> int | None:
+    made = leaders.get(state.id)
+    return made if made is not None else seats.preferred(state)
 
 
 def _options(
     scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: Seats
 ) -> dict[TopicPartition, Option]:
     racks = seats.rack_of
-    return {
-        state.id: Option(
-            racks.get(leaders.get(state.id, state.replicas[0])),
+    options: dict[TopicPartition, Option] = {}
+    for state in scope:
+        leader = _leader(state, leaders, seats)
+        options[state.id] = Option(
+            racks.get(leader) if leader is not None else None,
             tuple(sorted({racks[broker] for broker in seats.candidates(state)})),
-            tuple(racks[broker] for broker in state.replicas if broker in racks),
+            tuple(racks[broker] for broker in state.replicas if broker in racks and broker not in seats.gone),
         )
-        for state in scope
-    }
+    return options
 
 
 def _plans(

@@ -99,6 +99,8 @@ def _load(loss: RackLoss) -> str:
         rack = survivor.rack or "(unknown)"
         leaders[rack] += survivor.leaders
         after[rack] += survivor.leaders_after
+    if after and not leaders.total() and not after.total():
+        return "no partition is led there" if len(after) == 1 else "no partition is led in the other racks"
     told = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
     if not told:
         return "the load on other racks is unknown" if loss.unseen else "no broker is left"

@@ -1,6 +1,7 @@
 """New preferred leaders for the partitions whose present one gives its replica away.
 
-That happens where its broker is away and its rack holds a replica too many. Of the replicas that the partition has
+That happens where its broker is away and its rack holds a replica too many, or where its broker is gone and its replica
+stays listed while another one moves. Of the replicas that the partition has
 afterwards one leads, chosen for all such partitions at once: no broker leads more than it does now or than an even
 share, where that can be; then no rack; then fewest fetches across racks; then a replica that stays. Only where no order
 of the replicas comes to this may a new replica go to another broker, so that this one leads.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from agent.plan.found import Scene
+from agent.plan.found import Scene, gone_brokers
 from agent.plan.reading import Readers
 from agent.plan.seats import Seats
 from agent.values.snapshot import PartitionState
@@ -33,7 +34,8 @@ def with_new_leaders(
     readers: Mapping[TopicPartition, Readers],
 ) -> dict[TopicPartition, List]:
     """The lists, with another leader where the preferred one changes."""
-    changed = {state.id: state for state in states if state.id in lists and lists[state.id][0] != state.replicas[0]}
+    gone = frozenset[int]() if scene.limits.keep_leaders else gone_brokers(scene.found)
+    changed = {state.id: state for state in states if state.id in lists and _led_anew(state, lists[state.id], gone)}
     if not changed:
         return dict(lists)
     seats = Seats(scene.snapshot, scene.held, scene.limits)
@@ -48,6 +50,10 @@ def with_new_leaders(
                 of.setdefault(leader, replicas)
         chosen = _choose(ways, changed, seats, room, readers)
     return {**lists, **{name: ways[name][leader] for name, leader in chosen.items()}}
+
+
+def _led_anew(state: PartitionState, after: List, gone: frozenset[int]) -> bool:
+    return after[0] != state.replicas[0] or (after[0] in gone and after != state.replicas)
 
 
 def _orders(state: PartitionState, after: List, seats: Seats) -> _Ways:

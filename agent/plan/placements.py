@@ -3,7 +3,7 @@
 Invariants: replication factors never change; fewest bytes move, proven; of equal moves those that leave preferred
 leaders where they are, then those after which fewest followers and readers fetch across racks; nothing is planned from
 a held finding, from an unknown rack, for an excluded topic or into a running reassignment; one topic that cannot be
-mended never keeps another from being planned.
+mended never keeps another from being planned; a partition without a leader has nothing to copy from and stays.
 """
 
 from __future__ import annotations
@@ -116,6 +116,8 @@ def _concerned(partitions: Sequence[PartitionState], findings: Sequence[Finding]
 def _why_not(state: PartitionState, snapshot: Snapshot, sure: set[int], held: frozenset[int]) -> Unplanned | None:
     if state.id in snapshot.reassignments:
         return Unplanned.RUNNING
+    if state.leader is None:
+        return Unplanned.NO_LEADER
     if any(replica not in sure for replica in state.replicas):
         return Unplanned.UNKNOWN_RACK
     if any(replica in held for replica in state.replicas):

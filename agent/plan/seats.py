@@ -1,6 +1,7 @@
 """Who may lead what: preferred leaders counted by broker and by rack, with room for a few more.
 
-A rack's even share of leaders is its share of replicas, as leaders can only be where replicas are.
+A rack's even share of leaders is its share of replicas, as leaders can only be where replicas are. Brokers that are
+gone have no share, and lead nothing: in their place counts the first in-sync replica of the list that may lead.
 
 Invariant: a change is allowed when it stays within the limit on both levels or makes both more even than they were.
 """
@@ -20,7 +21,10 @@ from assignors.problem import LeaderRoom
 class Seats:
     """Preferred leaders of the whole cluster while a plan is being made; changed by ``give`` alone."""
 
-    def __init__(self, snapshot: Snapshot, held: frozenset[int], limits: Limits) -> None:
+    def __init__(
+        self, snapshot: Snapshot, held: frozenset[int], limits: Limits, gone: frozenset[int] = frozenset()
+    ) -> None:
+        self.gone = gone
         self.rack_of = {
             broker.id: broker.rack.name
             for broker in snapshot.brokers
@@ -34,10 +38,11 @@ class Seats:
         )
         states = [state for topic in snapshot.topics.values() for state in topic.partitions if state.replicas]
         self.selector_is_rack_aware = snapshot.selector_is_rack_aware
-        self.of_broker = Counter(state.replicas[0] for state in states)
+        preferred = (self.preferred(state) for state in states)
+        self.of_broker = Counter(broker for broker in preferred if broker is not None)
         self.of_rack = self._by_rack(self.of_broker)
         self._led_before, self._led_before_in = self.of_broker.copy(), self.of_rack.copy()
-        held_by_broker = Counter(broker for state in states for broker in state.replicas)
+        held_by_broker = Counter(broker for state in states for broker in state.replicas if broker not in gone)
         led, replicas = sum(self.of_rack.values()), sum(held_by_broker.values()) or 1
         self._most_of_broker = {
             broker: -int(-(1 + limits.leader_skew_share) * led * count // replicas)
@@ -86,6 +91,12 @@ class Seats:
     def candidates(self, state: PartitionState) -> list[int]:
         """The in-sync replicas of a partition that may lead it, in assignment order."""
         return [broker for broker in state.replicas if broker in self.may_lead and broker in state.isr]
+
+    def preferred(self, state: PartitionState) -> int | None:
+        """The preferred leader, or what leads in place of one that is gone; None where no replica can."""
+        if state.replicas[0] not in self.gone:
+            return state.replicas[0]
+        return next(iter(self.candidates(state)), None)
 
     def least_busy(self, brokers: Iterable[int]) -> int:
         """The one with the fewest preferred leaders; the lowest id among equals."""

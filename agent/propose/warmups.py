@@ -16,7 +16,7 @@ from agent.values.finding import Evidence, Subject
 from agent.values.plan import TriggerPlan
 from agent.values.proposal import Move, ProposalKind, Row
 from agent.values.snapshot import Role, StreamsGroup, StreamsProcess, TaskCopy
-from agent.values.words import counted
+from agent.values.words import counted, records
 from assignors.problem import TaskId
 
 
@@ -99,6 +99,6 @@ def _evidence(plan: TriggerPlan, group: StreamsGroup, scene: Scene) -> Evidence:
 
 
 def _lag(copy: TaskCopy) -> str:
-    lag = "unknown" if copy.lag is None else f"{copy.lag.low:.0f}..{copy.lag.high:.0f}"
+    lag = "lag unknown" if copy.lag is None else f"{records(copy.lag)} behind"
     source = copy.lag_source.value if copy.lag_source is not None else "unknown source"
-    return f"{copy.task} on {copy.process_id}: {lag} records behind ({source})"
+    return f"{copy.task} on {copy.process_id}: {lag} ({source})"

@@ -20,6 +20,7 @@ class Teller(NamedTuple):
 
     agent: str | None = None
     host: str | None = None
+    pid: int | None = None
 
 
 _UNTOLD = Teller()
@@ -92,9 +93,11 @@ def _report(cycle: Cycle, teller: Teller, *, full: bool) -> ReportData:
         limits_digest(cycle.limits),
         rests_on.value,
         why_not,
-        *teller,
+        teller.agent,
+        teller.host,
         None if acting is None else acting.leads,
         () if acting is None else (*acting.reasons, *filter(None, (acting.waits,)), *acting.notices),
+        teller.pid,
     )
 
 

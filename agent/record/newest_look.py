@@ -16,6 +16,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from agent.librdkafka import in_words
+from agent.record.heard import Heard, heard_of
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.record.restart import MEMORY_PARTITION
 from agent.telemetry.events import Event, Kind, from_lines
@@ -51,13 +52,51 @@ def newest_look(
         raise ValueError(f"a look has more than one event of these kinds: {sorted(kinds - ONE_PER_LOOK)}")
     try:
         with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
-            return _newest(reader, topic, cluster, kinds)
+            return newest_of(reader, topic, cluster, kinds)
     except KafkaException as error:
         return NewestLook({}, f"{topic} could not be read ({in_words(error.args[0])})")
 
 
-def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: AbstractSet[Kind]) -> NewestLook:
-    """Raises KafkaException."""
+def leading_look(
+    config: Mapping[str, str | int],
+    topic: str,
+    cluster: str | None,
+    kinds: AbstractSet[Kind],
+    *,
+    prefix: str,
+    timeout_ms: int,
+) -> tuple[NewestLook, tuple[Heard, ...]]:
+    """The newest events of the agent that leads, or of the newest one where none does; and all agents, it first.
+
+    Where its own events cannot be read in time, those of whichever agent wrote last are the answer, and no agents.
+    """
+    try:
+        with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
+            newest = newest_of(reader, topic, cluster, kinds)
+            if newest.why_not is not None:
+                return newest, ()
+            heard = heard_of(reader, cluster)
+            if not heard or all(event.instance == heard[0].instance for event in newest.events.values()):
+                return newest, heard
+            of_leader = newest_of(reader, topic, heard[0].cluster, kinds, heard[0].instance)
+            return (newest, ()) if of_leader.why_not is not None else (of_leader, heard)
+    except KafkaException as error:
+        return NewestLook({}, f"{topic} could not be read ({in_words(error.args[0])})"), ()
+
+
+def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[Heard, ...]:
+    """The agents of any cluster that write to a topic, the leader first; none where it cannot be read."""
+    try:
+        with open_reader({**config, "log_level": 0}, topic, prefix=prefix, timeout_ms=timeout_ms) as reader:
+            return heard_of(reader, None)
+    except KafkaException:
+        return ()
+
+
+def newest_of(
+    reader: TopicReader, topic: str, cluster: str | None, kinds: AbstractSet[Kind], instance: str | None = None
+) -> NewestLook:
+    """The same of an open reader; with an instance, of that agent alone. Raises KafkaException."""
     spans = reader.spans(only=frozenset({MEMORY_PARTITION}) if kinds == {Kind.MEMORY} else None)
     if not spans:
         return NewestLook({}, f"there is no topic {topic}")
@@ -73,7 +112,7 @@ def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: Abstrac
         if not reader.in_time:  # what came so far need not be the newest
             break
         left_out = []
-        found = _last_of_each(values.values(), cluster, kinds, left_out.append)
+        found = _last_of_each(values.values(), cluster, kinds, left_out.append, instance)
         whole = _covers(tail, spans)
         step *= _GROWTH
     missing = kinds - found.keys()
@@ -87,14 +126,18 @@ def _newest(reader: TopicReader, topic: str, cluster: str | None, kinds: Abstrac
 
 
 def _last_of_each(
-    partitions: Iterable[list[bytes]], cluster: str | None, kinds: AbstractSet[Kind], left_out: Callable[[str], None]
+    partitions: Iterable[list[bytes]],
+    cluster: str | None,
+    kinds: AbstractSet[Kind],
+    left_out: Callable[[str], None],
+    instance: str | None = None,
 ) -> dict[Kind, Event]:
     """The newest event of each kind; what is older is not even decoded, and what is no event hides none."""
     newest: dict[Kind, Event] = {}
     for values in partitions:
         open_kinds = set(kinds)
         for event in from_lines(reversed(values), left_out):
-            if event.kind in open_kinds and cluster in (None, event.cluster):
+            if event.kind in open_kinds and cluster in (None, event.cluster) and instance in (None, event.instance):
                 open_kinds.discard(event.kind)
                 known = newest.get(event.kind)
                 if known is None or known.taken_ms < event.taken_ms:

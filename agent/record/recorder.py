@@ -6,6 +6,7 @@ answers with sentences; it holds the loop no longer than its deadline.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -99,7 +100,7 @@ class Recorder:
     def record(self, cycle: Cycle) -> Recording:
         """Write the cycle. Never raises because of a broker or a disk; what went wrong is in the answer."""
         full = self._is_full(cycle)
-        lines = _lines(cycle, Teller(self._plan.agent, socket.gethostname()), full=full)
+        lines = _lines(cycle, Teller(self._plan.agent, socket.gethostname(), os.getpid()), full=full)
         if self._publisher is None:
             self._write_file(lines)
             return Recording(full, self.counts(), 0, self._problems())

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.record.newest_look import NewestLook, newest_look
+from agent.record.heard import Heard, heard_in
+from agent.record.newest_look import NewestLook, leading_look
 from agent.telemetry.derived import ReportData
 from agent.telemetry.events import Event, Kind, LimitsData, from_lines
 from agent.telemetry.looks import memory_of
-from agent.values.limits import Limits
+from agent.values.limits import Limits, Mode
 from agent.values.memory import Memory
 from agent.values.typed_json import UnreadableError, from_json
 from config.plain_file import open_plain
@@ -24,6 +25,8 @@ from config.plain_file import open_plain
 KINDS = frozenset({Kind.LIMITS, Kind.MEMORY, Kind.REPORT})
 _FIRST_STEP = 1 << 20
 _GROWTH = 8
+_REPORTS_BYTES = 8 << 20
+"""So much of a file's end is searched for reports of several agents."""
 _MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -41,7 +44,12 @@ class RunningAgent(NamedTuple):
     """Its name; None where an older rackwise wrote."""
     host: str | None
     settings_changed: bool
-    """True when its newest cycle went by other settings than the newest that were written: another agent writes too."""
+    """True when reports of the telemetry went by other settings than these: another agent writes too."""
+    pid: int | None = None
+    leads: bool | None = None
+    """Mode execute: whether it led after its newest cycle; None in the other modes."""
+    others: tuple[Heard, ...] = ()
+    """Other agents that write to the same telemetry, by what they are to it: one in mode execute first."""
 
 
 class Source(NamedTuple):
@@ -59,27 +67,51 @@ def running_agent(source: Source, cluster: str | None) -> RunningAgent | str:
     """The agent, or why none is known, as one clause. ``cluster`` None takes any cluster's."""
     found: list[RunningAgent] = []
     why_not: list[str] = []
-    for told in _told(source, cluster):
-        agent = _agent(told)
+    for told, heard in _told(source, cluster):
+        agent = _agent(told, heard)
         if isinstance(agent, RunningAgent):
             found.append(agent)
         else:
             why_not.append(agent)
     if found:
-        return max(found, key=lambda one: one.taken_ms)
+        return max(found, key=lambda one: (one.leads is True, one.limits.mode is Mode.EXECUTE, one.taken_ms))
     return "; ".join(why_not) or "no telemetry topic or file is set"
 
 
-def _told(source: Source, cluster: str | None) -> Iterable[NewestLook]:
+def _told(source: Source, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[Heard, ...]]]:
     if source.file is not None:
-        yield newest_in_file(source.file, cluster, time.monotonic() + source.timeout_ms / 1_000)
+        yield _leading_in_file(source.file, cluster, time.monotonic() + source.timeout_ms / 1_000)
     if source.topic is not None:
-        yield newest_look(
+        yield leading_look(
             source.config, source.topic, cluster, KINDS, prefix=source.prefix, timeout_ms=source.timeout_ms
         )
 
 
-def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLook:
+def _leading_in_file(path: Path, cluster: str | None, deadline: float) -> tuple[NewestLook, tuple[Heard, ...]]:
+    """As `leading_look`, of a file."""
+    newest = newest_in_file(path, cluster, deadline)
+    if newest.why_not is not None:
+        return newest, ()
+    heard = heard_in(_tail(path), cluster)
+    if not heard or all(event.instance == heard[0].instance for event in newest.events.values()):
+        return newest, heard
+    of_leader = newest_in_file(path, heard[0].cluster, deadline, heard[0].instance)
+    return (newest, ()) if of_leader.why_not is not None else (of_leader, heard)
+
+
+def _tail(path: Path) -> list[bytes]:
+    """The last whole lines of a file; none where it cannot be read any more."""
+    try:
+        with open_plain(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _REPORTS_BYTES))
+            lines: list[bytes] = file.read().split(b"\n")
+            return lines[0 if size <= _REPORTS_BYTES else 1 : -1]
+    except OSError:
+        return []
+
+
+def newest_in_file(path: Path, cluster: str | None, deadline: float, instance: str | None = None) -> NewestLook:
     """The newest events of `KINDS` in a telemetry file, from its end in steps that grow, until ``deadline``."""
     step = _FIRST_STEP
     try:
@@ -91,7 +123,7 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLo
                 whole = step >= size
                 # The first may be the end of a line, and what follows the last line break is one that is being written.
                 left_out: list[str] = []
-                events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster, left_out.append)
+                events = _newest(reversed(lines[0 if whole else 1 : -1]), cluster, left_out.append, instance)
                 missing = ", ".join(sorted(KINDS - events.keys()))
                 if not missing or whole or step > _MOST_BYTES or time.monotonic() > deadline:
                     why_not = f"{path} shows no {missing}" if missing else None
@@ -103,18 +135,21 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float) -> NewestLo
         return NewestLook({}, f"{path} cannot be read ({error.strerror})")
 
 
-def _newest(lines: Iterable[bytes], cluster: str | None, left_out: Callable[[str], None]) -> dict[Kind, Event]:
+def _newest(
+    lines: Iterable[bytes], cluster: str | None, left_out: Callable[[str], None], instance: str | None
+) -> dict[Kind, Event]:
     """The newest event of each kind; what is no event hides none."""
     found: dict[Kind, Event] = {}
     for event in from_lines(lines, left_out):
-        if event.kind in KINDS and event.kind not in found and cluster in (None, event.cluster):
+        mine = cluster in (None, event.cluster) and instance in (None, event.instance)
+        if event.kind in KINDS and event.kind not in found and mine:
             found[event.kind] = event
         if len(found) == len(KINDS):
             break
     return found
 
 
-def _agent(told: NewestLook) -> RunningAgent | str:
+def _agent(told: NewestLook, heard: tuple[Heard, ...]) -> RunningAgent | str:
     if told.why_not is not None:
         return told.why_not
     limits_event, report_event = told.events[Kind.LIMITS], told.events[Kind.REPORT]
@@ -131,5 +166,8 @@ def _agent(told: NewestLook) -> RunningAgent | str:
         max(limits_event.taken_ms, report_event.taken_ms),
         report.agent,
         report.host,
-        report.limits_digest != limits.digest,
+        any(one.limits_digest != limits.digest for one in (report, *(other.report for other in heard))),
+        report.pid,
+        report.leads,
+        heard[1:],
     )

@@ -50,6 +50,8 @@ class ReportData(NamedTuple):
     """Mode execute: whether it led after this cycle; None in the other modes, and from an older agent."""
     acting: tuple[str, ...] = ()
     """Mode execute: what kept it from leading or from carrying plans on, what open plans waited for, and notices."""
+    pid: int | None = None
+    """Process id of that agent on its host; None from an older agent."""
 
 
 class FindingData(NamedTuple):

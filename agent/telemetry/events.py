@@ -83,6 +83,11 @@ class Event(NamedTuple):
     data: Mapping[str, Any]
     v: int = VERSION
 
+    @property
+    def instance(self) -> str:
+        """Of the agent that wrote it: one run of one process."""
+        return self.look.rpartition("-")[0]
+
 
 class LookData(NamedTuple):
     """The look itself: the last event of those that rebuild it, which says that they are complete."""

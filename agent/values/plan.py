@@ -19,6 +19,7 @@ class Unplanned(StrEnum):
     INFEASIBLE = "no allowed placement mends it"
     UNKNOWN_RACK = "the benefit would rest on an unknown rack"
     RUNNING = "a reassignment of it is running"
+    NO_LEADER = "it has no leader, so its new replicas would have nothing to copy from"
     EXCLUDED = "excluded by the settings"
     CAPPED = "left for a later cycle by the caps"
     EAGER = "an eager group stops all its members for a rebalance, so none is proposed"

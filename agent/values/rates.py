@@ -85,6 +85,8 @@ def sentence(rates: Rates, snapshot: Snapshot) -> str:
             return f"rates: as the agent that wrote the file measured them{also}"
         case RatesFrom.WEIGHTS:
             return "rates: weights of the pipeline"
+        case RatesFrom.UNKNOWN if not snapshot.topics:
+            return "rates: nothing to measure, as no topic was seen"
         case RatesFrom.UNKNOWN:
             why = rates.why_not or "this is one look"
             remedy = "" if why in (_NO_TOPICS, _NO_END_OFFSETS, _NO_SIZES) else "; --for 10s measures them"

@@ -6,6 +6,10 @@ Invariants: one of a thing has no plural; what costs something is never written 
 from __future__ import annotations
 
 from math import floor, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.values.snapshot import Range
 
 _CENT = 0.01
 _LEAST_USD = 0.000_001
@@ -26,6 +30,12 @@ def unknown_error(code: int) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """``1 replica``, ``3 replicas``, ``1,200 replicas``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def records(lag: Range) -> str:
+    """``1 record``, ``12,560 records``, ``0 to 12,560 records``."""
+    low, high = round(lag.low), round(lag.high)
+    return counted(high, "record") if low == high else f"{low:,} to {counted(high, 'record')}"
 
 
 def sized(size_bytes: float) -> str:

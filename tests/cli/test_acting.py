@@ -223,14 +223,14 @@ def test_pause_and_resume_outlive_the_agent(here: Run, path: Path, start: Start)
             id="a rate that is refused",
         ),
         pytest.param(
-            ("proposals", "cancel", "p-x", "--yes"), 4, "has not begun and is not approved", id="nothing to cancel"
+            ("proposals", "cancel", "p-x", "--yes"), 2, "no proposal p-x is known", id="nothing to cancel"
         ),
         pytest.param(
             ("reassign", "rollback", MOVE.id, "--yes"), 4, "has not begun, so there is nothing", id="nothing to undo"
         ),
         pytest.param(("reassign", "status", "p-x"), 2, "The journal has no plan p-x", id="no such plan"),
         pytest.param(("reassign", "verify", "p-x"), 2, "The journal has no plan p-x", id="nothing to verify"),
-        pytest.param(("pause", "p-x"), 4, "p-x has not begun, so there is nothing to pause", id="nothing to pause"),
+        pytest.param(("pause", "p-x"), 2, "no proposal p-x is known", id="nothing to pause"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_in_a_sentence_with_its_exit_code(  # noqa: PLR0917 (fixtures, then the table's columns)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.command import rackwise
 
 SECRET = "canary-2b19"
@@ -89,3 +91,20 @@ def test_a_named_file_leaves_the_variable_unread_and_no_source_is_said_to_be_non
     assert "brokers: none are named (kafka.bootstrap.servers is not set)\n" in done.stderr
     bare = rackwise("config", "check")
     assert "settings read: no option, environment variable or file sets any; all have their defaults\n" in bare.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "todo"),
+    [
+        pytest.param(None, "Name a file that is there and that this user may read.", id="missing"),
+        pytest.param("a: [1\nb: }\n", "Write it as YAML: one name: value a line.", id="not YAML"),
+        pytest.param("poll.interval: nonsense\n", "Correct the settings named above.", id="a setting"),
+    ],
+)
+def test_the_remedy_is_about_the_file_where_no_setting_is_named(tmp_path: Path, text: str | None, todo: str) -> None:
+    file = tmp_path / "settings.yaml"
+    if text is not None:
+        file.write_text(text)
+    done = rackwise("config", "check", "-c", str(file))
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == f"  do:  {todo}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from agent.cli import tables
 from tests.builders import Answers, reader
 from tests.cli.conftest import Record, Run
 
@@ -43,3 +46,16 @@ def test_a_table_shows_the_groups_below_the_proposals_and_json_only_when_asked(f
     kinds = {row["kind"] for row in here("plan", "--replay", file, "-o", "json").json}
     assert kinds
     assert kinds <= {"trigger", "advise"}
+
+
+def test_tasks_have_a_lag_with_units_and_what_is_the_same_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """An active task that runs has nothing to restore: its figure is a lag."""
+    lag = {"low": 1409.0, "likely": 1409.0, "high": 1409.0}
+    row: Any = {
+        "role": "active", "role_certain": True, "lag_records": lag, "rate_records_per_s": None, "eta_s": lag,
+        "task": "0_1", "source": "x",
+    }  # fmt: skip
+    cells = tables._task(row)
+    assert (cells["changelog lag"], cells["records/s"], cells["time left"]) == ("1,409", None, "1,409 s")
+    tables._below_in_table([cells] * 3, ("task", "records/s", "source"), every=False)
+    assert capsys.readouterr().out.splitlines()[-1] == "of all 3: records/s: unknown; source: x"

@@ -111,6 +111,40 @@ def test_where_no_agent_runs_that_is_said(
     assert says in note
 
 
+def test_the_leader_is_judged_by_though_a_dry_run_wrote_last(here: Run, path: Path) -> None:
+    given(path, *plan(PlanState.DONE))
+    agent = telemetry(path)
+    observation = world().at()
+    now = replace(observation, taken_ms=observation.taken_ms - 1_000)
+    with path.with_name("telemetry.jsonl").open("a") as out:
+        events = told(now, Limits(), "j-1", Teller("rw-1", "kafka-host", 12))
+        out.writelines(f"{line}\n" for event in events for line in to_lines(event))
+    done = here("explain", "topic/t", "-o", "json", *agent, *options(path))
+    (note,) = [line for line in done.stderr.splitlines() if line.startswith("judged with")]
+    assert note == (
+        f"{JUDGED}, 8 s ago, mode execute; agents with different settings write to the same telemetry; "
+        "also agent rw-1 on host kafka-host, process 12, mode propose, 1 s ago"
+    )
+    assert "mode" not in {row["rule"] for row in done.json}, "it is no dry run"
+
+
+def test_a_proposal_that_only_the_agent_makes_is_explained(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given(path)
+    (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
+    published = MOVE._replace(id="p-0123456789ab", created_ms=world().at().taken_ms - 180_000)
+    monkeypatch.setattr("agent.start.read_proposals", lambda *_: (published,))
+    done = here("explain", published.id, "-o", "json", *telemetry(path), *options(path))
+    assert done.exit_code == 0, done.stderr
+    assert f"{published.id} is open: the agent proposed it 3 min ago for topic/t, with figures of then" in done.stderr
+    assert f"this look proposes {own['id']} (" in done.stderr
+    assert done.json[0]["about"] == published.id
+    assert "approval" in {row["rule"] for row in done.json if row["about"] == published.id}, "its checks are there"
+    unknown = here("explain", "p-fedcba987654", *telemetry(path), *options(path))
+    assert (unknown.exit_code, "no proposal has this id now" in unknown.stderr) == (2, True)
+
+
 def test_another_leader_than_the_one_that_is_heard_is_named(here: Run, path: Path) -> None:
     given(path, *plan(PlanState.DONE))
     done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))

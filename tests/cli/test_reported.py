@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,9 +13,9 @@ from agent.cli import reported
 from agent.cli.reported import AgentsReport, agent_line
 from agent.loop import Line, run_cycle
 from agent.record.derived import Teller, derived_events
-from agent.record.newest_look import NewestLook
+from agent.record.heard import heard_in
 from agent.seen import Seen
-from agent.telemetry.events import Kind
+from agent.telemetry.events import Event, Kind, to_lines
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
@@ -31,13 +32,18 @@ HELD = ActingNow(
 
 
 def report(
-    monkeypatch: pytest.MonkeyPatch, acting: ActingNow | None, observation: Observation = WITH_TOPIC, why: str = ""
+    monkeypatch: pytest.MonkeyPatch,
+    acting: ActingNow | None,
+    observation: Observation = WITH_TOPIC,
+    why: str = "",
+    *,
+    others: Iterable[Event] = (),
 ) -> Any:
     """What a command learns beside a look, where the telemetry holds that agent's cycle."""
     events = derived_events(replace(CYCLE, acting=acting), 0, full=False, teller=Teller("rw-1", "host-1"))
-    found = {event.kind: event for event in events if event.kind is Kind.REPORT}
-    told = NewestLook({}, why) if why else NewestLook(found)
-    monkeypatch.setattr("agent.record.newest_look.newest_look", lambda *_given, **_named: told)
+    values = [line.encode() for event in (*events, *others) if event.kind is Kind.REPORT for line in to_lines(event)]
+    told = () if why else heard_in(values, None)
+    monkeypatch.setattr("agent.record.newest_look.agents_heard", lambda *_given, **_named: told)
     return AgentsReport(Settings()).of(observation)
 
 
@@ -50,6 +56,8 @@ def test_an_agent_that_leads_is_told_with_what_stops_it(monkeypatch: pytest.Monk
         "leads": True,
         "acting": ["plans are not carried on: only one broker described the topics", "no new batch: paused"],
         "age_ms": 7_000,
+        "pid": None,
+        "others": [],
     }
 
 
@@ -91,3 +99,21 @@ def test_the_line_of_the_table(monkeypatch: pytest.MonkeyPatch, acting: ActingNo
     look = SimpleNamespace(agent=report(monkeypatch, acting))
     assert agent_line(cast("Seen", look)) == line
     assert agent_line(cast("Seen", SimpleNamespace(agent=None))) is None
+
+
+def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = replace(WORLD, taken_ms=WORLD.taken_ms + 3_000)
+    dry = run_cycle(
+        Line(Limits(exclude_topics=("t",))), lambda: seen, seen, Memory(), number=1, name="m-1", planning=False
+    )
+    others = list(derived_events(dry, 0, full=False, teller=Teller("rw-2", "host-1", 12)))
+    later = replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms + 4_000)
+    agent = report(monkeypatch, HELD, later, others=others)
+    assert (agent["leads"], agent["age_ms"]) == (True, 4_000)
+    assert [(one["pid"], one["mode"], one["same_settings"], one["age_ms"]) for one in agent["others"]] == [
+        (12, "propose", False, 1_000)
+    ]
+    assert agent_line(cast("Seen", SimpleNamespace(agent=agent))) == (
+        "rw-1 on host-1, mode propose, leads, 4 s ago; rw-2 on host-1, process 12, mode propose, 1 s ago; "
+        "agents with different settings write to the same telemetry"
+    )

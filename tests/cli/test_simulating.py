@@ -202,7 +202,7 @@ def test_a_read_of_which_nothing_is_known_is_unknown_and_not_one_that_stays_loca
     file = str(record(answers))
     table = here("simulate", "--replay", file, "--add-member", "dark", "-o", "table").stdout
     line = next(line for line in table.splitlines() if line.startswith("dark"))
-    assert re.split(" {2,}", line)[2:5] == ["unknown", "4 unknown", "unknown"]
+    assert re.split(" {2,}", line)[2:5] == ["unknown", "4 reads unknown", "unknown"]
     assert "0 of " not in line
     assert "?" not in line
     groups = here("plan", "--groups", "--replay", file, "-o", "table").stdout
@@ -213,7 +213,7 @@ def test_a_read_of_which_nothing_is_known_is_unknown_and_not_one_that_stays_loca
 @pytest.mark.parametrize(
     ("reads", "crossing", "unknown", "words"),
     [
-        (6, 0, 6, "6 unknown"),
+        (6, 0, 6, "6 reads unknown"),
         (6, 0, 2, "0 of 4 cross, 2 unknown"),
         (6, 4, 2, "4 of 4 cross, 2 unknown"),
         (6, 1, 0, "1 of 6 cross"),
@@ -313,7 +313,7 @@ def test_a_streams_group_is_shown_in_a_table_that_fits(here: Run, file: str, mon
     lines = table.splitlines()
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("task") for line in lines) == 1, "one table, no block for each task"
-    assert sum("records to restore" in " ".join(line.split()) for line in lines) <= 1
+    assert sum("changelog lag" in " ".join(line.split()) for line in lines) <= 1
     assert "?" not in "".join(line for line in lines if "active" in line)
     (planned,) = [row for row in here("plan", "--groups", "--replay", file, "-o", "json").json if row["group"] == "app"]
     assert re.search(rf"^assignor +{planned['assignor']}$", table, re.MULTILINE)

@@ -248,3 +248,26 @@ def test_three_short_texts_are_not_squeezed_beside_a_long_word() -> None:
         ["15.3", "kB/s,", "$0.03/day"] * 3,
         ["assignor:", "range"],
     ]
+
+
+def test_a_list_that_is_longer_than_the_width_folds_between_its_items() -> None:
+    servers = [f"127.0.0.1:1{number}831" for number in range(6)]
+    laid = lay_out(("name", "bootstrap_servers"), [["default", ",".join(servers)]], (False, False), 80)
+    for server in servers:
+        assert sum(server in line for line in lines(laid)) == 1
+
+
+def test_a_time_and_an_age_stay_in_one_piece() -> None:
+    at = "2026-11-23T15:04:32Z"
+    names = ("at", "what", "about", "who", "state", "sentence")
+    row = [
+        at,
+        "command approve",
+        "p-0123456789ab",
+        "alice@workstation (self-declared)",
+        "done",
+        "the plan was approved",
+    ]
+    found = lines(lay_out(names, [row, row], [False] * 6, 80))
+    assert all(sum(word in line for line in found) for word in (at, "(self-declared)"))
+    assert wrap("figures of 29 s ago", 10) == ["figures of", "29 s ago"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.asking import confirm
+from agent.cli.output import Format
+from agent.cluster import commands
 from agent.cluster.errors import ClusterError
 from agent.cluster.launch import TAG
 from agent.cluster.leftovers import ClusterState, clear_cluster, find_cluster, find_clusters
@@ -18,6 +22,7 @@ from agent.cluster.manifest import Manifest, Member, read_manifest, write_manife
 from agent.cluster.processes import ProcessId
 from agent.cluster.settings import Node
 from agent.cluster.spec import ClusterSpec, Security
+from agent.errors import GaveUp
 
 Start = Callable[..., ProcessId]
 ENDED = ProcessId(pid=os.getpid(), create_time=1.0)
@@ -177,3 +182,47 @@ def test_clearing_finds_a_broker_that_no_manifest_names_by_its_tag(home: Path, s
 def test_a_directory_in_the_making_is_not_shown(home: Path) -> None:
     (home / ".one-abc").mkdir()
     assert find_clusters() == ()
+
+
+class Terminal(io.StringIO):
+    """A terminal on which no more is typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def two_left(home: Path) -> None:
+    for name in ("one", "two"):
+        (home / name).mkdir()
+        write_manifest(home / name, manifest(ENDED, owner=ENDED))
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """What is said on it."""
+    said = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("sys.stderr", said)
+    return said
+
+
+@pytest.mark.usefixtures("two_left")
+def test_status_asks_nothing_and_names_the_command_that_removes(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = at_a_terminal(monkeypatch)
+    commands.status(output=Format.JSON)
+    assert "?" not in said.getvalue()
+    assert said.getvalue().splitlines()[-1] == "remove them with: rackwise cluster status --clear"
+    assert len(find_clusters()) == 2
+
+
+@pytest.mark.usefixtures("two_left")
+def test_a_question_without_an_answer_names_the_option_of_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = at_a_terminal(monkeypatch)
+    with pytest.raises(GaveUp) as refused:
+        commands.up()
+    assert refused.value.todo == "Answer, or give --clear."
+    assert "Remove these 2 clusters?" in said.getvalue()
+    assert len(find_clusters()) == 2
+    with pytest.raises(GaveUp) as refused:
+        confirm("Cancel p-1?", yes=False)
+    assert refused.value.todo == "Answer, or give --yes."

@@ -245,7 +245,7 @@ def test_flag_wins_over_environment_over_file_over_properties_over_default(tmp_p
     assert origins["max.warmup.replicas"] == (3, "environment RACKWISE_MAX_WARMUP_REPLICAS")
     assert origins["num.standby.replicas"] == (2, f"file {first}")
     assert origins["kafka.client.id"] == ("b", f"file {second}")
-    assert origins["mode"] == ("observe", "flag command line")
+    assert origins["mode"] == ("observe", "command line")
     assert origins["probing.rebalance.interval.ms"] == (600_000, "default")
 
 

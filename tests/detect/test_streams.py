@@ -51,7 +51,7 @@ def test_a_warm_up_is_seen_with_lag_range_and_source_then_promotable_when_its_ap
     (found,) = run.of(Reason.WARMUP_PROMOTABLE)
     assert str(found.subject) == f"task/app/0_1/{process_id(2)}"
     assert found.sentence == (
-        "the warm-up of task 0_1 of app on process app-2 has caught up (lag 10000, acceptable 10000) "
+        "the warm-up of task 0_1 of app on process app-2 has caught up (lag 10,000, acceptable 10,000) "
         "and can be promoted now; otherwise it waits 560 s for the next probing rebalance"
     )
     assert dict(found.evidence)["source"] == "application endpoint"
@@ -191,7 +191,7 @@ def test_standby_lag_grows(lags: list[int], found: bool) -> None:
     if found:
         assert growing[0].sentence == (
             "app has 1 standby falling further behind, the worst of task 0_1 on process app-2: "
-            "lag 60000, +1000 records/s"
+            "lag 60,000, +1000 records/s"
         )
 
 

@@ -29,8 +29,6 @@ FINE = frozenset(
         ),
         "agent.doctor_groups: it is unknown whether the assignor of {} looks at racks",
         "agent.doctor_sight: it is unknown whether {}={} looks at racks",
-        "agent.plan.explain_group: with {} members give up all partitions in a rebalance",
-        "agent.plan.explain_group: with {} members keep their partitions during a rebalance",
         "agent.plan.explain_group: {} moves",
         "agent.plan.explain_topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
         "agent.plan.explain_topic: its replicas {} on brokers {}; no rack holds more of them than it must",
@@ -50,7 +48,6 @@ FINE = frozenset(
         # a figure with its unit, or a range
         "agent.act.kafka_journal: another client wrote {} at offsets {} to {}",
         "agent.guard.worth: copying costs up to {} and saves {} a day: paid back in {} days, at most {} are allowed",
-        "agent.propose.warmups: {} on {}: {} records behind ({})",
         "agent.predict.classic: it does not converge within {} rebalances",
         "agent.values.windows: and no opening within {} days",
         (

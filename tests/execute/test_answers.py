@@ -140,3 +140,10 @@ def test_limits_up_to_those_of_the_settings_are_taken() -> None:
         assert done(obey([wish], EMPTY, STANDING, LIMITS, NOW_MS)).done
     for changes in ({"throttle_bytes_per_s": low - 1}, {"throttle_bytes_per_s": high + 1}):
         assert not done(obey([ask(APPROVE, MOVE, **changes)], EMPTY, STANDING, LIMITS, NOW_MS)).done
+
+
+def test_a_refused_rate_has_units_and_both_settings_their_whole_names() -> None:
+    answer = done(obey([ask(APPROVE, MOVE, throttle_bytes_per_s=5)], EMPTY, STANDING, LIMITS, NOW_MS))
+    assert answer.sentence.endswith(
+        "a rate of 5 B/s is not between execute.throttle_floor (1.0 MB/s) and execute.throttle_ceiling (100 MB/s)"
+    )

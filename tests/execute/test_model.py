@@ -220,10 +220,10 @@ BUGS = [
         "its plan says that it moved",
     ),
     pytest.param(bugs.leaves_the_order_of_a_cancel, moving(Left(words=words(Word.CANCEL))), "has the replicas"),
-    pytest.param(bugs.takes_unread_for_set, moving(Left(unread=2, losses=1)), "while something was unread"),
-    pytest.param(bugs.takes_an_unknown_min_isr_for_enough, moving(Left(unread=1)), "while something was unread"),
+    pytest.param(bugs.takes_unread_for_set, moving(Left(unread=2, losses=1)), "while something of it was unread"),
+    pytest.param(bugs.takes_an_unknown_min_isr_for_enough, moving(Left(unread=1)), "while something of it was unread"),
     pytest.param(
-        bugs.takes_a_disputed_leader_for_none_to_wait_for, moving(Left(unread=1)), "while something was unread"
+        bugs.takes_a_disputed_leader_for_none_to_wait_for, moving(Left(unread=1)), "while something of it was unread"
     ),
     pytest.param(bugs.takes_unread_throttles_for_gone, moving(Left(unread=1)), "throttle was left"),
     pytest.param(bugs.pays_while_a_request_may_still_arrive, moving(Left(losses=2, crashes=1)), "throttle was left"),

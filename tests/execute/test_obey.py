@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from agent.cli.following import state_of
+from agent.cli.records import history_rows
 from agent.execute.identity import Came
 from agent.execute.messages import Accepted, Said, Word
 from agent.execute.obey import Obeyed, obey, words_again
@@ -25,6 +27,7 @@ from agent.journal.commands import (
     pause_in,
     paused,
 )
+from agent.journal.triggers import Effect, Expectation, TriggerEntry, intent
 from agent.values.journal import View, Write
 from agent.values.limits import ExecuteLimits
 from agent.values.proposal import Proposal, ProposalKind
@@ -118,7 +121,7 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: Verb, proposal: 
             id="more moves than the cluster may have",
         ),
         pytest.param(
-            ask(Verb.CANCEL, "p-gone"), EMPTY, "has not begun and is not approved", id="nothing to cancel"
+            ask(Verb.CANCEL, "p-gone"), EMPTY, "no proposal p-gone is known", id="nothing to cancel"
         ),
         pytest.param(
             ask(Verb.CANCEL, MOVE), in_journal(plan(PlanState.DONE)), "is done; take it back with: ",
@@ -265,6 +268,8 @@ def test_acting_is_paused_and_goes_on() -> None:
     assert pause_in(journal(*again.writes, at_ms=NOW_MS, view=view)) == Pause("ann@desk", "sale", NOW_MS)
     on = obey([ask(Verb.RESUME, id_="c3")], view, (), LIMITS, NOW_MS + 5 * MINUTE)
     assert done(on, view, "c3")[:2] == (True, "acting continues; it was paused by ann@desk for 5 min")
+    soon = obey([ask(Verb.RESUME, id_="c4")], view, (), LIMITS, NOW_MS + 7_000)
+    assert done(soon, view, "c4").sentence == "acting continues; it was paused by ann@desk for 7 s"
     assert done(obey([ask(Verb.RESUME)], EMPTY, (), LIMITS, NOW_MS))[:2] == (True, "acting was not paused")
     assert pause_in(journal(*on.writes, at_ms=NOW_MS, view=view)) is None
     assert on.look_now
@@ -438,3 +443,32 @@ def test_a_command_that_no_journal_can_hold_is_refused_and_the_next_one_is_obeye
     result = obey(asked, EMPTY, STANDING, LIMITS, NOW_MS)
     assert "is too big" in done(result).sentence
     assert done(result, name="c2").done
+
+
+@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.ROLLBACK, Verb.PAUSE, Verb.RESUME])
+def test_a_proposal_that_is_not_known_is_told_from_one_that_has_not_begun(verb: Verb) -> None:
+    sentence = done(obey([ask(verb, "p-000000000000")], EMPTY, STANDING, LIMITS, NOW_MS)).sentence
+    assert sentence.startswith("refused: no proposal p-000000000000 is known: it is not open")
+    approved = journal(*obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS).writes, at_ms=NOW_MS)
+    known = done(obey([ask(verb, MOVE, id_="c2")], approved, (), LIMITS, NOW_MS), approved, "c2").sentence
+    assert "is known" not in known
+    assert ("has not begun" in known) is (verb is not Verb.CANCEL)
+
+
+def test_an_approval_whose_rebalance_was_triggered_is_used_and_not_void() -> None:
+    view = journal(*obey([ask(Verb.APPROVE, MOVE)], EMPTY, STANDING, LIMITS, NOW_MS).writes, at_ms=NOW_MS)
+    for effect, says in ((Effect.REBALANCING, "used: the rebalance"), (Effect.NOT_SENT, "void: the approved plan")):
+        entry = TriggerEntry(
+            group_id="g", proposal_id=MOVE.id, reason="WARMUP_PROMOTABLE", intended_ms=NOW_MS + 1_000, effect=effect,
+            expected=Expectation(generation=None, readers=(), holds={}, moves=(), items=0),
+        )  # fmt: skip
+        after = journal(intent(entry), at_ms=NOW_MS, view=view)
+        after = journal(*swept(after, (), frozenset(), NOW_MS + 4_000), at_ms=NOW_MS, view=after)
+        gone = approval_of(after, MOVE.id)
+        assert gone is not None
+        assert gone.sentence.startswith(says)
+        assert gone.state is ApprovalState.VOID, "it lets no other rebalance begin"
+        (told,) = [one for one in history_rows(after) if one["what"] == "approval"]
+        assert told["state"] == ("used" if gone.used else "void")
+        followed = state_of(after, MOVE.id)
+        assert (followed.code is None) is gone.used, "who follows it waits for the judgement"

@@ -144,30 +144,33 @@ def test_what_came_is_compared_with_what_was_predicted(
     [
         pytest.param(
             STAY, BEFORE, a_group("t-0", "t-1 t-2", generation=5),
-            "0 of 0 predicted moves happened, revoked beside them: 0 items; 1 rebalance since", id="one rebalance",
+            "0 of 0 predicted moves happened; no other partition or task moved; 1 rebalance since the trigger",
+            id="one rebalance",
         ),
         pytest.param(
             SWAP, BEFORE, a_group("t-1 t-2", "t-0", generation=6),
-            "2 of 2 predicted moves happened, revoked beside them: 1 item; 2 rebalances since", id="two rebalances",
+            "2 of 2 predicted moves happened; 1 other partition or task moved; 2 rebalances since the trigger",
+            id="two rebalances",
         ),
         pytest.param(
             PROMOTE, an_app("0_0 0_1", ""), an_app("0_0 0_1", "", warm="0_1", generation=5),
-            "0 of 1 predicted move happened, 1 warm up, revoked beside them: 0 items; 1 rebalance since",
+            "0 of 1 predicted move happened, 1 warm up; no other partition or task moved; "
+            "1 rebalance since the trigger",
             id="it warms up again",
         ),
         pytest.param(
             STAY, a_group("t-0", "t-1", generation=None), a_group("t-0", "t-1", generation=None),
-            "0 of 0 predicted moves happened, revoked beside them: 0 items; its members report no generation",
+            "0 of 0 predicted moves happened; no other partition or task moved; its members report no generation",
             id="no generation",
         ),
         pytest.param(
             STAY, a_group("t-0", "t-1"), a_group("t-0", "t-1", generation=None),
-            "0 of 0 predicted moves happened, revoked beside them: 0 items; its members report no generation",
+            "0 of 0 predicted moves happened; no other partition or task moved; its members report no generation",
             id="no generation any more",
         ),
         pytest.param(
             STAY, a_group("t-0", "t-1", generation=None), a_group("t-0", "t-1"),
-            "0 of 0 predicted moves happened, revoked beside them: 0 items; its members report no generation",
+            "0 of 0 predicted moves happened; no other partition or task moved; its members report no generation",
             id="no generation before",
         ),
     ],

@@ -30,6 +30,8 @@ from agent.execute.messages import (
     May,
     Result,
     Said,
+    Seen,
+    SeenPartition,
     Tick,
     Word,
 )
@@ -179,7 +181,8 @@ class World:
         for what, blind in blinded(seen) if left.unread else ():
             after, commands = self.told(agent, Looked(blind))
             put = self.put(system, index, after)._replace(left=left._replace(unread=left.unread - 1))
-            harm = "a batch was sent while something was unread" if what != "log dirs" and _begins(commands) else ""
+            unread = [it for it in _begun(commands) if blind.unread or _row(blind, it) != _row(seen, it)]
+            harm = "a batch was sent while something of it was unread" if unread else ""
             yield f"does not see {what}", put._replace(harm=put.harm or harm)
         if left.lags and system.former is not None:
             after, commands = self.told(agent, Looked(seen_of(system.cluster, system.former)))
@@ -223,7 +226,7 @@ class World:
 
     def judged(self, system: System, agent: Agent, commands: tuple[object, ...], shown: tuple[Part, ...]) -> System:
         """The system after a look that shows these partitions, and what the agent decided about it."""
-        if not _begins(commands):
+        if not _begun(commands):
             return system
         if weak(system.cluster._replace(parts=shown)):
             return system._replace(harm="a batch began while a partition was under its min ISR")
@@ -488,10 +491,19 @@ def holds_of(name: str) -> tuple[May, ...]:
     )
 
 
-def _begins(commands: tuple[object, ...]) -> bool:
-    """Whether a request follows that begins moves, and does not only put back what a cancel left."""
-    appends = [it for it in commands if isinstance(it, Append) and isinstance(it.then, Alter)]
-    return any(isinstance(it, Batch) and not it.cancelling for append in appends for it in append.changes)
+def _begun(commands: tuple[object, ...]) -> list[TopicPartition]:
+    """Partitions that will be asked to move next; not those that are put back as a cancel left them."""
+    return [
+        move.id
+        for it in commands
+        if isinstance(it, Append) and isinstance(it.then, Alter)
+        if any(isinstance(change, Batch) and not change.cancelling for change in it.changes)
+        for move in it.then.moves
+    ]
+
+
+def _row(seen: Seen, partition: TopicPartition) -> SeenPartition | None:
+    return next((it for it in seen.partitions if it.id == partition), None)
 
 
 def in_order(*requests: Request) -> tuple[Request, ...]:

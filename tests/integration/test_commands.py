@@ -94,7 +94,7 @@ def test_the_doctor_answers_every_question(at: tuple[str, ...], still: Cycle, wo
     to_gain = {group for group in ignoring if not still.detection.assessments[group].at_optimum}
     assert [row["check"] for row in rows if row["state"] == "FAULT"] == [
         "clients send client.rack",
-        *(["group protocols look at racks"] if to_gain else []),
+        *(["assignors cost no local reads"] if to_gain else []),
         "replicas are spread over racks",
     ]
     assert next(row for row in rows if row["check"] == "clients send client.rack")["line"] == "client.rack=<a|b|c>"

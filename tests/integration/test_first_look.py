@@ -23,7 +23,7 @@ QUESTION_OF = {
     FaultKind.REPLICAS_SHARE_RACK: "replicas are spread over racks",
     FaultKind.LEADERS_IN_ONE_RACK: "preferred leaders are spread over racks",
     FaultKind.MEMBER_WITHOUT_RACK: "clients send client.rack",
-    FaultKind.GROUP_IGNORES_RACKS: "group protocols look at racks",
+    FaultKind.GROUP_IGNORES_RACKS: "assignors cost no local reads",
 }
 
 GROUPS = {

@@ -67,7 +67,7 @@ def test_an_old_broker_shows_all_that_it_has_and_misses_nothing(old: EmbeddedClu
     looked = see(seen, Memory(), Limits())
     checks = diagnose(looked.snapshot, looked.detection, looked.plan or Plan(), looked.limits)
     unknown = {check.key: check.sentence for check in checks if check.state is CheckState.UNKNOWN}
-    expected = {"racks are known", "group protocols look at racks"}
+    expected = {"racks are known", "assignors cost no local reads"}
     assert set(unknown) == expected, "the raw member sends no rack; all else an old broker tells"
     assert later.vanished_groups == ("old-committed",), "an old coordinator says Dead, and that is the witness"
     assert gaps(later) == []

@@ -7,7 +7,7 @@ import pytest
 from agent.detect import detect
 from agent.plan import make_plan
 from agent.plan.explain import explain
-from agent.plan.explain_facts import _unchanged
+from agent.plan.explain_facts import _unchanged, facts_of, label
 from agent.propose import propose
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained
@@ -16,7 +16,7 @@ from agent.values.memory import Memory
 from agent.values.snapshot import GroupKind, OtherGroup
 from tests.plan.test_placements import share_finding
 from tests.plan.test_triggers import copy, warming
-from tests.snapshots import Builder, a_cluster, member
+from tests.snapshots import NOW_MS, Builder, a_cluster, member
 
 LIMITS = Limits()
 
@@ -210,3 +210,66 @@ def test_leaders_that_a_proposal_leaves_as_they_are_are_no_figure() -> None:
     names = ["preferred_leaders_by_rack_before", "preferred_leaders_by_rack_after"]
     assert [name for name, _ in evidence if not _unchanged(name, dict(evidence))] == names
     assert not _unchanged("basis", {"basis": "counts"})
+
+
+# --- figures in words -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        pytest.param(
+            "next_probing_rebalance_ms", NOW_MS + 574_000,
+            "the application's next probing rebalance is due in 574 s (probing.rebalance.interval.ms)", id="to come",
+        ),
+        pytest.param(
+            "next_probing_rebalance_ms", NOW_MS - 3_000,
+            "the application's next probing rebalance was due 3 s ago (probing.rebalance.interval.ms)", id="over",
+        ),
+        pytest.param("weights_from_ms", 1_700_000_000_000, "the weights begin at 2023-11-14 22:13:20Z", id="begin"),
+        pytest.param("weights_until_ms", 1_700_000_000_000, "the weights end at 2023-11-14 22:13:20Z", id="end"),
+    ],
+)  # fmt: skip
+def test_an_instant_is_told_relative_to_the_look_or_as_a_time(name: str, value: int, sentence: str) -> None:
+    snapshot = swapped().snapshot()
+    detection = detect(snapshot, Memory(), LIMITS, None)
+    (proposal,) = propose(snapshot, make_plan(snapshot, detection, LIMITS, None), detection, LIMITS, None)
+    (row, *_) = facts_of(proposal._replace(evidence=((name, value),)), NOW_MS)
+    assert (row.rule, row.sentence, row.value) == (name, sentence, value)
+
+
+def test_the_lag_of_a_warm_up_reads_the_same_in_every_row() -> None:
+    built = warming(copy("p2", "0_1", caught_up=True, lag=9_560.0), next_rebalance_ms=NOW_MS + 500_000)
+    rows = explained("the proposal", built)
+    sentences = [one.sentence for one in rows if "9,560 records" in one.sentence]
+    assert sentences[:2] == [
+        "their lags: 0_1 on p2: 9,560 records behind (application endpoint)",
+        "its lag is 9,560 records (application endpoint), acceptable.recovery.lag is 10,000 records",
+    ]
+    assert "due in 500 s" in row(rows, rows[0].about, "next_probing_rebalance_ms").sentence
+
+
+def test_figures_of_reads_are_facts_and_answer_no_question() -> None:
+    rows = explained("group/g", swapped())
+    figures = {one.rule: one.answer for one in rows if one.rule.startswith("reads across racks")}
+    assert len(figures) == 3
+    assert set(figures.values()) == {Answer.FACT}
+    worth = row(rows, "group/g", "worth a rebalance for reads across racks")
+    assert worth.answer is Answer.YES
+
+
+def test_a_rebalance_that_is_planned_for_another_reason_names_it() -> None:
+    built = warming(copy("p2", "0_1", caught_up=True, lag=12.0), next_rebalance_ms=NOW_MS + 500_000)
+    planned = row(explained("group/g", built), "group/g", "rebalance planned")
+    assert planned.sentence == "one rebalance is proposed: warm-ups wait for a rebalance"
+
+
+def test_a_table_names_figures_in_words() -> None:
+    assert label("next_probing_rebalance_ms") == "next probing rebalance"
+    assert label("acceptable_recovery_lag_is") == "source of acceptable.recovery.lag"
+    assert label("partitions_changed") == "partitions changed"
+
+
+def test_a_topic_of_one_partition_has_no_plural() -> None:
+    rows = explained("topic/t", a_cluster().topic("t", (1,)))
+    assert row(rows, "topic/t", "not excluded by settings").sentence == "the plan covers 1 partition of the topic"
