@@ -101,15 +101,15 @@ IN_PROGRESS = f"{FIRST} is in progress already, approved by ann@desk"
 VOID = "void if it has not begun within 60 min"
 SECOND_OK = f"attempt 2 approved by ann@desk; {VOID}"
 LATER = "it can be approved again once that has ended"
-NOT_BEGUN = "refused: p-nothing has not begun"
+NOT_KNOWN = "refused: no proposal p-nothing is known: it is not open, and the journal has no plan or approval of it"
 OPEN_ONES = "open proposals: rackwise proposals"
 STAY = "partitions that were moved back stay so"
 TABLE: dict[tuple[PlanState | str, Verb], tuple[bool, str]] = {
     (UNKNOWN, A): (False, f"refused: p-nothing is not an open proposal of the leading agent; {OPEN_ONES}"),
-    (UNKNOWN, C): (False, f"{NOT_BEGUN} and is not approved, so there is nothing to cancel"),
-    (UNKNOWN, R): (False, f"{NOT_BEGUN}, so there is nothing to take back"),
-    (UNKNOWN, P): (False, f"{NOT_BEGUN}, so there is nothing to pause"),
-    (UNKNOWN, G): (False, f"{NOT_BEGUN}, so there is nothing to resume"),
+    (UNKNOWN, C): (False, NOT_KNOWN),
+    (UNKNOWN, R): (False, NOT_KNOWN),
+    (UNKNOWN, P): (False, NOT_KNOWN),
+    (UNKNOWN, G): (False, NOT_KNOWN),
     (NEVER, A): (True, f"approved by ann@desk; {VOID}"),
     (NEVER, C): (
         True, f"{FIRST} is cancelled: no rule approves it; approve it with: rackwise proposals approve {FIRST}",
