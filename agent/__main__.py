@@ -7,6 +7,7 @@ this module is loaded, in the first hundredths of a second, Python itself answer
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -33,9 +34,7 @@ def main() -> NoReturn:
     code = run(sys.argv[1:], debug=debug, interruptible=heeded)
     if heeded:
         signal.signal(signal.SIGINT, _leave_at_once)
-    if code == INTERRUPTED:
-        _leave_at_once()  # threads that still wait for a broker would keep the process
-    sys.exit(code)
+    _leave(code)
 
 
 def _heed() -> bool:
@@ -44,6 +43,21 @@ def _heed() -> bool:
     if heeded:
         signal.signal(signal.SIGINT, _leave_at_once)
     return heeded
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process once everything that is registered for its end is done.
+
+    The interpreter is not taken down: a daemon thread that is still within librdkafka's code would crash with it, other
+    threads would keep the process for as long as they wait for a broker, and all of its memory goes anyway.
+    """
+    from contextlib import suppress  # noqa: PLC0415 what is loaded before Ctrl-C is heeded is as little as can be
+
+    atexit._run_exitfuncs()  # noqa: SLF001 the same that Python calls first when it ends
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _leave_at_once(*_signal: object) -> NoReturn:

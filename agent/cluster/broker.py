@@ -29,6 +29,7 @@ from agent.cluster.settings import Node, broker_settings
 
 _STOP_TIMEOUT_S = 20.0
 _START_TIMEOUT_S = 60.0
+_FREEZE_TIMEOUT_S = 10.0
 _PROBE_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
 
@@ -174,8 +175,16 @@ class Broker:
         self._signal_and_wait(signal.SIGKILL, _STOP_TIMEOUT_S)
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers. ClusterError when it does not run."""
-        self._signal_running(signal.SIGSTOP)
+        """SIGSTOP: connections stay open and nothing answers. ClusterError when it does not run.
+
+        Returns once every thread is stopped: a thread on another processor answers a request after the signal.
+        """
+        process = self._signal_running(signal.SIGSTOP)
+        until = time.monotonic() + _FREEZE_TIMEOUT_S
+        while not process.stopped:
+            if time.monotonic() > until:
+                raise ClusterError(f"Broker {self.id}, pid {process.pid}, is not stopped by SIGSTOP")
+            time.sleep(_PAUSE_S / 10)
 
     def thaw(self) -> None:
         """Let a frozen broker run on. ClusterError when it does not run."""
@@ -235,12 +244,13 @@ class Broker:
         self._members.reap()
         return self._members.member(self.id).process
 
-    def _signal_running(self, number: signal.Signals) -> None:
+    def _signal_running(self, number: signal.Signals) -> ProcessId:
         process = self._process()
         if process is None or not process.send(number):
             raise ClusterError(
                 f"Broker {self.id} cannot be sent {number.name}", why="it is not running", todo="Start it."
             )
+        return process
 
     def _signal_and_wait(self, number: signal.Signals, timeout_s: float) -> None:
         process = self._process()

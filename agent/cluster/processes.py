@@ -67,6 +67,23 @@ class ProcessId:
             return False
         return True
 
+    @property
+    def stopped(self) -> bool:
+        """True once SIGSTOP has reached it: every one of its threads, where the system shows them."""
+        process = self.process()
+        tasks = _PROC / str(self.pid) / "task"
+        try:
+            if process is None or not tasks.is_dir():
+                return process is not None and process.status() == psutil.STATUS_STOPPED
+            return all(_state(task / "stat") == "T" for task in tasks.iterdir())
+        except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile
+            return False
+
+
+def _state(stat: Path) -> str:
+    # The second field is the command's name in brackets, and may hold anything.
+    return stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+
 
 def start_time(pid: int) -> float:
     """When it was started; psutil.NoSuchProcess when it does not run.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -49,6 +51,27 @@ def test_a_frozen_process_is_alive_and_can_be_killed(child: subprocess.Popen[byt
     assert one.alive
     assert kill_all([one]) == ()
     assert not one.alive
+
+
+def test_a_process_is_stopped_once_all_its_threads_are() -> None:
+    threads = "import threading, time; [threading.Thread(target=sum, args=(iter(int, 1),)).start() for _ in range(9)]"
+    with subprocess.Popen([sys.executable, "-c", threads]) as busy:
+        one = ProcessId.of(busy.pid)
+        try:
+            assert not one.stopped
+            one.send(signal.SIGSTOP)
+            until = time.monotonic() + 20
+            while not one.stopped:
+                assert time.monotonic() < until
+                time.sleep(0.001)
+            spent = one.process().cpu_times()
+            time.sleep(0.2)
+            assert one.process().cpu_times() == spent
+            one.send(signal.SIGCONT)
+            assert not one.stopped
+        finally:
+            busy.kill()
+    assert not one.stopped
 
 
 def test_waiting_tells_who_would_not_go(child: subprocess.Popen[bytes]) -> None:

@@ -100,6 +100,35 @@ def test_an_interrupt_after_the_answer_takes_no_word_of_it_back_and_adds_none() 
     assert done.stdout.startswith("rackwise ")
 
 
+ENDS = """
+import atexit, os, threading, time
+class Witness:
+    def __del__(self, write=os.write):
+        write(2, b"the interpreter is taken down")
+atexit.register(lambda: print("what is registered is done"))
+witness = Witness()
+threading.Thread(target=time.sleep, args=(20,), daemon={daemon}).start()
+import agent.__main__
+agent.__main__.main()
+"""
+
+
+@pytest.mark.parametrize("daemon", [True, False])
+@pytest.mark.parametrize(("arguments", "exit_code"), [(("--version",), 0), (("no-such-command",), 2)])
+def test_a_command_ends_while_its_threads_wait_for_a_broker(
+    daemon: bool, arguments: tuple[str, ...], exit_code: int
+) -> None:
+    """Below an interpreter that is taken down, a thread that is within librdkafka crashes now and then."""
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS.format(daemon=daemon), *arguments],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=90, cwd=ROOT,
+        env=environment(),
+    )  # fmt: skip
+    assert done.returncode == exit_code
+    assert done.stdout.endswith("what is registered is done\n")
+    assert "taken down" not in done.stderr
+
+
 class Silent(NamedTuple):
     """Takes connections and says nothing."""
 
