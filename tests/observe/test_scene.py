@@ -11,9 +11,10 @@ from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
 from agent.observe import Clients, Recall, Scope, observe
 from agent.values.clock import system_clock
+from agent.values.kafka import STABLE
 from agent.values.observation import Observation
 from assignors.problem import TaskId
-from tests.observe.live import clients_of, gaps
+from tests.observe.live import clients_of, gaps, wait_for
 
 CLASSIC, STREAMS = "shop", "shop-next"
 FIRST_LOOK_CPU_S = 1.5
@@ -28,8 +29,18 @@ def clients(demo_cluster: EmbeddedCluster) -> Iterator[Clients]:
 
 @pytest.fixture(scope="module")
 def seen(clients: Clients, work: Workload) -> Observation:
-    urls = tuple(work.lags_url(name) for name in (CLASSIC, STREAMS))
-    return observe(clients, system_clock, Scope(application_urls=urls))
+    """A look between two rebalances: in the middle of one, a classic group has no protocol."""
+    scope = Scope(application_urls=tuple(work.lags_url(name) for name in (CLASSIC, STREAMS)))
+
+    def between_rebalances() -> Observation | None:
+        observation = observe(clients, system_clock, scope)
+        states = {group.group_id: group.state for group in observation.groups}
+        states |= {group.group_id: group.state for group in observation.streams_groups}
+        return observation if states.get(CLASSIC) == states.get(STREAMS) == STABLE else None
+
+    work.wait_settled()
+    observation: Observation = wait_for(between_rebalances, "all groups are stable", within_s=90)
+    return observation
 
 
 def test_a_streams_group_is_listed_and_described_with_topology_racks_tags_and_tasks(
