@@ -1,4 +1,4 @@
-"""How long a person waits for the command line: ``--help``, and ``status`` against the demo's cluster.
+"""How long a person waits for the command line, ``--help`` and ``status``, and what a look costs at the demo's cluster.
 
 The demo's four brokers and all its groups and applications run on the same cores while ``status`` is asked. Wall time
 is the best of several, because the rest of the machine is in all others; the median and the CPU time of a run are
@@ -13,13 +13,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.demo.workload import Workload
 from agent.demo.workload.scenes import DEMO_RACKS, demo_plan
+from agent.observe import Recall, Scope, observe
+from agent.values.clock import system_clock
 from tests.command import environment
+from tests.observe.live import clients_of
 
 RACKWISE = str(Path(sys.executable).with_name("rackwise"))
 TIMES = 12
@@ -35,7 +38,28 @@ def main() -> int:
         work.wait_settled()
         asked = ["status", "--bootstrap-servers", cluster.bootstrap_servers]
         print(json.dumps(measured("rackwise status, the demo's cluster", asked, 1.0)), flush=True)
+        for line in looks(cluster.bootstrap_servers):
+            print(json.dumps(line), flush=True)
     return 0
+
+
+def looks(bootstrap_servers: str) -> Iterator[dict[str, object]]:
+    """CPU of an agent's first look, which learns the brokers' API versions, and of the best of the next ones."""
+    recall = Recall()
+    with clients_of(bootstrap_servers) as clients:
+        spent = []
+        for _ in range(TIMES):
+            began = time.process_time()
+            observe(clients, system_clock, Scope(), recall)
+            spent.append(time.process_time() - began)
+    for case, cpu_s, goal_s in (("first look", spent[0], 0.3), ("next look", min(spent[1:]), 0.05)):
+        yield {
+            "bench": "command_line",
+            "case": f"{case}, the demo's cluster",
+            "cpu_s": round(cpu_s, 3),
+            "goal": goal_s,
+            "ok": cpu_s <= goal_s,
+        }
 
 
 def measured(case: str, arguments: Sequence[str], goal_s: float) -> dict[str, object]:
