@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 )
 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
-from agent.librdkafka import MISSING, Heard, client_settings, refusal
+from agent.record.librdkafka import MISSING, Heard, client_settings, refusal
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, CLIENT_RACK
 from config.kafka_client import KafkaClientConfig
 from config.plain_file import read_plain

@@ -26,7 +26,6 @@ from agent.act.led import Hearing, Leads, Led, defect
 from agent.act.mover import Mover
 from agent.act.notices import Notices, now_of
 from agent.act.trigger import Trigger
-from agent.cycle import Cycle
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
 from agent.execute.accepting import NotCarriedOut, policy_of, traffic_of
 from agent.execute.commanded import Foreseen
@@ -43,8 +42,11 @@ from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.clocks import corrections, in_past
 from agent.journal.remembering import BatchKey, remembered
-from agent.probing import NO_ANCHORS, Ground, decisions, next_look_ms, past_triggers
+from agent.probing.decide import Ground, decisions
+from agent.probing.look import next_look_ms
+from agent.probing.past import NO_ANCHORS, past_triggers
 from agent.values.clock import Clock
+from agent.values.cycle import Cycle
 from agent.values.journal import View, Write
 from agent.values.limits import Limits
 from agent.values.memory import Memory

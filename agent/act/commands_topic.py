@@ -29,8 +29,8 @@ from agent.act.journal_topic import NO_EXECUTOR, start_executor
 from agent.act.topic_id import UNKNOWN, id_of, is_other
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.identity import Came
-from agent.librdkafka import client_settings, in_words, reader_config
-from agent.propose.cloud_events import headers, source
+from agent.record.librdkafka import client_settings, in_words, reader_config
+from agent.telemetry.cloud_events import headers, source
 from agent.values.journal import Entry, View, Write
 from agent.values.kafka import MESSAGE_TIMEOUT_MS
 from agent.values.words import counted

@@ -30,7 +30,7 @@ from agent.act.journal_reading import Reading, Told
 from agent.act.topic_id import id_of
 from agent.errors import ConfigError, JournalUnavailable
 from agent.journal.trust import Trust
-from agent.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words, reader_config, refusal
 from agent.values.journal import View
 from agent.values.kafka import CLEANUP_POLICY, COMPACT, FETCH_WAIT_MS, OFFSET_RESET
 

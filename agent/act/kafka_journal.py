@@ -24,8 +24,8 @@ from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseErro
 from agent.journal import trust
 from agent.journal.codec import SCHEMA_ID, Numbered, applied, key_bytes, numbered, rewritten
 from agent.journal.leader import LEADER, leader_in, leader_write
-from agent.librdkafka import client_settings, in_words
-from agent.propose.cloud_events import headers, source
+from agent.record.librdkafka import client_settings, in_words
+from agent.telemetry.cloud_events import headers, source
 from agent.values.clock import Clock, system_clock
 from agent.values.journal import View, Write
 

@@ -35,7 +35,7 @@ from agent.act.topic_checks import Agreed, named, writable
 from agent.errors import Fatal, FencedOut, JournalUnavailable, RackwiseError
 from agent.journal.leader import Leader, leader_in, leader_write
 from agent.journal.trust import Trust
-from agent.librdkafka import in_words
+from agent.record.librdkafka import in_words
 from agent.record.own_topics import OwnTopics
 from agent.values.journal import View
 from agent.values.observation import Observation

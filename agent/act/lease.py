@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from agent.act.kafka_journal_plan import Witness
 from agent.errors import BadInput
 from agent.journal.trust import Trust, checked_witness, signed_witness
-from agent.librdkafka import NOT_ALLOWED, client_settings, in_words
+from agent.record.librdkafka import NOT_ALLOWED, client_settings, in_words
 from agent.values.kafka import (
     ALLOW_CREATE_TOPICS,
     AUTO_COMMIT,

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and 
 )
 
 from agent.journal.codec import MAX_VALUE_BYTES
-from agent.librdkafka import client_settings
+from agent.record.librdkafka import client_settings
 from agent.values.kafka import (
     CLEANUP_POLICY,
     COMPACT,

@@ -38,7 +38,7 @@ Wait = Annotated[
 def plan_of(loaded: Loaded) -> LeadershipPlan:
     """Where the journal stands and where commands go. Raises what keeps this user out of a journal in Kafka."""
     from agent.act.key_files import signer
-    from agent.cut_leadership import to_leadership_plan
+    from agent.daemon.leadership_from_settings import to_leadership_plan
 
     settings = loaded.settings
     operator = settings.operator

@@ -17,7 +17,7 @@ from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
+    from agent.cli.documents.planning import AssignmentCost, PlanGroup, PredictedAnswer
 
 SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
 COLUMNS = ("now", "own", "optimum")

@@ -14,8 +14,8 @@ import sys
 from contextlib import suppress
 
 from agent.cli.hints import forget, runnable
-from agent.collector import walk_seldom
 from agent.errors import BadInput, GaveUp, RackwiseError, defect, reason, told
+from agent.values.collector import walk_seldom
 from config.foreign_text import shortened
 from config.secrets import hidden, remember
 

@@ -16,7 +16,7 @@ from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.explained import Explained
     from agent.values.journal import View
     from agent.values.memory import Memory
@@ -58,8 +58,8 @@ def explain(
     every: options.All = False,
 ) -> None:
     """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
-    from agent.plan.explain import explain as explained
-    from agent.plan.explain_facts import label
+    from agent.explain.explain import explain as explained
+    from agent.explain.facts import label
 
     if replay is not None:
         judged = _replayed(replay, as_configured_here=as_configured_here)
@@ -109,7 +109,7 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
 def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
     from agent.cli.figures import of_this_look
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
     from agent.values.memory import Memory
 
     asked = None if as_configured_here else running_agents.Asked(loaded)
@@ -145,7 +145,7 @@ def _memory(agent: RunningAgent, observation: Observation) -> Memory:
 
 
 def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
-    from agent.seen import see
+    from agent.simulate.evaluation import see
 
     began = time.monotonic_ns()
     seen = see(observation, memory, limits)
@@ -165,9 +165,9 @@ def _whose(agent: RunningAgent, now_ms: int) -> str:
 
 def _published(subject: str, judged: _Judged) -> Proposal | None:
     """The open proposal of the proposals topic with this id, where this look makes none; None without a cluster."""
+    from agent.daemon.start import read_proposals
     from agent.errors import RackwiseError
     from agent.plan.subjects import PROPOSAL
-    from agent.start import read_proposals
     from agent.values.proposal import Proposal as Open
 
     known = any(one.id == subject for one in judged.seen.proposals)
@@ -265,7 +265,9 @@ def _ended(subject: str, judged: _Judged) -> str | None:
 
 def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
-    from agent.probing import NO_ANCHORS, Ground, about_probing, past_triggers
+    from agent.explain.warmups import about_probing
+    from agent.probing.decide import Ground
+    from agent.probing.past import NO_ANCHORS, past_triggers
     from agent.values.limits import Mode
 
     seen = judged.seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from agent.memory.absences import lasted
+from agent.values.absences import lasted
 
 
 def as_of(made_ms: int, now_ms: int) -> str:

@@ -15,7 +15,8 @@ from agent.values.words import counted
 if TYPE_CHECKING:
     from agent.execute.messages import Seen
     from agent.journal.triggers import TriggerEntry
-    from agent.observe import Clients, Scope
+    from agent.observe.clients import Clients
+    from agent.observe.scope import Scope
     from agent.values.journal import View
     from agent.values.observation import Observation, Part
     from agent.values.progress import ReplicaProgress
@@ -33,7 +34,7 @@ class Watcher:
 
     def __init__(self, loaded: Loaded) -> None:
         from agent.act.progress import Rates
-        from agent.observe import Recall
+        from agent.observe.recall import Recall
 
         self._loaded = loaded
         self._rates = Rates()
@@ -43,7 +44,7 @@ class Watcher:
     @contextmanager
     def open(self) -> Iterator[Watcher]:
         """Connected until the end of the block."""
-        from agent.observe import Clients as Connected
+        from agent.observe.clients import Clients as Connected
 
         with Connected.open(self._loaded.settings.kafka) as clients:
             self._clients = clients
@@ -51,8 +52,8 @@ class Watcher:
 
     def look(self, topics: tuple[str, ...] = ()) -> Observation:
         """Reassignments, replicas and sizes of these topics, or of all. Raises what `observe` raises."""
-        from agent.cut import to_scope
-        from agent.observe import observe
+        from agent.daemon.limits_from_settings import to_scope
+        from agent.observe.look import observe
         from agent.values.clock import system_clock
         from agent.values.observation import Part as Asked
 

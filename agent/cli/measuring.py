@@ -20,7 +20,7 @@ from agent.cli.running_agents import Beside, with_absences_of, with_groups_of
 if TYPE_CHECKING:
     from agent.record.newest_look import NewestLook
     from agent.record.running_agent import RunningAgent
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.limits import Limits
     from agent.values.memory import Memory
     from agent.values.observation import Observation
@@ -65,7 +65,7 @@ def look(loaded: Loaded, *, planning: bool = True, for_ms: int | None = None, re
 def _look(loaded: Loaded, *, planning: bool, for_ms: int | None) -> tuple[Seen, Observation]:
     if for_ms is not None:
         return _two_looks(loaded, for_ms, planning=planning)
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
 
     agent, beside = AgentsLook(loaded.settings), Beside(loaded)
     with session.looking(loaded) as take:
@@ -93,7 +93,7 @@ def with_base_of(
 
 
 def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> tuple[Seen, Observation]:
-    from agent.cut import to_limits
+    from agent.daemon.limits_from_settings import to_limits
 
     began = time.monotonic_ns()
     say(f"looking twice, {for_ms / 1000:g} s apart")
@@ -102,7 +102,7 @@ def _two_looks(loaded: Loaded, for_ms: int, *, planning: bool) -> tuple[Seen, Ob
         first = take()
         running = beside.agent(first, AGENT_MS / 1000)
         limits = with_groups_of(running, to_limits(loaded.settings), first.taken_ms)
-        from agent.money.looks import first_memory, second_look
+        from agent.simulate.second_look import first_memory, second_look
 
         memory = first_memory(first, limits)
         time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
@@ -125,7 +125,7 @@ class AgentsLook:
 
     def base(self, observation: Observation) -> tuple[Memory, Rates]:
         """What the look's rates may rest on, and who measured; an empty memory, and why, where there is nothing."""
-        from agent.money.looks import base_of_agent
+        from agent.simulate.second_look import base_of_agent
         from agent.telemetry.events import Kind
         from agent.telemetry.looks import memory_of
         from agent.values.clock import Instant

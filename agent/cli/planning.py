@@ -13,7 +13,7 @@ from agent.cli.files import write_text
 from agent.cli.output import Format, chosen, emit, say
 
 if TYPE_CHECKING:
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.proposal import Predicted, Proposal
 
 CHANGES_PROPOSED = 3
@@ -75,7 +75,7 @@ def plan(
 ) -> None:
     """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
     from agent.propose import reassignment_json as written
-    from agent.seen import keeping_leaders
+    from agent.simulate.evaluation import keeping_leaders
 
     wanted = placing.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
@@ -152,8 +152,8 @@ def emit_proposals(
     ``now_ms``, epoch milliseconds: they are published ones, and the age of each is shown.
     """
     from agent.cli.figures import ago
-    from agent.propose.basis import figures_rest_on
     from agent.propose.codec import proposal_to_json
+    from agent.values.basis import figures_rest_on
 
     rows: list[dict[str, Any]] = [proposal_to_json(proposal) for proposal in found]
     form = chosen(output)

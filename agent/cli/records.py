@@ -22,7 +22,7 @@ from agent.values.typed_json import UnreadableError
 from agent.values.words import counted, sized
 
 if TYPE_CHECKING:
-    from agent.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
+    from agent.cli.documents.acting import CopyRow, HistoryRow, LeaderRow, MoveRow, PauseRow, PlanRow, ThrottleRow
     from agent.values.progress import ReplicaProgress
 
 Row = dict[str, Any]

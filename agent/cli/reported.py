@@ -7,10 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.documents.status import AgentDocument, OtherAgent
     from agent.record.heard import Heard
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
     from agent.values.observation import Observation
+    from agent.values.progress import AgentDocument, OtherAgent
     from config.settings import Settings
 
 REPORT_MS = 2_000

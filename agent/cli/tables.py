@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
+from agent.explain.doctor_costs import NO_COST, fault_cost
 from agent.money import costs_of
-from agent.money.faults import NO_COST, fault_cost
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_of
 from agent.values.kafka import STICKY, STREAMS_PROTOCOL
@@ -20,14 +20,14 @@ from config.foreign_text import listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from agent.doctor import Check
-    from agent.documents.doctor import CheckDocument
-    from agent.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
-    from agent.documents.money import PricedDocument
-    from agent.documents.racks import RackDocument
-    from agent.documents.status import UnknownGroups, WorstGroup
-    from agent.documents.topics import TopicDetailsDocument, TopicDocument
-    from agent.seen import Seen
+    from agent.cli.documents.doctor import CheckDocument
+    from agent.cli.documents.groups import GroupDetailsDocument, GroupDocument, RangeDocument, TaskCopyDocument
+    from agent.cli.documents.money import PricedDocument
+    from agent.cli.documents.racks import RackDocument
+    from agent.cli.documents.status import UnknownGroups, WorstGroup
+    from agent.cli.documents.topics import TopicDetailsDocument, TopicDocument
+    from agent.explain.doctor import Check
+    from agent.simulate.evaluation import Seen
     from agent.values.limits import Limits
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
@@ -276,7 +276,7 @@ def _plain(row: RackDocument) -> str:
 
 def checks(found: Iterable[Check], look: Seen) -> list[CheckDocument]:
     """Checks with what their faults cost."""
-    from agent.doctor import CheckState
+    from agent.explain.doctor import CheckState
 
     marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
         CheckState.OK: "ok",

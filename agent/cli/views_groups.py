@@ -17,7 +17,7 @@ from agent.values.snapshot import Member, OtherGroup, Rack, RackState, Range, St
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.documents.groups import (
+    from agent.cli.documents.groups import (
         GroupDetailsDocument,
         GroupDocument,
         GroupTopicDocument,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         RangeDocument,
         TaskCopyDocument,
     )
-    from agent.seen import Seen
+    from agent.simulate.evaluation import Seen
 
 
 def groups(costs: Costs, look: Seen, *, every: bool = True) -> list[GroupDocument]:

@@ -22,7 +22,7 @@ from agent.cli.output import Format, chosen, emit, emit_line, say
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.documents.cluster import LocalCluster
+    from agent.cli.documents.cluster import LocalCluster
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")

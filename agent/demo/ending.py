@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.cycle import Cycle
 from agent.demo.news import with_line
 from agent.demo.shares import Share, shares
 from agent.errors import ClusterUnreachable
 from agent.money.words import bytes_words
-from agent.plan.flows import priced
 from agent.propose.codec import BadProposalDocument, proposal_from_json
-from agent.propose.published import CREATED
 from agent.record.reader import Read, open_reader
+from agent.telemetry.proposal_records import CREATED
 from agent.values.assessment import Measure
+from agent.values.cycle import Cycle
+from agent.values.flows import priced
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.words import counted, usd

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.cycle import Cycle
 from agent.demo.screen import Line
+from agent.values.cycle import Cycle
 from agent.values.finding import Finding, Severity
 from agent.values.proposal import Proposal, Row
 from agent.values.snapshot import RackState, Range, Role, Snapshot, StreamsGroup, TaskCopy

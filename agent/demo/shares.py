@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent.cycle import Cycle
 from agent.detect.assess import assess_groups
 from agent.propose.reassignment_json import changes_of
 from agent.values.assessment import Assessment, Measure
+from agent.values.cycle import Cycle
 from agent.values.proposal import PlacementChange, Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import PartitionState, Snapshot
 from assignors.problem import TopicPartition

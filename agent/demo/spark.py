@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import psutil
 
-from agent.cycle import Cycle
 from agent.demo.needs import Unmet
 from agent.demo.patience import Patience, Sign, Standstill
 from agent.demo.screen import Line, Screen
 from agent.errors import GaveUp, RackwiseError
-from agent.propose.basis import figures_rest_on
+from agent.values.basis import figures_rest_on
+from agent.values.cycle import Cycle
 from agent.values.proposal import Proposal
 from agent.values.weighed import Basis
 from agent.values.words import counted

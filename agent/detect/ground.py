@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.memory.absences import Absence, absences, awaited
 from agent.memory.sightings import sightings, unsteady
+from agent.values.absences import Absence, absences, awaited
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RackSighting

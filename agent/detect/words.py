@@ -37,12 +37,6 @@ def either(names: Iterable[object]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
-def in_full(names: Iterable[object]) -> str:
-    """``a``, ``a and b``, ``a, b and c``: all of them."""
-    words = [str(name) for name in names]
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
-
-
 def numbered(numbers: Iterable[int]) -> str:
     """``1``, ``1 and 3``, ``1 to 9``, ``1, 2, 4 to 6 and 9``: all of them, as long as there are not too many gaps."""
     runs: list[list[int]] = []

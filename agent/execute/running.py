@@ -16,7 +16,7 @@ from agent.execute.holding import held
 from agent.execute.judging import Status, View, open_targets
 from agent.execute.messages import Alter, Append, Cancel, Configure, Move, Run, Say
 from agent.execute.throttles import Standing, complete, lacking, setting, standing
-from agent.kept import Kept
+from agent.journal.kept import Kept
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.reassignment import Batch, BatchState, Debt, End, PartitionEnd, Plan, PlanState, Target
 from agent.values.words import counted

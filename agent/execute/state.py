@@ -26,7 +26,7 @@ from agent.execute.messages import (
     Said,
 )
 from agent.execute.whole import in_turn, whole
-from agent.kept import Kept
+from agent.journal.kept import Kept
 from agent.values.reassignment import Batch, BatchState, Change, Debt, Paid, Plan, PlanState, Policy, Records, Resource
 from assignors.problem import TopicPartition
 

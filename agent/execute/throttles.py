@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agent.execute.messages import Op, Seen, SeenThrottle, Setting
-from agent.kept import Kept
+from agent.journal.kept import Kept
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, Debt, Policy, Resource, Target
 

@@ -28,7 +28,7 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.room import need_of, no_room, too_large
-from agent.memory.absences import lasted
+from agent.values.absences import lasted
 from agent.values.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.values.journal import View
 from agent.values.proposal import Proposal, ProposalKind

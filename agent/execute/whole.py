@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.execute.throttles import resources_of
-from agent.kept import Kept
+from agent.journal.kept import Kept
 from agent.values.reassignment import Plan, Resource, Target
 from assignors.problem import TopicPartition
 

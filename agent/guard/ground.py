@@ -10,8 +10,8 @@ from typing import NamedTuple
 from agent.execute.whole import whole
 from agent.journal import moves
 from agent.journal.attempts import next_attempt
-from agent.memory.absences import Absence
 from agent.propose.rests import Rests
+from agent.values.absences import Absence
 from agent.values.attempts import Attempt, latest
 from agent.values.journal import View
 from agent.values.limits import Limits

@@ -20,9 +20,9 @@ from agent.guard.ground import EMPTY, Check, Ground, Records
 from agent.guard.world_checks import CHECKS
 from agent.guard.worth import WORTH_CHECKS
 from agent.journal.clocks import in_past
-from agent.memory.absences import absences
 from agent.memory.sightings import sightings, unsteady
 from agent.propose.rests import Rests
+from agent.values.absences import absences
 from agent.values.explained import Answer, Explained
 from agent.values.journal import View
 from agent.values.limits import Limits

@@ -9,8 +9,8 @@ advice, which only its owner can follow; the mode.
 from __future__ import annotations
 
 from agent.guard.ground import Check, Ground
-from agent.memory.absences import absence_words, lasted
 from agent.propose.absent import rests_on_brokers, touched_brokers
+from agent.values.absences import absence_words, lasted
 from agent.values.kafka import STABLE
 from agent.values.limits import Mode
 from agent.values.observation import Gap, Part

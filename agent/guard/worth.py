@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from agent.guard.ground import Check, Ground
 from agent.journal.triggers import TriggerVerdict, acted_at, triggers
-from agent.plan.flows import BYTES_PER_GB
 from agent.values.assessment import Locality, Measure
+from agent.values.flows import BYTES_PER_GB
 from agent.values.limits import Limits
 from agent.values.proposal import Predicted, Proposal, ProposalKind, ProposalReason
 from agent.values.verdict import Fine, Hold, HoldReason

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent.journal.columns import columns, targets_of
+from agent.journal.kept import Kept
 from agent.journal.targets import (
     digest_in,
     header_value,
@@ -24,7 +25,6 @@ from agent.journal.targets import (
     size_in,
     split_of,
 )
-from agent.kept import Kept
 from agent.values.journal import Entry, View, Write, under
 from agent.values.kafka import THROTTLE_KEYS
 from agent.values.reassignment import Batch, Change, Debt, End, PartitionEnd, Plan, Records, Resource

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agent.plan.flows import Flows, Racks, highest_price, priced, usd_per_day
+from agent.values.flows import Flows, Racks, highest_price, priced, usd_per_day
 from agent.values.limits import Limits
 from agent.values.snapshot import PartitionState
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from agent.memory.throttles import BROKER_RATES
 from agent.plan.found import Scene
 from agent.plan.owners import Advised
 from agent.plan.tools import bootstrap_of, tool
 from agent.values.finding import Finding, FindingReason
+from agent.values.idle_throttles import BROKER_RATES
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason

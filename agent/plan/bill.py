@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent.detect.measured import states_of
 from agent.detect.tally import Reads
-from agent.plan.flows import Reader, priced, read_flows, usd_per_day
-from agent.plan.measured import states_of
+from agent.values.flows import Reader, priced, read_flows, usd_per_day
 from agent.values.limits import Limits
 from agent.values.locality import Ground
 from agent.values.snapshot import RackState, Snapshot

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.detect.words import named
-from agent.memory.absences import lasted
 from agent.propose.rests import Rests
 from agent.propose.scene import Scene
+from agent.values.absences import lasted
 from agent.values.finding import Finding, FindingReason
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 

@@ -15,17 +15,20 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from agent.documents.proposal import (
-    SCHEMA_ID,
-    FactDocument,
-    LocalityDocument,
-    PredictedDocument,
-    ProposalDocument,
-)
+from agent.propose.document import FactDocument, LocalityDocument, PredictedDocument, ProposalDocument
 from agent.values.assessment import Locality, Measure
 from agent.values.finding import Subject
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
-from agent.values.proposal import SCHEMA_VERSION, Move, Predicted, Proposal, ProposalKind, ProposalReason, Row
+from agent.values.proposal import (
+    SCHEMA_ID,
+    SCHEMA_VERSION,
+    Move,
+    Predicted,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    Row,
+)
 
 
 class BadProposalDocument(ValueError):  # noqa: N818 (it names the document, as BadProblem names the problem)

@@ -17,11 +17,11 @@ from agent.detect.traffic import current_reads
 from agent.detect.weighted import LEAST_GAIN
 from agent.plan.columns import Columns, columns_of
 from agent.plan.worth import group_rates, judged_ground, wanted_reads
-from agent.propose.basis import basis_of_group
 from agent.propose.forecast import Work, forecast
 from agent.propose.scene import Draft, Rested, Scene, dated, rested
 from agent.propose.warmups import promotion
 from agent.values.assessment import Assessment, Weighing
+from agent.values.basis import basis_of_group
 from agent.values.finding import Evidence, Subject
 from agent.values.memo import each
 from agent.values.plan import TriggerPlan

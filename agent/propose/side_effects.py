@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from agent.plan.flows import Racks, Reader, add, read_flows, replication_flows
 from agent.plan.reading import Readers
 from agent.plan.seats import Seats
 from agent.propose.scene import Scene
 from agent.values.finding import Evidence
+from agent.values.flows import Racks, Reader, add, read_flows, replication_flows
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan
 from agent.values.proposal import PlacementChange, Predicted, ProposalReason

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from agent.cycle import Cycle, basis, sentence, world
 from agent.telemetry.derived import DERIVED_SHAPES, AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import Event, Kind
 from agent.telemetry.looks import limits_digest
 from agent.values.assessment import Assessment
+from agent.values.cycle import Cycle, basis, sentence, world
 from agent.values.finding import Finding
 from agent.values.typed_json import to_json
 

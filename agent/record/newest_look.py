@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.librdkafka import in_words
 from agent.record.heard import Heard, heard_of
+from agent.record.librdkafka import in_words
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.record.restart import MEMORY_PARTITION
 from agent.telemetry.events import Event, Kind, from_lines

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from agent.librdkafka import client_settings, in_words
+from agent.record.librdkafka import client_settings, in_words
 from agent.record.placement import place_replicas
 from agent.values.kafka import CLEANUP_POLICY, MIN_INSYNC_REPLICAS, RETENTION_MS
 from agent.values.observation import Observation, Part, RawBroker

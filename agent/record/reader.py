@@ -18,7 +18,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.librdkafka import client_settings, reader_config
+from agent.record.librdkafka import client_settings, reader_config
 
 _POLL_S = 0.5
 _BATCH = 500

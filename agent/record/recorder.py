@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.cycle import Cycle
 from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
@@ -27,6 +26,7 @@ from agent.record.restart import MEMORY_PARTITION, Restored, restore
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.clock import Instant
+from agent.values.cycle import Cycle
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.words import counted

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.librdkafka import in_words
 from agent.memory import after_restart
+from agent.record.librdkafka import in_words
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.telemetry.events import Kind, from_lines
 from agent.telemetry.looks import memory_of

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from agent.librdkafka import client_settings, in_words, reader_config
+from agent.record.librdkafka import client_settings, in_words, reader_config
 from agent.record.reader import partitions_of
+from agent.telemetry.weights import UnreadableWeightsError, weights_of
 from agent.values.kafka import FETCH_WAIT_MS
 from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.values.weights import GroupRates, Told, TopicRates, TopicWeights, group_rates, topic_rates
-from agent.weights.codec import UnreadableWeightsError, weights_of
 
 FIRST_WAIT_MS = 3_000
 """How long the first look waits until the topic was read to its end once."""

@@ -14,9 +14,9 @@ from datetime import date
 from enum import Enum
 from typing import Any
 
-from agent.propose.published import LIFE_SCHEMA, Life
 from agent.telemetry.derived import DERIVED_SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, Event, FragmentData, Kind
+from agent.telemetry.proposal_records import LIFE_SCHEMA, Life
 from assignors.problem import TopicPartition
 
 SCHEMA_ID = f"urn:rackwise:telemetry:v{VERSION}"

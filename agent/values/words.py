@@ -5,6 +5,7 @@ Invariants: one of a thing has no plural; what costs something is never written 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -66,3 +67,9 @@ def usd(dollars: float, *, sign: bool = False) -> str:
     else:
         text = f"${size:,.2f}"
     return _MINUS + text if dollars < 0 else "+" + text if sign else text
+
+
+def in_full(names: Iterable[object]) -> str:
+    """``a``, ``a and b``, ``a, b and c``: all of them."""
+    words = [str(name) for name in names]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

@@ -23,11 +23,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.cycle import sentence
-from agent.state import Health, LoopState, live, ready
 from agent.values.clock import Clock
+from agent.values.cycle import sentence
 from agent.values.progress import ActingNow
 from agent.web.bounds import LIVE
+from agent.web.loop_state import Health, LoopState, live, ready
 from agent.web.metrics import Caps, RackwiseCollector
 from agent.web.top import label
 

@@ -14,15 +14,14 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agent.cycle import Cycle
-from agent.last_known import is_listed
-from agent.state import LoopState
 from agent.values.assessment import Assessment, Locality
-from agent.values.last_known import LastKnown
+from agent.values.cycle import Cycle
+from agent.values.last_known import LastKnown, is_listed
 from agent.values.observation import Part
 from agent.values.progress import ActingNow
 from agent.values.snapshot import Role, Snapshot, TaskCopy
 from agent.values.verdict import Allow, Verdict
+from agent.web.loop_state import LoopState
 from agent.web.money_metrics import MONEY_METRICS, Described, MoneyOfCycle
 from agent.web.top import OTHER, label, split_top, unique_labels
 

@@ -1,6 +1,6 @@
 """What reading costs in one look: how much of what a group reads crosses racks, and what that is worth.
 
-By the agent's own rule of who serves a read (`agent.plan.flows.read_flows`), partition by partition, so that it is
+By the agent's own rule of who serves a read (`agent.values.flows.read_flows`), partition by partition, so that it is
 worked out once per arrangement of a group and its topics, and laid over the rates of every look with two sums.
 Unknown racks, selectors and rates make a part unknown, which is counted beside the rest and never taken for nothing.
 """
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agent.detect.assess import bits_for, topics_of
-from agent.plan.flows import BYTES_PER_GB, Reader, read_flows
+from agent.values.flows import BYTES_PER_GB, Reader, read_flows
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.snapshot import ConsumerGroup, Group, PartitionState, RackState, Snapshot, StreamsGroup, TopicState

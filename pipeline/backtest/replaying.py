@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.published import slot
+from agent.telemetry.proposal_records import slot
 from pipeline.backtest.costs import NOTHING, Costs, total
 from pipeline.backtest.living import Life, Lived
 from pipeline.backtest.look import Look, Unusable

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.plan.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.plan.worth import total_reads, worth
 from agent.values.assessment import Detection
 from agent.values.finding import FindingReason
+from agent.values.flows import SECONDS_PER_DAY, Flows, bytes_per_s, replication_flows, usd_per_day
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot

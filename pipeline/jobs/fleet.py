@@ -20,8 +20,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
-from agent.propose.published import created_headers, slot
 from agent.telemetry.events import Kind
+from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.words import counted
 from pipeline.backtest.events import KINDS, EventRow
 from pipeline.few_rows import few_rows

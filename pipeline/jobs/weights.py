@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput
+from agent.telemetry.weights import to_records
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from agent.values.words import counted
-from agent.weights.codec import to_records
 from config.settings import Settings
 from pipeline.kafka import Brokers, Topic
 from pipeline.schemas import gold, silver

@@ -27,12 +27,15 @@ from agent.act.leadership_plan import LeadershipPlan
 from agent.act.lease import LeasePlan, remembered
 from agent.act.topic_checks import Agreed, writable
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
+from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
 from agent.journal.trust import JournalKey
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.clients import Clients
+from agent.observe.look import observe
+from agent.observe.recall import Recall
+from agent.observe.scope import Scope
 from agent.record.reader import open_reader
-from agent.start import agent_of
 from agent.values.clock import system_clock
 from agent.wire.hand import WireHand
 from assignors.problem import TopicPartition as Partition

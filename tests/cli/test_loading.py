@@ -60,8 +60,8 @@ FOREIGN = {
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
-    "agent.act", "agent.demo", "agent.doctor", "agent.execute.machine", "agent.maven", "agent.probing",
-    "agent.simulate", "agent.start", "agent.web",
+    "agent.act", "agent.demo", "agent.explain.doctor", "agent.execute.machine", "agent.maven", "agent.probing",
+    "agent.simulate.simulate", "agent.daemon.start", "agent.web",
 }  # fmt: skip
 
 
@@ -86,14 +86,14 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
         "from agent.cli.ending import run; "
         f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
     )
-    assert "agent.seen" in loaded
+    assert "agent.simulate.evaluation" in loaded
     assert_only_what_is_used(loaded)
 
 
 def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
     loaded = loaded_by(
-        "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe; "
-        "import agent.look_with_weights; import agent.record.running_agent; import agent.seen; "
+        "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe.look; "
+        "import agent.daemon.observe_with_weights; import agent.record.running_agent; import agent.simulate.evaluation; "
         "import agent.cli.tables; "
         "options.settings(None, None, None, '127.0.0.1:9092')"
     )

@@ -9,10 +9,10 @@ import pytest
 from agent.act.journal_topic import NoJournalError
 from agent.act.leadership_plan import LeadershipPlan
 from agent.cli import asking
+from agent.cli.documents.acting import CopyRow
 from agent.cli.reassigning import COPIES
 from agent.cli.records import copy_cells
-from agent.cut_leadership import to_leadership_plan
-from agent.documents.acting import CopyRow
+from agent.daemon.leadership_from_settings import to_leadership_plan
 from agent.errors import JournalUnavailable, RackwiseError
 from agent.values.journal import View
 from agent.values.kafka import LEADER_RATE

@@ -14,7 +14,7 @@ from agent.cli.reported import AgentsReport, agent_line
 from agent.loop import Line, run_cycle
 from agent.record.derived import Teller, derived_events
 from agent.record.heard import heard_in
-from agent.seen import Seen
+from agent.simulate.evaluation import Seen
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.values.limits import Limits
 from agent.values.memory import Memory

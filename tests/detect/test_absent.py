@@ -6,11 +6,11 @@ import copy
 
 import pytest
 
+from agent.explain.explain import explain
 from agent.memory import after_restart, memory_from_json, memory_to_json
-from agent.memory.absences import lasted
 from agent.plan import make_plan
-from agent.plan.explain import explain
 from agent.propose import propose
+from agent.values.absences import lasted
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity
 from agent.values.limits import Limits

@@ -31,17 +31,18 @@ from agent.memory import UnreadableMemoryError, after_restart, memory_from_json,
 from agent.observe.application import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
-from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
-from agent.propose.published import CREATED, VOID
 from agent.propose.reassignment_json import BadReassignmentFile, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import Read
 from agent.record.restart import newest_memory
 from agent.record.weights import KeptWeights, read_record
-from agent.seen import see
+from agent.simulate.evaluation import see
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
+from agent.telemetry.proposal_records import CREATED, VOID
+from agent.telemetry.weights import to_records
+from agent.values.basis import figures_rest_on
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.journal import Entry, Write
 from agent.values.limits import ExecuteLimits, Limits
@@ -51,7 +52,6 @@ from agent.values.proposal import Proposal
 from agent.values.reassignment import Batch, End, PartitionEnd, Plan
 from agent.values.reassignment import Target as Move
 from agent.values.typed_json import UnreadableError
-from agent.weights.codec import to_records
 from agent.wire import CallFailed
 from assignors.cases.registry import read_cases
 from assignors.optimal.columns import read_columns

@@ -13,7 +13,10 @@ from agent.act.leadership_plan import LeadershipPlan
 from agent.cluster import EmbeddedCluster
 from agent.execute.obey import obey
 from agent.journal.commands import pause_in
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.clients import Clients
+from agent.observe.look import observe
+from agent.observe.recall import Recall
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits
 from config.kafka_client import KafkaClientConfig

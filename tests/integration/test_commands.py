@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from agent.cluster import EmbeddedCluster, Fault, FaultKind
-from agent.cycle import Cycle
 from agent.demo.workload import Workload
 from agent.demo.workload.plan import FaultKind as Seeded
+from agent.values.cycle import Cycle
 from tests.command import Done, rackwise
 from tests.integration.test_first_look import GROUPS
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agent.money import costs_of
-from agent.money.looks import base_of_agent, first_memory, next_look, second_look
-from agent.seen import see
+from agent.simulate.evaluation import see
+from agent.simulate.second_look import base_of_agent, first_memory, next_look, second_look
 from agent.values.clock import Instant
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RateBase

@@ -9,7 +9,10 @@ import pytest
 
 from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
-from agent.observe import Clients, Recall, Scope, observe
+from agent.observe.clients import Clients
+from agent.observe.look import observe
+from agent.observe.recall import Recall
+from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import Observation
 from assignors.problem import TaskId

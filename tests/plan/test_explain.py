@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.detect import detect
+from agent.explain.explain import explain
+from agent.explain.facts import _unchanged, facts_of, label
 from agent.plan import make_plan
-from agent.plan.explain import explain
-from agent.plan.explain_facts import _unchanged, facts_of, label
 from agent.propose import propose
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.detect import detect
+from agent.explain.explain import explain
 from agent.plan import make_plan
-from agent.plan.explain import explain
 from agent.propose import propose
 from agent.values.explained import Answer, Explained
 from agent.values.finding import Finding

@@ -13,26 +13,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from agent.act.trigger import Trigger
-from agent.cut import to_limits
-from agent.cycle import Cycle
+from agent.daemon.limits_from_settings import to_limits
 from agent.demo.workload import Workload
 from agent.execute.refusals import refusal
 from agent.execute.trigger_judging import judge
 from agent.execute.trigger_learning import learn
-from agent.probing import (
-    NO_ANCHORS,
-    Anchors,
-    Decision,
-    Ground,
-    Off,
-    OffReason,
-    Past,
-    TriggerNow,
-    decide,
-    next_look_ms,
-    past_triggers,
-)
+from agent.probing.decide import Ground, decide
+from agent.probing.look import next_look_ms
+from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
+from agent.probing.values import Decision, Off, OffReason, Past, TriggerNow
 from agent.values.clock import system_clock
+from agent.values.cycle import Cycle
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import StreamsGroup
 from agent.wire.hand import WireHand

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agent.loop import Line, run_cycle
-from agent.propose.basis import figures_rest_on
 from agent.propose.codec import proposal_to_bytes
-from agent.replay import replay
+from agent.simulate.replay import replay
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.basis import figures_rest_on
 from agent.values.limits import Limits
 from agent.values.memory import Memory, RateBase
 from agent.values.observation import Observation

@@ -11,12 +11,12 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.cluster import EmbeddedCluster
-from agent.cycle import Cycle, sentence
-from agent.daemon import Agent
+from agent.daemon.daemon import Agent
+from agent.telemetry.weights import to_records
+from agent.values.cycle import Cycle, sentence
 from agent.values.finding import FindingReason
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
-from agent.weights.codec import to_records
 from config.kafka_client import KafkaClientConfig
 from pipeline.weights_topic import Change, make_topic, standing, write
 from tests.observe.live import delete_groups, wait_for

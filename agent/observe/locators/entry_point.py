@@ -19,7 +19,7 @@ from agent.values.observation import GapCause, RawLocated
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
 
-MODULE = "agent.plugged_locator"
+MODULE = "agent.observe.locators.plugged"
 
 
 def ask_entry_point(
@@ -36,7 +36,7 @@ def ask_entry_point(
 
 
 def read_answer(content: bytes) -> tuple[RawLocated, ...]:
-    """The rows that `agent.plugged_locator` printed. Raises CallFailed, also with what the process itself says."""
+    """The rows that `plugged` printed. Raises CallFailed, also with what the process itself says."""
     try:
         answer = read_json(decoded(content), most_bytes=len(content))
     except ForeignJsonError:
