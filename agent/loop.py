@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agent.act import Hands, NoHands, act
+from agent.act.executor import Hands, NoHands, act
 from agent.decode import decode_members
 from agent.detect import detect
 from agent.guard import guard

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.messages import May
+from agent.execute.reassign.messages import May
 from agent.guard.before_batch import kind_of, may_begin, may_begin_plan
 from agent.guard.ground import Records
 from agent.journal import moves

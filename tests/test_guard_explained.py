@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.guard import explained, guard
-from agent.guard.foreseeing import foreseen
+from agent.guard.approving import foreseen
 from agent.guard.judge import still
 from agent.journal import moves
 from agent.journal.approvals import by_rule

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.act import NoHands, act
+from agent.act.executor import NoHands, act
 from agent.loop import Line, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events

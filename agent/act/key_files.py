@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from agent.act.own_files import read_key_file, reason_of
 from agent.errors import ConfigError
-from agent.execute.identity import People, Signer
+from agent.execute.commands.identity import People, Signer
 from agent.journal.trust import LEAST_KEY, JournalKey
 
 _MOST_KEYS = 8

@@ -17,7 +17,7 @@ from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
 
 if TYPE_CHECKING:
-    from agent.act.leadership_plan import LeadershipPlan
+    from agent.act.lead.leadership_plan import LeadershipPlan
     from agent.journal.commands import Answer, Command, Verb
     from agent.journal.trust import JournalKey
     from agent.values.journal import View
@@ -65,7 +65,7 @@ def _keys(path: str | None) -> tuple[JournalKey, ...]:
 
 def journal(plan: LeadershipPlan) -> View:
     """What the journal says by now. Raises what `read_journal` raises."""
-    from agent.act.leadership import read_journal
+    from agent.act.lead.leadership import read_journal
 
     return read_journal(plan, timeout_ms=READ_MS)
 
@@ -145,9 +145,9 @@ def _leader(plan: LeadershipPlan) -> _Led:
 
 
 def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
-    from agent.act.commands_spool import spool_command
-    from agent.act.commands_topic import send_command
-    from agent.execute.identity import signed
+    from agent.act.commands.commands_spool import spool_command
+    from agent.act.commands.commands_topic import send_command
+    from agent.execute.commands.identity import signed
     from agent.journal.commands import command_to_json
 
     command = command_to_json(wish)
@@ -168,7 +168,7 @@ def _send(plan: LeadershipPlan, wish: Command, led: _Led) -> None:
 
 
 def _told(answer: Answer, wish: Command) -> Answer:
-    from agent.execute.commanded import unknown
+    from agent.execute.commands.commanded import unknown
 
     if not answer.done and answer.sentence == unknown(wish.proposal_id).sentence:
         raise BadInput(

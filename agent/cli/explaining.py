@@ -302,7 +302,7 @@ def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Expla
 
 def _journal(loaded: Loaded | None, *, ended: bool = False) -> View | None:
     """``ended``: only plans of the past are asked for, and where there is no journal there are none."""
-    from agent.act.journal_topic import NoJournalError
+    from agent.act.journal.journal_topic import NoJournalError
     from agent.cli import asking
     from agent.errors import RackwiseError
 

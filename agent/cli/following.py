@@ -13,7 +13,7 @@ from agent.errors import JournalUnavailable, Retryable
 from agent.values.words import counted
 
 if TYPE_CHECKING:
-    from agent.execute.messages import Seen
+    from agent.execute.reassign.messages import Seen
     from agent.journal.triggers import TriggerEntry
     from agent.observe.clients import Clients
     from agent.observe.scope import Scope
@@ -33,7 +33,7 @@ class Watcher:
     """Looks at reassignments and sizes again and again, with one connection."""
 
     def __init__(self, loaded: Loaded) -> None:
-        from agent.act.progress import Rates
+        from agent.act.reassign.progress import Rates
         from agent.observe.recall import Recall
 
         self._loaded = loaded
@@ -220,8 +220,8 @@ def _narrowed(whole: Scope, topics: tuple[str, ...], parts: frozenset[Part]) -> 
 
 def _seen(observation: Observation) -> Seen:
     """What progress is worked out from."""
-    from agent.execute.messages import Seen as Looked
-    from agent.execute.messages import SeenMove
+    from agent.execute.reassign.messages import Seen as Looked
+    from agent.execute.reassign.messages import SeenMove
 
     return Looked(
         brokers=frozenset(broker.id for broker in observation.brokers),

@@ -191,7 +191,7 @@ def _told(loaded: Loaded, *, needed: bool, table: bool) -> _Told:
 
     ``table``: the answer itself says why there is none.
     """
-    from agent.act.journal_topic import NoJournalError
+    from agent.act.journal.journal_topic import NoJournalError
     from agent.errors import BadInput, RackwiseError
 
     plan = asking.plan_of(loaded)  # what keeps this user out of the cluster ends the command

@@ -17,7 +17,7 @@ from types import FrameType
 import psutil
 import structlog
 
-from agent.act.acting import Acting
+from agent.act.execute_mode import Acting
 from agent.daemon.schedule import Schedule
 from agent.errors import Fatal, RackwiseError
 from agent.loop import Line, Look, run_cycle

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lead.leadership_plan import LeadershipPlan
 from config.kafka_client import KafkaClientConfig
 from config.settings import Settings
 

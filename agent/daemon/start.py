@@ -14,9 +14,9 @@ from pathlib import Path
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act.acting import Acting
+from agent.act.execute_mode import Acting
 from agent.act.key_files import journal_keys, people
-from agent.act.leadership import Leadership
+from agent.act.lead.leadership import Leadership
 from agent.daemon.daemon import Agent, Pace
 from agent.daemon.leadership_from_settings import to_leadership_plan
 from agent.daemon.limits_from_settings import to_limits, to_scope

@@ -7,7 +7,7 @@ the time of day.
 
 from __future__ import annotations
 
-from agent.execute.refusals import LASTING, refusal
+from agent.execute.rebalance.refusals import LASTING, refusal
 from agent.guard.ground import Check, Ground
 from agent.journal.attempts import said_of
 from agent.journal.commands import pause_in

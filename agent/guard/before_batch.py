@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.execute.messages import May
-from agent.execute.whole import whole
+from agent.execute.reassign.messages import May
+from agent.execute.reassign.whole import whole
 from agent.guard.budgets import batches_left
 from agent.guard.ground import Records
 from agent.journal.commands import pause_in

@@ -7,7 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.execute.whole import whole
+from agent.execute.reassign.whole import whole
 from agent.journal import moves
 from agent.journal.attempts import next_attempt
 from agent.propose.rests import Rests

@@ -97,7 +97,7 @@ class ExecuteLimits:
     tick_ms: int = 1_000
     """Time between two steps of the executor while a plan is open."""
     intent_valid_ms: int = 2_000
-    """How long an intent is good for at least; longer where the journal answers slowly (`agent.execute.freshness`)."""
+    """How long an intent is good for at least; longer where the journal answers slowly (`messages`)."""
 
     # --- what may be touched
     include_topics: tuple[str, ...] = ()

@@ -269,7 +269,7 @@ class Policy(NamedTuple):
     request_timeout_ms: int = 10_000
     """How long an answer is awaited."""
     fresh_ms: int = 2_000
-    """How long an intent is good for at least; see `agent.execute.freshness`."""
+    """How long an intent is good for at least; see `agent.execute.reassign.messages`."""
     look_ms: int = 2_000
     idle_look_ms: int = 30_000
     """How often to look when only debts of brokers that are down are left."""

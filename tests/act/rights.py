@@ -22,9 +22,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.leadership import Leadership
-from agent.act.leadership_plan import LeadershipPlan
-from agent.act.lease import remembered
+from agent.act.lead.leadership import Leadership
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import remembered
 from agent.cluster import EmbeddedCluster
 from agent.observe.clients import Clients
 from agent.observe.look import observe

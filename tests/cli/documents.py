@@ -12,7 +12,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from typer.main import get_command
 
-from agent.act.file_journal import FileJournal
+from agent.act.journal.file_journal import FileJournal
 from agent.cli.app import app
 from agent.cli.documents.catalogue import Document
 from agent.cli.documents.schema import document_schema

@@ -15,16 +15,16 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.act.commands_spool import SpoolInbox
-from agent.act.file_journal import FileJournal, read_file
+from agent.act.commands.commands_spool import SpoolInbox
+from agent.act.journal.file_journal import FileJournal, read_file
 from agent.act.key_files import people
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import asking, following
 from agent.cli.figures import as_of
 from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
 from agent.errors import JournalUnavailable
-from agent.execute.identity import People
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
+from agent.execute.commands.identity import People
 from agent.journal import moves
 from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.act.journal_topic import NoJournalError
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.journal.journal_topic import NoJournalError
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import asking
 from agent.cli.documents.acting import CopyRow
 from agent.cli.reassigning import COPIES

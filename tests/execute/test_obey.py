@@ -9,9 +9,9 @@ import pytest
 
 from agent.cli.following import state_of
 from agent.cli.records import history_rows
-from agent.execute.identity import Came
-from agent.execute.messages import Accepted, Said, Word
-from agent.execute.obey import Obeyed, obey, words_again
+from agent.execute.commands.apply import Obeyed, obey, words_again
+from agent.execute.commands.identity import Came
+from agent.execute.reassign.messages import Accepted, Said, Word
 from agent.journal import codec, moves
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash, swept
 from agent.journal.commands import (

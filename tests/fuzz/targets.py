@@ -15,14 +15,14 @@ from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
-from agent.act.file_journal import _transaction
-from agent.act.inbox import command_of
+from agent.act.commands.inbox import command_of
+from agent.act.journal.file_journal import _transaction
 from agent.decode.cursor import Broken
 from agent.decode.java_text import from_modified_utf8, to_modified_utf8
 from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable
-from agent.execute.identity import Came
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
+from agent.execute.commands.identity import Came
 from agent.journal import moves
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes

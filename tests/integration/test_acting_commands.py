@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from agent.act.leadership import Leadership, read_journal
-from agent.act.leadership_plan import LeadershipPlan
+from agent.act.lead.leadership import Leadership, read_journal
+from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cluster import EmbeddedCluster
-from agent.execute.obey import obey
+from agent.execute.commands.apply import obey
 from agent.journal.commands import pause_in
 from agent.observe.clients import Clients
 from agent.observe.look import observe

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
-from agent.act.leadership import read_journal
+from agent.act.lead.leadership import read_journal
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.values.journal import View
 from agent.wire import WireClient

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.batches import in_records
+from agent.execute.reassign.batches import in_records
 from agent.journal import targets
 from agent.journal.codec import MAX_VALUE_BYTES, applied, numbered
 from agent.journal.kept import Kept

@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from agent.act.trigger import Trigger
+from agent.act.rebalance.trigger import Trigger
 from agent.daemon.limits_from_settings import to_limits
 from agent.demo.workload import Workload
-from agent.execute.refusals import refusal
-from agent.execute.trigger_judging import judge
-from agent.execute.trigger_learning import learn
+from agent.execute.rebalance.refusals import refusal
+from agent.execute.rebalance.trigger_judging import judge, learn
 from agent.probing.decide import Ground, decide
 from agent.probing.look import next_look_ms
 from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
