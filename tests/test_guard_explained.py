@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import explained, guard
 from agent.guard.approving import foreseen
-from agent.guard.judge import still
+from agent.guard.judge import explained, guard, still
 from agent.journal import moves
 from agent.journal.approvals import by_rule
 from agent.journal.triggers import TriggerVerdict

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard import guard
+from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.triggers import Effect, TriggerVerdict
 from agent.values.journal import View

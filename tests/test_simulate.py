@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from agent.cli.simulation_json import simulation_to_json
-from agent.detect import detect
+from agent.detect.find import detect
 from agent.errors import BadInput
-from agent.plan import make_plan
+from agent.plan.make import make_plan
 from agent.simulate.changes import (
     AddBroker,
     AddMember,

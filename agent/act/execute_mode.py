@@ -32,10 +32,10 @@ from agent.execute.commands.identity import People
 from agent.execute.reassign.accepting import NotCarriedOut, policy_of, traffic_of
 from agent.execute.reassign.messages import May
 from agent.execute.rebalance.trigger_judging import judge, learn
-from agent.guard import guard, still
 from agent.guard.approving import foreseen
 from agent.guard.before_batch import may_begin, may_begin_plan
 from agent.guard.ground import Records
+from agent.guard.judge import guard, still
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.clocks import corrections, in_past

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.money.words import bytes_words, usd_words
 from agent.plan.columns import Column, Columns, columns_of
-from agent.predict import predict_groups
+from agent.predict.predict import predict_groups
 from agent.values.assessment import Detection
 from agent.values.limits import Limits
 from agent.values.memo import Memo

@@ -100,7 +100,7 @@ def _ask_locators(loaded: Loaded) -> list[LocatorRow]:
     from agent.errors import ConfigError
     from agent.observe.locators.ask import ask_locator
     from agent.observe.recall import Recall
-    from agent.wire import CallFailed
+    from agent.wire.failure import CallFailed
 
     scope = to_scope(loaded.settings)
     failed: list[str] = []

@@ -139,7 +139,7 @@ def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:
-    from agent.memory import after_restart
+    from agent.memory.codec import after_restart
 
     return after_restart(agent.memory, observation.taken_ms, observation.monotonic_ms)
 
@@ -288,7 +288,7 @@ def _guarded(subject: str, judged: _Judged) -> list[Explained]:
 
 def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Explained]:
     """Without a journal what comes after the mode is unknown, and is said to be."""
-    from agent.guard import explained
+    from agent.guard.judge import explained
     from agent.values.explained import Answer
     from agent.values.explained import Explained as Line
 

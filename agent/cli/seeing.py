@@ -137,7 +137,7 @@ def groups(
     """
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_groups
-    from agent.money import costs_of
+    from agent.money.costs import costs_of
     from agent.plan.subjects import unknown_group
     from agent.values.observation import Part
 
@@ -185,7 +185,7 @@ def topics(
     """
     look = session.look_or_replay(config, properties, assign, bootstrap, replay, duration=duration)
     from agent.cli import tables, views_money
-    from agent.money import costs_of
+    from agent.money.costs import costs_of
     from agent.plan.subjects import unknown_topic
     from agent.values.observation import Part
 

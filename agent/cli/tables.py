@@ -8,7 +8,7 @@ from agent.cli.output import Format, Mark, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.cli.views_money import UNKNOWN
 from agent.explain.doctor_costs import NO_COST, fault_cost
-from agent.money import costs_of
+from agent.money.costs import costs_of
 from agent.money.words import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_of
 from agent.values.kafka import STICKY, STREAMS_PROTOCOL

@@ -130,7 +130,7 @@ def _show(look: Seen | RackwiseError, every: str, *, on_terminal: bool) -> None:
 
 def _document(look: Seen) -> TopDocument:
     from agent.cli import views_groups, views_money
-    from agent.money import costs_of
+    from agent.money.costs import costs_of
 
     costs = costs_of(look.snapshot)
     return {

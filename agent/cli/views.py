@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.cli.views_money import money, unknown_groups, worst_groups
 from agent.detect.located import whence
-from agent.money import costs_of
+from agent.money.costs import costs_of
 from agent.money.traffic import border
 from agent.values.absences import absence_words, absences
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK

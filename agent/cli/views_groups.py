@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from agent.cli.views import members_of, rack_name
 from agent.cli.views_money import priced
 from agent.detect.located import whence
-from agent.money import Costs, lag_of
-from agent.money.lags import worst_task_lag
+from agent.money.costs import Costs
+from agent.money.lags import lag_of, worst_task_lag
 from agent.money.words import worst_first
 from agent.values.assessment import Assessment, Locality, Measure
 from agent.values.kafka import CLIENT_RACK, MEMBERLESS_STATES

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.money import NO_TRAFFIC, Costs, Traffic
-from agent.money.costs import reads_of
-from agent.money.traffic import together
+from agent.money.costs import Costs, reads_of
+from agent.money.traffic import NO_TRAFFIC, Traffic, together
 from agent.money.words import worst_first
 from agent.values.observation import Part
 from agent.values.snapshot import RackState
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
         TopicDocument,
         TopicReaderDocument,
     )
-    from agent.money import Reading, TopicCost
+    from agent.money.costs import Reading, TopicCost
     from agent.simulate.evaluation import Seen
     from assignors.problem import TopicPartition
 

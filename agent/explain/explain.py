@@ -15,7 +15,7 @@ from agent.explain.rack import about_broker, about_readers
 from agent.explain.topic import about_topic
 from agent.plan.found import scene
 from agent.plan.owners import group_of
-from agent.predict import predict
+from agent.predict.predict import predict
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained
 from agent.values.finding import Finding, FindingReason

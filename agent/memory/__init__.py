@@ -17,8 +17,3 @@ again are:
 - how long a throttle was left behind, a group stuck, and the last acts: they count from the first look;
 - which topics and groups there were, so that a world that shrank while nobody looked is believed.
 """
-
-from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
-from agent.memory.remember import remember
-
-__all__ = ["UnreadableMemoryError", "after_restart", "memory_from_json", "memory_to_json", "remember"]

@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from agent.observe.context import Context
 from agent.values.observation import Gap, Part
-from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
 from agent.wire.fanout import gather
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from agent.wire import WireClient
+from agent.wire.client import WireClient
 from config.kafka_client import KafkaClientConfig
 
 

@@ -9,8 +9,8 @@ import time
 
 from agent.observe.clients import Clients
 from agent.observe.refusal import no_answer, wrong_cluster
-from agent.wire import CallFailed
 from agent.wire.cluster_calls import ClusterAnswer
+from agent.wire.failure import CallFailed
 from config.kafka_client import KafkaClientConfig
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.errors import ClusterUnreachable, RackwiseError, UnsupportedCluster, WrongCluster
 from agent.values.observation import GapCause
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 
 
 def no_answer(failure: CallFailed, timeout_ms: int, passed_ms: float) -> RackwiseError:

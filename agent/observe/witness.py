@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent.observe.doubt import Word
 from agent.values.kafka import CONSUMER_GROUP, STREAMS_GROUP, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import Gap, GapCause, RawListedGroup
-from agent.wire import CallFailed, WireClient
+from agent.wire.client import WireClient
+from agent.wire.failure import CallFailed
 
 _NOT_CLASSIC = "not a classic"
 """How a coordinator words that a group is there, but of another type."""

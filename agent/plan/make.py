@@ -18,7 +18,7 @@ from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
 from agent.plan.settled import settled
 from agent.plan.triggers import plan_triggers, worth_predicting
-from agent.predict import predict_groups
+from agent.predict.predict import predict_groups
 from agent.values.assessment import Detection
 from agent.values.limits import Limits
 from agent.values.memo import Memo

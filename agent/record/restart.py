@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.memory import after_restart
+from agent.memory.codec import after_restart
 from agent.record.librdkafka import in_words
 from agent.record.reader import Span, TopicReader, open_reader
 from agent.telemetry.events import Kind, from_lines

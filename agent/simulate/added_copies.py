@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.money import Traffic, costs_of
+from agent.money.costs import costs_of
+from agent.money.traffic import Traffic
 from agent.values.snapshot import Snapshot
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.decode import decode_members
-from agent.detect import detect
-from agent.model import take_snapshot
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.decode.members import decode_members
+from agent.detect.find import detect
+from agent.model.take import take_snapshot
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.limits import Limits
 from agent.values.memory import Memory

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.decode import decode_members
-from agent.memory import after_restart, remember
+from agent.decode.members import decode_members
+from agent.memory.codec import after_restart
 from agent.memory.rate_bases import WINDOW_MS, learned_bytes_per_record, rate_base, size_base
-from agent.model import take_snapshot
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
 from agent.simulate.evaluation import Seen, see
 from agent.values.clock import Instant
 from agent.values.limits import Limits

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.detect import detect
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.detect.find import detect
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.simulate.added_copies import AddedCopies, added_copies
 from agent.simulate.changes import Change
 from agent.simulate.loss import RackLoss, rack_losses

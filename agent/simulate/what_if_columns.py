@@ -18,7 +18,7 @@ from agent.detect.traffic import topic_rates, weigh
 from agent.plan.bill import bill
 from agent.plan.columns import Column, columns_of, moved_by
 from agent.plan.worth import given_reads, group_ground
-from agent.predict import predict
+from agent.predict.predict import predict
 from agent.simulate.what_if import World
 from agent.values.assessment import Assessment, Measure, NotAssessed
 from agent.values.locality import Ground

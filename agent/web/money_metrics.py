@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.money import Costs, Traffic, costs_of, lag_of
-from agent.money.traffic import together
+from agent.money.costs import Costs, costs_of
+from agent.money.lags import lag_of
+from agent.money.traffic import Traffic, together
 from agent.values.cycle import Cycle
 from agent.values.last_known import is_listed
 from agent.values.limits import Limits

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from agent.decode import decode_members
-from agent.model import take_snapshot
+from agent.decode.members import decode_members
+from agent.model.take import take_snapshot
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import INPUT_SHAPES, Event, Kind, from_pieces
 from agent.telemetry.looks import IncompleteLookError, Recorded, limits_digest, observation_from_events

@@ -20,7 +20,7 @@ from agent.act.execute_mode import Acting
 from agent.act.journal.journal import Journal
 from agent.errors import Fatal, JournalUnavailable
 from agent.execute.commands.identity import Signer, signed
-from agent.guard import guard
+from agent.guard.judge import guard
 from agent.journal import moves
 from agent.journal.approvals import Approval, ApprovalState, plan_hash, written
 from agent.journal.commands import Command, Pause, Verb, answer_to, command_to_json, pause_in, paused

@@ -161,7 +161,7 @@ def test_explain_shows_what_the_guard_says(  # noqa: PLR0917 (fixtures, then the
 ) -> None:
     given(path, *plan(PlanState.DONE))
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4), (2, 3), min_insync_replicas="1")
-    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: answers.at())
     weightless = ("--set", "weights.enabled=false")
     done = here("explain", "topic/t", "--set", f"mode={mode}", "-o", "json", *weightless, *options(path))
     said = [row for row in done.json if row["rule"] in rules]
@@ -297,7 +297,7 @@ def test_an_id_that_is_unknown_is_no_matter_of_a_journal_that_does_not_exist(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
-    monkeypatch.setattr("agent.observe.observe", lambda *_: answers.at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: answers.at())
     done = here("explain", "p-0123456789ab", "--as-configured-here", "--set", "weights.enabled=false", *options(path))
     assert (done.exit_code, "p-0123456789ab is unknown" in done.stderr) == (2, True)
     assert "journal" not in done.stderr.partition("do:")[0]

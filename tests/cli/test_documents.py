@@ -73,7 +73,7 @@ def world(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pa
     """Brokers that answer, a proposal that is published, a journal, and a cluster on this machine."""
     file = record(a_cluster(), Limits(groups={"app": GroupLimits(known=True)}))
     journal_of(tmp_path / "journal")
-    monkeypatch.setattr("agent.observe.observe", lambda *_: a_cluster().at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: a_cluster().at())
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     found = a_local_cluster(tmp_path)
     monkeypatch.setattr("agent.cluster.find_cluster", lambda _name: found[0])

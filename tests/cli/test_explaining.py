@@ -38,7 +38,7 @@ def world() -> Answers:
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; a cluster of one topic whose replicas share a rack."""
-    monkeypatch.setattr("agent.observe.observe", lambda *_: world().at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: world().at())
     monkeypatch.setattr(running_agents, "READ_MS", 100)
     return tmp_path / "journal"
 

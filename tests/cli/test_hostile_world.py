@@ -183,7 +183,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr("agent.observe.knock.knock", lambda *_, **__: None)
         monkeypatch.setattr("agent.cli.asking.journal", lambda _plan: journal_of(name))
         monkeypatch.setattr("agent.cli.asking.ask", lambda *_: Answer(True, name(LINE), 0))
-        monkeypatch.setattr("agent.observe.observe", lambda *_: observation(name))
+        monkeypatch.setattr("agent.observe.look.observe", lambda *_: observation(name))
         monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: seen(name))
         monkeypatch.setattr("agent.cluster.find_clusters", lambda: found)
         monkeypatch.setattr("agent.cluster.find_cluster", lambda _name: found[0])

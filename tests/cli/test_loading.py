@@ -38,7 +38,7 @@ def test_a_look_is_over_once_all_is_loaded(loaded: Loaded, monkeypatch: pytest.M
         return an_observation().at()
 
     monkeypatch.setattr("agent.cli.loading.import_module", load)
-    monkeypatch.setattr("agent.observe.observe", observe)
+    monkeypatch.setattr("agent.observe.look.observe", observe)
     with session.looking(loaded) as take:
         take()
         assert sorted(done) == ["loaded", "observed"]

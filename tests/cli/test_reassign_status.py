@@ -35,7 +35,7 @@ def moving() -> Answers:
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, world: Answers) -> None:
-    monkeypatch.setattr("agent.observe.observe", lambda *_: world.at())
+    monkeypatch.setattr("agent.observe.look.observe", lambda *_: world.at())
 
 
 KAFKA = ("--set", "observe.call_timeout=200ms", "--set", "observe.deadline=1s", "-b", NOBODY)

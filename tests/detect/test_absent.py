@@ -7,9 +7,9 @@ import copy
 import pytest
 
 from agent.explain.explain import explain
-from agent.memory import after_restart, memory_from_json, memory_to_json
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.memory.codec import after_restart, memory_from_json, memory_to_json
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.absences import lasted
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import Severity

@@ -9,8 +9,8 @@ import pytest
 from agent.cli import views
 from agent.explain.doctor import Check, CheckState, diagnose
 from agent.explain.explain import explain
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.simulate.evaluation import Seen
 from agent.values.assessment import Measure, NotAssessed
 from agent.values.finding import FindingReason as Reason

@@ -9,8 +9,8 @@ from agent.act.approved import hand_over
 from agent.act.reassign.mover import Mover
 from agent.execute.commands.apply import obey
 from agent.execute.reassign.accepting import NotCarriedOut
-from agent.guard import explained
 from agent.guard.approving import foreseen
+from agent.guard.judge import explained
 from agent.journal import moves
 from agent.journal.commands import Verb
 from agent.journal.room import MOST_OPEN_BYTES, likely_need, need_of, no_room, too_large

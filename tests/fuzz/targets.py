@@ -27,7 +27,7 @@ from agent.journal import moves
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import Command, Verb, command_to_json
-from agent.memory import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
+from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
 from agent.observe.application import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
@@ -52,7 +52,7 @@ from agent.values.proposal import Proposal
 from agent.values.reassignment import Batch, End, PartitionEnd, Plan
 from agent.values.reassignment import Target as Move
 from agent.values.typed_json import UnreadableError
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 from assignors.cases.registry import read_cases
 from assignors.optimal.columns import read_columns
 from assignors.problem import BadProblem, TopicPartition

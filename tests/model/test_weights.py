@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from agent.decode import decode_members
-from agent.model import take_snapshot
+from agent.decode.members import decode_members
 from agent.model.rates import Measured, restore_rate
+from agent.model.take import take_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RateBase, RestoreRate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.explain.doctor import Check, CheckState, diagnose
 from agent.explain.doctor_costs import ASSIGNORS, CLIENT_RACK, NO_COST, SELECTOR, FaultCost, fault_cost
-from agent.money import costs_of
+from agent.money.costs import costs_of
 from agent.simulate.evaluation import Seen
 from agent.simulate.second_look import first_memory, second_look
 from agent.values.limits import Limits

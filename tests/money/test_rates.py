@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.money import costs_of
+from agent.money.costs import costs_of
 from agent.simulate.evaluation import see
 from agent.simulate.second_look import base_of_agent, first_memory, next_look, second_look
 from agent.values.clock import Instant

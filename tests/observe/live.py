@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.observe.clients import Clients
 from agent.values.observation import Gap, GapCause, Observation, Part
-from agent.wire import WireClient
+from agent.wire.client import WireClient
 from config.kafka_client import KafkaClientConfig
 
 CLIENT_ID = "rackwise-under-test"

@@ -10,7 +10,7 @@ from agent.observe.refusal import no_answer, wrong_cluster
 from agent.observe.rights import rights_gaps, rights_of
 from agent.observe.scope import Scope
 from agent.values.observation import Gap, GapCause, Part, Rights
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect import detect
+from agent.detect.find import detect
 from agent.explain.explain import explain
 from agent.explain.facts import _unchanged, facts_of, label
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.assessment import Detection
 from agent.values.explained import Answer, Explained
 from agent.values.limits import Limits

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.detect import detect
+from agent.detect.find import detect
 from agent.explain.explain import explain
-from agent.plan import make_plan
-from agent.propose import propose
+from agent.plan.make import make_plan
+from agent.propose.make import propose
 from agent.values.explained import Answer, Explained
 from agent.values.finding import Finding
 from agent.values.finding import FindingReason as Reason

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent.decode import decode_members
-from agent.memory import remember
-from agent.model import take_snapshot
+from agent.decode.members import decode_members
+from agent.memory.remember import remember
+from agent.model.take import take_snapshot
 from agent.probing.decide import Ground, decide
 from agent.probing.look import next_look_ms
 from agent.probing.values import Decision, Past, TriggerNow

@@ -50,7 +50,7 @@ def test_the_kinds_in_the_docs_are_those_of_the_code() -> None:
 
 
 def test_the_log_events_in_the_docs_are_those_of_the_code() -> None:
-    source = "".join((SCHEMAS.parents[1] / "agent" / name).read_text() for name in ("daemon.py", "start.py"))
+    source = "".join((SCHEMAS.parents[1] / "agent" / "daemon" / name).read_text() for name in ("daemon.py", "start.py"))
     logged = set(re.findall(r'\.(?:info|warning|error)\(\s*"(\w+)"', source))
     documented = (SCHEMAS.parent / "telemetry.md").read_text().partition("## The log")[2]
     assert logged == set(re.findall(r"`(\w+)`(?=[^|]*\|[^|]*\|[^|]*\|$)", documented, re.MULTILINE)) - {"sentence"}

@@ -216,7 +216,7 @@ def _by_item(owners: Owners) -> dict[str, str]:
 #
 # Only groups that somebody thinks of triggering are followed, and something is written only when it changed: a quiet
 # group costs no entry. A look every few seconds sees only slow rebalances, and of these a lower bound; those are the
-# ones that matter. Transactions are learned where they are asked for, right before a trigger (`agent.act.trigger`).
+# ones that matter. Transactions are learned where they are asked for, right before a trigger.
 
 KEPT_REBALANCES = 20
 LEAST_MS = 1_000

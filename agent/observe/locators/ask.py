@@ -20,8 +20,8 @@ from agent.observe.locators.question import CommandQuestion, EntryPointQuestion,
 from agent.observe.locators.table import read_table
 from agent.observe.recall import Recall
 from agent.values.observation import Gap, GapCause, Part, RawLocated, RawRackTable
-from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
 from config.plain_file import read_plain
 
 Rows = tuple[RawLocated, ...]

@@ -16,8 +16,8 @@ from agent.observe.locators.question import EntryPointQuestion
 from agent.observe.locators.table import decoded, rows_of
 from agent.values.foreign_json import ForeignJsonError, read_json
 from agent.values.observation import GapCause, RawLocated
-from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
 
 MODULE = "agent.observe.locators.plugged"
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from agent.values.observation import GapCause
-from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
+from agent.wire.failure import CallFailed
 
 _OWN_VARIABLES = "RACKWISE_"
 _CHUNK_BYTES = 65_536

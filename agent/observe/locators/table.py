@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from agent.observe.locators.question import WANTED, TableForm
 from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
 from agent.values.observation import GapCause, RawLocated
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 from config.mistake import SettingMistake
 from config.properties import property_pairs
 

@@ -11,7 +11,7 @@ import yaml
 
 from agent.observe.locators.question import WANTED
 from agent.values.observation import GapCause
-from agent.wire import CallFailed
+from agent.wire.failure import CallFailed
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
