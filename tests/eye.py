@@ -9,9 +9,8 @@ from typing import Self
 
 from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.loop import Line, run_cycle
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason

@@ -21,8 +21,7 @@ import structlog
 from agent.act.approved import Approved, hand_over
 from agent.act.commands.inbox import MOST_AT_ONCE, Command
 from agent.act.journal.journal import Journal
-from agent.act.lead.led import Hearing, Leads, Led, defect
-from agent.act.lead.notices import Notices, now_of
+from agent.act.lead.led import Hearing, Leads, Led, Notices, defect, now_of
 from agent.act.reassign.mover import Mover
 from agent.act.rebalance.trigger import Trigger
 from agent.errors import Fatal, JournalUnavailable, RackwiseError
@@ -32,17 +31,17 @@ from agent.execute.commands.identity import People
 from agent.execute.reassign.accepting import NotCarriedOut, policy_of, traffic_of
 from agent.execute.reassign.messages import May
 from agent.execute.rebalance.trigger_judging import judge, learn
+from agent.guard.acting_checks import may_begin, may_begin_plan
 from agent.guard.approving import foreseen
-from agent.guard.before_batch import may_begin, may_begin_plan
 from agent.guard.ground import Records
 from agent.guard.judge import guard, still
 from agent.journal import moves
 from agent.journal.approvals import by_rule, swept, written
 from agent.journal.clocks import corrections, in_past
 from agent.journal.remembering import BatchKey, remembered
+from agent.probing.check import next_look_ms
 from agent.probing.decide import Ground, decisions
-from agent.probing.look import next_look_ms
-from agent.probing.past import NO_ANCHORS, past_triggers
+from agent.probing.values import NO_ANCHORS, past_triggers
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
 from agent.values.journal import View, Write

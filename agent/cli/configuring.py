@@ -98,8 +98,8 @@ def _ask_locators(loaded: Loaded) -> list[LocatorRow]:
     """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
     from agent.daemon.limits_from_settings import to_scope
     from agent.errors import ConfigError
+    from agent.observe.context import Recall
     from agent.observe.locators.ask import ask_locator
-    from agent.observe.recall import Recall
     from agent.wire.failure import CallFailed
 
     scope = to_scope(loaded.settings)

@@ -265,9 +265,9 @@ def _ended(subject: str, judged: _Judged) -> str | None:
 
 def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
-    from agent.explain.warmups import about_probing
+    from agent.explain.explain import about_probing
     from agent.probing.decide import Ground
-    from agent.probing.past import NO_ANCHORS, past_triggers
+    from agent.probing.values import NO_ANCHORS, past_triggers
     from agent.values.limits import Mode
 
     seen = judged.seen

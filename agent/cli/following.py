@@ -15,7 +15,7 @@ from agent.values.words import counted
 if TYPE_CHECKING:
     from agent.execute.reassign.messages import Seen
     from agent.journal.triggers import TriggerEntry
-    from agent.observe.clients import Clients
+    from agent.observe.context import Clients
     from agent.observe.scope import Scope
     from agent.values.journal import View
     from agent.values.observation import Observation, Part
@@ -34,7 +34,7 @@ class Watcher:
 
     def __init__(self, loaded: Loaded) -> None:
         from agent.act.reassign.progress import Rates
-        from agent.observe.recall import Recall
+        from agent.observe.context import Recall
 
         self._loaded = loaded
         self._rates = Rates()
@@ -44,7 +44,7 @@ class Watcher:
     @contextmanager
     def open(self) -> Iterator[Watcher]:
         """Connected until the end of the block."""
-        from agent.observe.clients import Clients as Connected
+        from agent.observe.context import Clients as Connected
 
         with Connected.open(self._loaded.settings.kafka) as clients:
             self._clients = clients

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from agent.predict.notes import told_once
-from agent.simulate.added_copies import AddedCopies
 from agent.simulate.loss import RackLoss
 from agent.simulate.loss_words import loss_sentence
-from agent.simulate.simulate import Simulation
+from agent.simulate.simulate import AddedCopies, Simulation
 from agent.simulate.what_if_columns import Outcome, Simulated
 from agent.values.finding import Finding
 from agent.values.limits import Limits
+from agent.values.prediction import told_once
 from agent.values.proposal import Proposal
 
 if TYPE_CHECKING:

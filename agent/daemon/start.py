@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
@@ -20,14 +21,12 @@ from agent.act.lead.leadership import Leadership
 from agent.daemon.daemon import Agent, Pace
 from agent.daemon.leadership_from_settings import to_leadership_plan
 from agent.daemon.limits_from_settings import to_limits, to_scope
-from agent.daemon.memory_ceiling import default_ceiling_bytes
 from agent.daemon.observe_with_weights import weights_beside
 from agent.errors import PartialAnswer
 from agent.loop import Line
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.knock import knock
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.record.librdkafka import refusal
 from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
@@ -41,9 +40,8 @@ from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE
 from agent.values.limits import Limits, Mode
 from agent.values.proposal import Proposal
 from agent.values.words import counted
-from agent.web.app import make_app
+from agent.web.app import WebServer, make_app
 from agent.web.metrics import Caps
-from agent.web.server import WebServer
 from config.load import Loaded
 from config.logging import set_up_logging
 from config.sections import TopicSettings
@@ -196,3 +194,29 @@ def _web(settings: Settings, agent: Agent) -> WebServer:
 def _exit_code(cycle: Cycle) -> int:
     """0 when everything answered, 5 when the answer was partial."""
     return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
+
+
+# How much memory may the agent have where no setting says it? Less than what would get it killed without a word.
+#
+# In a container nine tenths of the container's limit: the kernel ends a process at the limit, and this one ends itself
+# before that, with an exit code that names the reason. Elsewhere half of the machine's memory.
+
+_GROUPS = Path("/sys/fs/cgroup")
+_LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
+"""Of version 2 and of version 1; in a container the root of the tree is the container's own group."""
+
+
+def default_ceiling_bytes(groups: Path = _GROUPS, machine_bytes: int | None = None) -> int:
+    """Bytes of resident memory. Reads two small files; what cannot be read counts as no limit."""
+    machine = machine_bytes if machine_bytes is not None else psutil.virtual_memory().total
+    limits = [limit for name in _LIMITS if (limit := _number(groups / name)) is not None and limit < machine]
+    return min(limits) * 9 // 10 if limits else machine // 2
+
+
+def _number(file: Path) -> int | None:
+    """Without a limit there is the word max (version 2) or a number beyond any memory (version 1)."""
+    try:
+        text = file.read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdigit() and 0 < len(text) < 20 and int(text) > 0 else None

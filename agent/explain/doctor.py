@@ -19,9 +19,8 @@ from enum import StrEnum
 from agent.detect.located import whence
 from agent.explain import doctor_groups as groups
 from agent.explain import doctor_sight as sight_of
-from agent.explain.doctor_fixes import Fix, fixes_of
+from agent.explain.doctor_fixes import Fix, each_subject, few, fixes_of, told_infos, told_once
 from agent.explain.doctor_sight import Sight, SightOf, World
-from agent.explain.doctor_words import each_subject, few, told_infos, told_once
 from agent.simulate.loss import RackLoss, rack_losses, unseen_parts
 from agent.simulate.loss_words import loss_details, loss_label
 from agent.values.assessment import Detection

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.detect.measured import states_of
 from agent.detect.tally import Reads
-from agent.detect.traffic import current_reads, optimal_reads
+from agent.detect.traffic import current_reads, optimal_reads, states_of
 from agent.money.costs import Costs
 from agent.money.traffic import Sum, Traffic, read_route
 from agent.values.locality import Ground

@@ -8,22 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from agent.detect.located import whence
 from agent.detect.words import named
 from agent.explain.facts import facts_of
 from agent.explain.group import about_group
-from agent.explain.rack import about_broker, about_readers
 from agent.explain.topic import about_topic
 from agent.plan.found import scene
 from agent.plan.owners import group_of
 from agent.predict.predict import predict
+from agent.probing.decide import Ground, decide
+from agent.probing.values import Off, Past, TriggerNow
 from agent.values.assessment import Detection
-from agent.values.explained import Answer, Explained
+from agent.values.explained import Answer, Explained, yes_or_no
 from agent.values.finding import Finding, FindingReason
-from agent.values.limits import Limits
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.limits import Limits, LocatorKind
 from agent.values.plan import Plan, Unplanned
 from agent.values.prediction import Prediction
 from agent.values.proposal import Proposal
-from agent.values.snapshot import Snapshot
+from agent.values.snapshot import (
+    BrokerState,
+    ConsumerGroup,
+    GroupKind,
+    LocatorState,
+    Rack,
+    RackState,
+    Snapshot,
+    StreamsGroup,
+)
 
 WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
 """Reasons that pass by themselves."""
@@ -140,3 +152,88 @@ def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> boo
 
 def _about_proposal(proposal: Proposal, now_ms: int) -> list[Explained]:
     return [Explained(proposal.id, proposal.reason.value, Answer.YES, proposal.sentence), *facts_of(proposal, now_ms)]
+
+
+def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
+    """What every rack locator says of a broker, and what Kafka itself is told."""
+    broker = next((broker for broker in snapshot.brokers if str(broker.id) == name), None)
+    if broker is None:
+        return []
+    about = f"broker/{name}"
+    known = _known(about, broker.rack, BROKER_RACK, snapshot)
+    if broker.host is None and broker.rack.state is RackState.UNKNOWN:
+        known = known._replace(sentence="the broker is absent, and its rack was never seen")
+    return [known, *_others(about, broker.rack), _to_kafka(about, broker)]
+
+
+def about_readers(name: str, snapshot: Snapshot) -> list[Explained]:
+    """The racks of a group's members, where they are not simply what the members tell."""
+    group = snapshot.groups.get(name)
+    if not isinstance(group, ConsumerGroup | StreamsGroup) or not snapshot.rack_locators:
+        return []
+    rows: list[Explained] = []
+    for member in group.members:
+        if member.rack.source is not None or member.rack.others:
+            rows.append(_known(member.id, member.rack, CLIENT_RACK, snapshot))
+            rows += _others(member.id, member.rack)
+    return rows
+
+
+def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explained:
+    if rack.state is RackState.KNOWN:
+        said = f", where {setting} says {rack.sent}" if rack.source == LocatorKind.WIRE.value else ""
+        age = _age(rack.source, snapshot.rack_locators)
+        return Explained(about, "rack known", Answer.YES, f"rack {rack.name}, from {whence(rack, setting)}{said}{age}")
+    if rack.state is RackState.CONFLICTING:
+        who = f"{rack.source} says" if rack.source else "its sources give"
+        return Explained(about, "rack known", Answer.NO, f"{who} {' and '.join(rack.claims)}, so no rack is used")
+    told = (
+        f"{setting} says {rack.sent}, which is not used, as rack.locator.class leaves out wire"
+        if rack.sent
+        else f"{setting} is not set"
+    )
+    asked = ", ".join(locator.name for locator in snapshot.rack_locators if locator.name != LocatorKind.WIRE.value)
+    return Explained(about, "rack known", Answer.UNKNOWN, told + (f", and none of {asked} knows it" if asked else ""))
+
+
+def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
+    age_ms = next((one.age_ms for one in locators if one.name == source), None)
+    return f", answered {age_ms / 1000:.0f} s ago" if age_ms else ""
+
+
+def _others(about: str, rack: Rack) -> list[Explained]:
+    return [
+        Explained(about, f"locator {locator} agrees", Answer.NO, f"it gives {other}, but another locator comes first")
+        for locator, other in rack.others
+    ]
+
+
+def _to_kafka(about: str, broker: BrokerState) -> Explained:
+    """Placement of new topics and consumers' choice of the nearest replica know nothing else."""
+    told = broker.rack.told if broker.alive else None
+    if not broker.alive:
+        sentence = "it is absent, and clients do not know its rack"
+    elif told is None:
+        sentence = "it has no broker.rack, so Kafka places and assigns as for a broker without a rack"
+    else:
+        sentence = f"broker.rack is {told}"
+    return Explained(about, "Kafka knows its rack", yes_or_no(told is not None), sentence)
+
+
+RULE = "probing"
+
+
+def about_probing(group_id: str, ground: Ground, past: Sequence[Past] = ()) -> tuple[Explained, ...]:
+    """Whether its warm-ups are worth a rebalance now; nothing for groups that have none by their kind."""
+    group = ground.snapshot.groups.get(group_id)
+    if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
+        return ()
+    decision = decide(group_id, ground, past)
+    match decision:
+        case TriggerNow():
+            answer = Answer.YES
+        case Off():
+            answer = Answer.NO
+        case _:
+            answer = Answer.WAIT
+    return (Explained(f"group/{group_id}", RULE, answer, decision.sentence),)

@@ -7,13 +7,12 @@ from agent.plan.columns import Column, Columns, columns_of
 from agent.plan.found import Scene
 from agent.plan.triggers import own_answer
 from agent.plan.worth import brings_worth, change, group_ground, more_local_worth, optimum_worth, total_reads
-from agent.predict.notes import told_once
 from agent.values.assessment import Assessment, Locality, Measure
 from agent.values.explained import Answer, Explained, yes_or_no
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
 from agent.values.locality import UNKNOWN
 from agent.values.plan import Plan
-from agent.values.prediction import Prediction
+from agent.values.prediction import Prediction, told_once
 from agent.values.snapshot import ConsumerGroup, GroupKind, Rack, RackState, Role, StreamsGroup
 from agent.values.words import counted, in_full, records, sized
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition

@@ -19,9 +19,8 @@ from typing import NamedTuple
 from agent.memory.sightings import sightings
 from agent.values.memory import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
 from agent.values.observation import Part
-from agent.values.rack_room import RackRoom, crowding, rack_room
+from agent.values.rack_room import RackRoom, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import Snapshot, TopicState
-from agent.values.target_replicas import original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 KEPT_MS = 1_800_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent.detect.assess import bits_of
-from agent.detect.measured import states_of
+from agent.detect.traffic import states_of
 from agent.money.traffic import Sum, Traffic, copy_routes, read_route, together
 from agent.values.memo import Memo
 from agent.values.observation import Part

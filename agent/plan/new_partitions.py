@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 from agent.errors import BadInput
 from agent.plan.subjects import unknown_topic
+from agent.values.rack_room import target_replicas
 from agent.values.snapshot import RackState, Snapshot
-from agent.values.target_replicas import target_replicas
 from agent.values.words import counted
 from assignors.kafka.refusal import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, Start, add_partitions, create_topic

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from agent.values.rack_room import target_replicas
 from agent.values.snapshot import Snapshot, TopicState
-from agent.values.target_replicas import target_replicas
 
 
 def settled(snapshot: Snapshot) -> Snapshot:

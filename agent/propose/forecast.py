@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.detect.measured import measured, states_of
 from agent.detect.tally import Reads
-from agent.detect.traffic import current_reads
+from agent.detect.traffic import current_reads, measured, states_of
 from agent.plan.worth import group_rates, judged_ground
 from agent.propose.scene import Scene
 from agent.values.assessment import Locality

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.detect.assess import bits_for
-from agent.detect.measured import measured, states_of
 from agent.detect.tally import Reads
+from agent.detect.traffic import measured, states_of
 from agent.plan.reading import Readers, readers_of
 from agent.plan.settled import settled_topic
 from agent.propose.scene import Draft, Scene, finished

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from agent.plan.even import Seats
 from agent.plan.reading import Readers
-from agent.plan.seats import Seats
 from agent.propose.scene import Scene
 from agent.values.finding import Evidence
 from agent.values.flows import Racks, Reader, add, read_flows, replication_flows

@@ -14,11 +14,19 @@ from typing import NamedTuple
 
 from agent.errors import reason
 from agent.propose.codec import BadProposalDocument, proposal_from_json, proposal_to_bytes
-from agent.propose.figures import Figures, differ, figures_of
 from agent.record.publisher import Record
 from agent.record.reader import Read
 from agent.telemetry.cloud_events import source
-from agent.telemetry.proposal_records import CREATED, Life, created_headers, life_headers, slot
+from agent.telemetry.proposal_records import (
+    CREATED,
+    Figures,
+    Life,
+    created_headers,
+    differ,
+    figures_of,
+    life_headers,
+    slot,
+)
 from agent.values.foreign_json import ForeignJsonError, is_time, read_json
 from agent.values.proposal import Proposal
 from agent.values.typed_json import UnreadableError, from_json, to_json

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.record.derived import Teller, derived_events
 from agent.record.files import TelemetryFile
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import Published, standing_in, update
 from agent.record.publisher import Counts, Publisher, Record
 from agent.record.reader import open_reader
 from agent.record.restart import MEMORY_PARTITION, Restored, restore
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.clock import Instant

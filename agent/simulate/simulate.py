@@ -8,11 +8,13 @@ would be proposed, and what losing each rack would cost.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent.detect.find import detect
+from agent.money.costs import costs_of
+from agent.money.traffic import Traffic
 from agent.plan.make import make_plan
 from agent.propose.make import propose
-from agent.simulate.added_copies import AddedCopies, added_copies
 from agent.simulate.changes import Change
 from agent.simulate.loss import RackLoss, rack_losses
 from agent.simulate.what_if import World, what_if
@@ -23,6 +25,43 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal
 from agent.values.snapshot import Snapshot
+
+
+class AddedCopies(NamedTuple):
+    """The added replicas of one topic."""
+
+    topic: str
+    replicas: int
+    bytes_to_copy: int | None
+    """Sizes of their partitions, once for each added replica; None where a size is unknown."""
+    now: Traffic
+    """Copies of the topic across racks without the changes."""
+    then: Traffic
+    """The same with the changes."""
+
+
+def added_copies(before: Snapshot, after: Snapshot) -> tuple[AddedCopies, ...]:
+    """A row for every topic that gets a replica on a broker where it has none of that partition, sorted by topic."""
+    had = {state.id: set(state.replicas) for topic in before.topics.values() for state in topic.partitions}
+    found: dict[str, list[int | None]] = {}
+    for name, topic in sorted(after.topics.items()):
+        for state in topic.partitions:
+            added = len(set(state.replicas) - had.get(state.id, set()))
+            found.setdefault(name, []).extend([before.size_bytes.get(state.id)] * added)
+    added_to = {name: sizes for name, sizes in found.items() if sizes}
+    if not added_to:
+        return ()
+    now, then = costs_of(before).topics, costs_of(after).topics
+    return tuple(
+        AddedCopies(
+            name,
+            len(sizes),
+            None if None in sizes else sum(size for size in sizes if size is not None),
+            now[name].replicate,
+            then[name].replicate,
+        )
+        for name, sizes in added_to.items()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from agent.detect.assess_consumers import consumer_problem
 from agent.detect.assess_tasks import task_problem
 from agent.detect.tally import Reads, tally_reads
 from agent.detect.traffic import topic_rates, weigh
-from agent.plan.bill import bill
-from agent.plan.columns import Column, columns_of, moved_by
+from agent.plan.columns import Column, bill, columns_of, moved_by
 from agent.plan.worth import given_reads, group_ground
 from agent.predict.predict import predict
 from agent.simulate.what_if import World

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.words import counted
 from assignors.problem import TaskId, TopicPartition
 
 
@@ -92,3 +94,17 @@ class Prediction:
     why_not: NotPredicted | None = None
     notes: tuple[str, ...] = field(default=())
     """What is assumed, why it is cost-equal only, and what Kafka would warn of: clauses for a reader."""
+
+
+_TASK = re.compile(r"\btask \d+_\d+(, active on [0-9a-f-]+)?")
+
+
+def told_once(notes: Iterable[str]) -> tuple[str, ...]:
+    """The notes in their order; those that differ only in their tasks are one."""
+    alike: dict[str, list[str]] = {}
+    for note in notes:
+        alike.setdefault(_TASK.sub("task", note), []).append(note)
+    return tuple(
+        first if not others else f"{first} (the same of {counted(len(others), 'more task')})"
+        for first, *others in alike.values()
+    )

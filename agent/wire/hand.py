@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes, size_calls
+from agent.wire import cluster_calls, config_changes, membership_calls, placement_changes
+from agent.wire import cluster_calls as size_calls
 from agent.wire.change import Answered
+from agent.wire.client import WireReader
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 from agent.wire.last_look import LeaveOut
-from agent.wire.reader import WireReader
 from assignors.problem import TopicPartition
 
 

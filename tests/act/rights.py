@@ -26,9 +26,8 @@ from agent.act.lead.leadership import Leadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import remembered
 from agent.cluster import EmbeddedCluster
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.wire.change import Answered

@@ -18,8 +18,8 @@ from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.cluster.driver import ClusterDriver
 from agent.errors import BadInput, ConfigError, Fatal, FencedOut, JournalUnavailable
 from agent.journal.leader import LEADER, leader_in
+from agent.observe.context import Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from tests.act.agents import members_of

@@ -31,9 +31,8 @@ from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.leader import leader_in
 from agent.journal.trust import JournalKey
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.record.reader import open_reader
 from agent.values.clock import system_clock

@@ -13,7 +13,7 @@ import pytest
 from agent.cli import asking, running_agents
 from agent.errors import JournalUnavailable
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.journal import View

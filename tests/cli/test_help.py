@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from agent.cli.app import app
 from agent.cli.documents.catalogue import NOT_YET
-from agent.cli.examples import EXAMPLES
-from agent.cli.short_helps import SHORT
+from agent.cli.examples import EXAMPLES, SHORT
 from tests.cli.documents import commands
 
 COMMANDS = [name for name, _ in commands()]

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from agent.cli import loading, measuring, session
+from agent.cli import measuring, session
+from agent.cli import session as loading
 from config.load import Loaded, load_settings
 from tests.builders import an_observation
 from tests.cli.conftest import Record
@@ -37,7 +38,7 @@ def test_a_look_is_over_once_all_is_loaded(loaded: Loaded, monkeypatch: pytest.M
         done.append("observed")
         return an_observation().at()
 
-    monkeypatch.setattr("agent.cli.loading.import_module", load)
+    monkeypatch.setattr("agent.cli.session.import_module", load)
     monkeypatch.setattr("agent.observe.look.observe", observe)
     with session.looking(loaded) as take:
         take()

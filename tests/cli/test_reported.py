@@ -12,9 +12,9 @@ import pytest
 from agent.cli import reported
 from agent.cli.reported import AgentsReport, agent_line
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
 from agent.record.heard import heard_in
 from agent.simulate.evaluation import Seen
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import Event, Kind, to_lines
 from agent.values.limits import Limits
 from agent.values.memory import Memory

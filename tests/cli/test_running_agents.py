@@ -10,7 +10,7 @@ import pytest
 
 from agent.cli import running_agents
 from agent.loop import Line, run_cycle
-from agent.record.derived import Teller, derived_events
+from agent.telemetry.derived import Teller, derived_events
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import GroupLimits, Limits

@@ -25,7 +25,6 @@ PACKAGES = ("agent", "assignors", "config", "pipeline")
 # Texts of schemas are kept in docs/schemas and docs/tables.md.
 NOT_READ = (
     "agent.cli.documents",
-    "agent.propose.document",
     "agent.journal.schema",
     "agent.telemetry.schema",
     "agent.telemetry.weights_schema",

@@ -34,7 +34,7 @@ from agent.execute.commands.apply import obey, words_again
 from agent.execute.commands.commanded import Spoken
 from agent.execute.commands.identity import Came
 from agent.execute.reassign.messages import Accepted, May
-from agent.guard.before_batch import may_begin
+from agent.guard.acting_checks import may_begin
 from agent.guard.ground import Records
 from agent.journal.clocks import corrections, in_past
 from agent.journal.commands import Command, Verb, answer_to, command_to_json

@@ -13,9 +13,8 @@ from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cluster import EmbeddedCluster
 from agent.execute.commands.apply import obey
 from agent.journal.commands import pause_in
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.observe.clients import Clients
+from agent.observe.context import Clients
 from agent.values.observation import Gap, GapCause, Observation, Part
 from agent.wire.client import WireClient
 from config.kafka_client import KafkaClientConfig

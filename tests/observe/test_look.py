@@ -11,9 +11,8 @@ from confluent_kafka.admin import AdminClient
 from agent.cluster import EmbeddedCluster
 from agent.cluster.proxy import Fault, FaultKind
 from agent.errors import ClusterUnreachable, NoBrokersYet, WrongCluster
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Part

@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient
 
 from agent.cluster import ClusterSpec, EmbeddedCluster
 from agent.explain.doctor import CheckState, diagnose
+from agent.observe.context import Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.simulate.evaluation import see
 from agent.values.clock import system_clock

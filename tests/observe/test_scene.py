@@ -9,9 +9,8 @@ import pytest
 
 from agent.cluster import EmbeddedCluster
 from agent.demo.workload import Workload
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import Observation

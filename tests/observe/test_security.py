@@ -21,9 +21,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # documented t
 
 from agent.cluster import ClusterSpec, EmbeddedCluster, Security
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, RackwiseError, TlsFailed
-from agent.observe.clients import Clients
+from agent.observe.context import Clients, Recall
 from agent.observe.look import observe
-from agent.observe.recall import Recall
 from agent.observe.scope import Scope
 from agent.values.clock import system_clock
 from agent.values.observation import GapCause, Observation, Part, Rights

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.observe.context import Context
-from agent.observe.recall import Recall
+from agent.observe.context import Context, Recall
 from agent.observe.scope import Scope
 from agent.observe.slow import log_dirs, topic_configs
 from agent.values.clock import Instant

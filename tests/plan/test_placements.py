@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.find import detect
-from agent.plan.caps import capped
-from agent.plan.make import make_plan
+from agent.plan.make import capped, make_plan
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
 from agent.values.assessment import Detection

@@ -17,10 +17,9 @@ from agent.daemon.limits_from_settings import to_limits
 from agent.demo.workload import Workload
 from agent.execute.rebalance.refusals import refusal
 from agent.execute.rebalance.trigger_judging import judge, learn
+from agent.probing.check import next_look_ms
 from agent.probing.decide import Ground, decide
-from agent.probing.look import next_look_ms
-from agent.probing.past import NO_ANCHORS, Anchors, past_triggers
-from agent.probing.values import Decision, Off, OffReason, Past, TriggerNow
+from agent.probing.values import NO_ANCHORS, Anchors, Decision, Off, OffReason, Past, TriggerNow, past_triggers
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.proposal import ProposalReason

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from agent.decode.members import decode_members
 from agent.memory.remember import remember
 from agent.model.take import take_snapshot
+from agent.probing.check import next_look_ms
 from agent.probing.decide import Ground, decide
-from agent.probing.look import next_look_ms
 from agent.probing.values import Decision, Past, TriggerNow
 from agent.values.assessment import Detection
 from agent.values.limits import ExecuteLimits, GroupLimits, Limits

@@ -10,7 +10,7 @@ import pytest
 
 from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES
 from agent.detect.warmups import LEARN_AFTER_MS
-from agent.explain.warmups import about_probing
+from agent.explain.explain import about_probing
 from agent.journal.triggers import Expectation, Judgement, TriggerEntry, TriggerVerdict, intent, judged
 from agent.memory.codec import memory_from_json, memory_to_json
 from agent.probing.check import probing_check

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from agent.loop import Line, run_cycle
-from agent.record.derived import derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import Kind, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.schema import kinds_table, life_schema, telemetry_schema

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
+
 from agent.act.commands.inbox import Inbox
 from agent.act.journal.journal import Journal
 from agent.act.reassign.mover import Mover
+from agent.act.reassign.progress import acting_now
 from agent.act.rebalance.trigger import Trigger
 from agent.errors import Fatal, RackwiseError
 from agent.execute.commands.commanded import Spoken
 from agent.execute.reassign.messages import Accepted
 from agent.values.journal import View
 from agent.values.observation import Observation
+from agent.values.progress import ActingNow, Trouble
+from agent.values.typed_json import UnreadableError
 from agent.wire.hand import WireHand
 
 HEAR_WITHIN_S = 30.0
@@ -120,3 +125,47 @@ def defect(error: Exception) -> Fatal:
         why=repr(error),
         todo="Start the agent again: plans that have begun are in the journal. Please report this.",
     )
+
+
+class Notices:
+    """Says each thing once while it lasts, in the log."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+        self._noticed: frozenset[str] = frozenset()
+        self._log = structlog.get_logger("rackwise")
+
+    def tell(self, problem: str | None) -> None:
+        """What stands in the way; None when nothing does."""
+        if problem is not None and problem != self._told:
+            self._log.warning("acting", sentence=problem)
+        self._told = problem
+
+    def notice(self, leadership: Leads) -> None:
+        """What is not as it should be, and keeps no agent from leading."""
+        notices = leadership.notices()
+        for one in notices:
+            if one not in self._noticed:
+                self._log.warning("acting_notice", sentence=one)
+        self._noticed = frozenset(notices)
+
+
+def now_of(leadership: Leads, led: Led | None) -> ActingNow:
+    """What the agent is doing, and what fails."""
+    if led is None or not leadership.may_act():
+        problem = leadership.problem()
+        return ActingNow(leads=False, troubles={} if problem is None else {Trouble.LEAD: problem})
+    ignored, notices = leadership.ignored(), _notices(leadership)
+    try:
+        status = led.mover.status()
+    except UnreadableError as error:
+        journal = {Trouble.JOURNAL: f"the journal cannot be read: {error}"}
+        return ActingNow(leads=True, records_ignored=ignored, troubles=journal, notices=notices)
+    return acting_now(status, ignored, notices)
+
+
+def _notices(leadership: Leads) -> tuple[str, ...]:
+    """What keeps this agent neither from leading nor from moving."""
+    inbox = leadership.inbox()
+    unread = inbox.problem() if inbox is not None else None
+    return (*leadership.notices(), *([unread] if unread is not None else []))

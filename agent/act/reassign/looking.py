@@ -17,13 +17,13 @@ from agent.execute.reassign.messages import Look, Seen, SeenMove, SeenPartition,
 from agent.values.kafka import MIN_INSYNC_REPLICAS, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import RawReassignment, RawTopic
 from agent.values.reassignment import Resource
+from agent.wire.cluster_calls import Sizes
 from agent.wire.config_calls import Configs
 from agent.wire.config_changes import Holder, Throttles
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
 from agent.wire.fanout import gather
 from agent.wire.hand import WireHand
-from agent.wire.size_calls import Sizes
 from assignors.problem import TopicPartition
 
 _OWN_MS = 300

@@ -18,7 +18,7 @@ from agent.cli.documents import (
     status,
     topics,
 )
-from agent.propose.document import ProposalDocument
+from agent.propose.codec import ProposalDocument
 
 
 class Document(NamedTuple):

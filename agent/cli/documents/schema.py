@@ -20,7 +20,7 @@ from typing import Any, get_args, get_origin
 from typing_extensions import get_original_bases, is_typeddict
 
 from agent.cli.documents.catalogue import DOCUMENTS, Document
-from agent.propose.document import ProposalDocument
+from agent.propose.codec import ProposalDocument
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}

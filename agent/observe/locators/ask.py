@@ -12,13 +12,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from agent.observe.asks import Ask
-from agent.observe.context import Context
-from agent.observe.locators.entry_point import ask_entry_point
-from agent.observe.locators.program import output_of
+from agent.observe.context import Ask, Context, Recall
+from agent.observe.locators.program import ask_entry_point, output_of
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
 from agent.observe.locators.table import read_table
-from agent.observe.recall import Recall
 from agent.values.observation import Gap, GapCause, Part, RawLocated, RawRackTable
 from agent.wire.deadline import Deadline
 from agent.wire.failure import CallFailed
