@@ -77,9 +77,9 @@ def look(loaded: Loaded, *, planning: bool = True) -> Seen:
 def looking(loaded: Loaded) -> Iterator[Callable[[], Observation]]:
     """What takes a look, as often as it is called, over the same connections."""
     from agent.daemon.limits_from_settings import to_scope
-    from agent.daemon.observe_with_weights import weights_beside
     from agent.observe.context import Clients
     from agent.observe.look import observe
+    from agent.record.weights import weights_beside
     from agent.values.clock import system_clock
 
     # Most of a look is waiting for brokers: the stages that follow it are loaded meanwhile.

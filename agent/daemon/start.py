@@ -21,7 +21,6 @@ from agent.act.lead.leadership import Leadership
 from agent.daemon.daemon import Agent, Pace
 from agent.daemon.leadership_from_settings import to_leadership_plan
 from agent.daemon.limits_from_settings import to_limits, to_scope
-from agent.daemon.observe_with_weights import weights_beside
 from agent.errors import PartialAnswer
 from agent.loop import Line
 from agent.observe.context import Clients, Recall
@@ -32,6 +31,7 @@ from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import Recorder, RecordPlan
+from agent.record.weights import weights_beside
 from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 from agent.telemetry.proposal_records import Life
 from agent.values.clock import system_clock

@@ -14,7 +14,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Part
-from agent.values.rack_room import RackRoom, rack_room
+from agent.values.replicas import RackRoom, rack_room
 from agent.values.snapshot import BrokerState, RackState, Snapshot
 
 

@@ -11,7 +11,7 @@ from agent.values.explained import Answer, Explained, yes_or_no
 from agent.values.finding import FindingReason, Subject
 from agent.values.plan import Plan
 from agent.values.proposal import PlacementChange
-from agent.values.rack_room import RackRoom, Replicas, crowding, original_replicas, rack_room, target_replicas
+from agent.values.replicas import RackRoom, Replicas, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import BrokerState, PartitionState, RackState, TopicState
 from agent.values.words import counted, in_full
 

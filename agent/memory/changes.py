@@ -19,7 +19,7 @@ from typing import NamedTuple
 from agent.memory.sightings import sightings
 from agent.values.memory import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
 from agent.values.observation import Part
-from agent.values.rack_room import RackRoom, crowding, original_replicas, rack_room, target_replicas
+from agent.values.replicas import RackRoom, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TopicPartition
 

@@ -15,7 +15,6 @@ from agent.plan.advice import plan_advice
 from agent.plan.found import scene
 from agent.plan.leaders import place_leaders
 from agent.plan.placements import Skipped, mend_spread
-from agent.plan.settled import settled
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict.predict import predict_groups
 from agent.values.assessment import Detection
@@ -23,6 +22,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
 from agent.values.proposal import ProposalReason
+from agent.values.replicas import settled
 from agent.values.snapshot import Snapshot
 
 

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from agent.errors import BadInput
 from agent.plan.subjects import unknown_topic
-from agent.values.rack_room import target_replicas
+from agent.values.replicas import target_replicas
 from agent.values.snapshot import RackState, Snapshot
 from agent.values.words import counted
 from assignors.kafka.refusal import KafkaRefusal

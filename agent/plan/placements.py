@@ -21,7 +21,7 @@ from agent.values.finding import Finding, FindingReason
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan, Unplanned
 from agent.values.proposal import PlacementChange, ProposalReason
-from agent.values.rack_room import crowding, rack_room
+from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
 from assignors.optimal import optimal_replicas
 from assignors.problem import Broker, ReplicaProblem, ReplicaResult, ReplicaSet, TopicPartition

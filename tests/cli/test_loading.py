@@ -94,7 +94,7 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
 def test_what_a_look_at_a_live_cluster_loads_is_used_by_it() -> None:
     loaded = loaded_by(
         "from agent.cli import options; from agent.cli.measuring import AgentsLook; import agent.observe.look; "
-        "import agent.daemon.observe_with_weights; import agent.record.running_agent; "
+        "import agent.record.weights; import agent.record.running_agent; "
         "import agent.simulate.evaluation; import agent.cli.tables; "
         "options.settings(None, None, None, '127.0.0.1:9092')"
     )

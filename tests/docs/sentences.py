@@ -27,7 +27,7 @@ NOT_READ = (
     "agent.cli.documents",
     "agent.journal.schema",
     "agent.telemetry.schema",
-    "agent.telemetry.weights_schema",
+    "agent.telemetry.schema",
     "pipeline.schemas",
 )
 # Modules whose single words are answers that people read: rules, checks and their verdicts.

@@ -20,7 +20,7 @@ from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.rack_room import crowding, rack_room
+from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import RackState, Snapshot
 from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
 

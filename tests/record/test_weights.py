@@ -9,8 +9,7 @@ from contextlib import closing
 import pytest
 
 import agent.record.weights as reading
-from agent.daemon.observe_with_weights import weights_beside
-from agent.record.weights import KeptWeights, WeightsReader, read_record
+from agent.record.weights import KeptWeights, WeightsReader, read_record, weights_beside
 from agent.telemetry.weights import to_records
 from agent.values.weights import (
     GroupRates,

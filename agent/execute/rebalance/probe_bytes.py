@@ -15,9 +15,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from agent.decode.consumer_protocol import decode_subscription
+from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
 from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
-from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
     StickyUserData,

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.decode.consumer_protocol import decode_subscription
-from agent.decode.sticky import decode_cooperative_sticky, decode_sticky
+from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
 from agent.values.kafka import (

@@ -1,22 +1,22 @@
-"""Finds the rack that keeps more replicas of a partition than it must, while another rack could take one.
+"""Which replicas has a partition before and after the reassignment that runs, and which rack could take one? Pure.
 
-KIP-36's rule, made general: no rack holds two replicas more than another rack that has a broker to take one. Judged by
-what is certain only: a replica whose rack is unknown may fill one of the racks that seem free, so there must be more.
+While a reassignment runs, ``PartitionState.replicas`` is the union of old and new, and neither the old spread nor the
+new one can be read off it. What is decided about a partition is decided by its target (KIP-455: the replicas without
+those that are being removed); what may have been lost is judged by the replicas from before it (without those that are
+being added), as Kafka counts under-replicated partitions (``Partition.isUnderReplicated``).
+
+A rack keeps more replicas than it must by KIP-36's rule, made general: no rack holds two replicas more than another
+rack that has a broker to take one. Judged by what is certain only: a replica whose rack is unknown may fill one of the
+racks that seem free, so there must be more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
-from agent.values.snapshot import BrokerState, PartitionState, RackState, Reassignment
-
-# Which replicas a partition has before and after the reassignment that runs: the one count of findings and proposals.
-#
-# While a reassignment runs, ``PartitionState.replicas`` is the union of old and new, and neither the old spread nor the
-# new one can be read off it. What is decided about a partition is decided by its target (KIP-455: the replicas without
-# those that are being removed); what may have been lost is judged by the replicas from before it (without those that
-# are being added), as Kafka counts under-replicated partitions (``Partition.isUnderReplicated``).
+from agent.values.snapshot import BrokerState, PartitionState, RackState, Reassignment, Snapshot, TopicState
 
 Replicas = tuple[int, ...]
 
@@ -89,3 +89,34 @@ def original_replicas(state: PartitionState, reassignment: Reassignment | None) 
     if reassignment is None or not reassignment.adding:
         return state.replicas
     return tuple(replica for replica in state.replicas if replica not in reassignment.adding)
+
+
+# The snapshot as it is once what moves has moved: replica lists are the targets of the reassignments that run.
+#
+# While a reassignment runs, a replica list is the union of old and new. Nothing is planned for such a partition, but it
+# counts: for how many replicas and preferred leaders each broker has, it counts with its target, as in the findings.
+#
+# Invariant: topics of which nothing moves are the same objects as before.
+
+
+def settled(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot with the target of every running reassignment as its partition's replicas."""
+    if not snapshot.reassignments:
+        return snapshot
+    moving = {partition.topic for partition in snapshot.reassignments}
+    topics = {
+        name: settled_topic(topic, snapshot) if name in moving else topic for name, topic in snapshot.topics.items()
+    }
+    return replace(snapshot, topics=topics)
+
+
+def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
+    """The same of one topic."""
+    running = snapshot.reassignments
+    if not any(state.id in running for state in topic.partitions):
+        return topic
+    partitions = (
+        state._replace(replicas=target_replicas(state, running[state.id])) if state.id in running else state
+        for state in topic.partitions
+    )
+    return topic._replace(partitions=tuple(partitions))
