@@ -95,14 +95,6 @@ def _usage(error: Exception) -> RackwiseError | None:
 
     Known by what it can do: where the library has its classes differs between its versions.
     """
-    import typer
-
-    if isinstance(error, typer.Abort):
-        return GaveUp(
-            "No answer was given",
-            why="the input ended before it",
-            todo="Answer on a terminal, or give the option that answers: --help lists it.",
-        )
     if not hasattr(error, "format_message"):
         return None
     path = getattr(getattr(error, "ctx", None), "command_path", "rackwise")

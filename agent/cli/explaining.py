@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from agent.cli import options, running_agents, session
+from agent.cli.figures import ago, of_this_look
 from agent.cli.hints import remember_replay
 from agent.cli.output import Format, chosen, emit, say
 
@@ -108,7 +109,6 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
 
 def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     """One look, judged as the running agent judges it; the telemetry is read while the brokers are asked."""
-    from agent.cli.figures import of_this_look
     from agent.cut import to_limits
     from agent.values.memory import Memory
 
@@ -153,10 +153,9 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> Seen:
 
 
 def _whose(agent: RunningAgent, now_ms: int) -> str:
-    age_s = max(0, now_ms - agent.taken_ms) / 1_000
     more = "; agents with different settings write to the same telemetry" if agent.settings_changed else ""
     whose, leads = running_agents.named(agent), ", leads" if agent.leads else ""
-    own = f"judged with the settings of {whose}, {age_s:.0f} s ago, mode {agent.limits.mode.value}{leads}"
+    own = f"judged with the settings of {whose}, {ago(agent.taken_ms, now_ms)}, mode {agent.limits.mode.value}{leads}"
     return own + more + "".join(f"; also {other}" for other in running_agents.others(agent, now_ms))
 
 
@@ -183,8 +182,6 @@ def _published(subject: str, judged: _Judged) -> Proposal | None:
 
 def _of_the_agent(published: Proposal, judged: _Judged) -> str:
     """Since when the agent proposes it, and what this look proposes of the same subject instead."""
-    from agent.cli.figures import ago
-
     seen = judged.seen
     same = [
         f"{one.id} ({one.sentence})"

@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from agent.values.words import lasted
+
 if TYPE_CHECKING:
     from agent.documents.status import AgentDocument, OtherAgent
     from agent.record.heard import Heard
@@ -87,4 +89,4 @@ def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
     process = f", process {agent['pid']}" if several and agent["pid"] is not None else ""
     leads = {True: ", leads", False: ", stands by", None: ""}[agent["leads"]]
     name = agent["name"] or "(unnamed)"
-    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {agent['age_ms'] / 1000:.0f} s ago"
+    return f"{name}{where}{process}, mode {agent['mode']}{leads}, {lasted(agent['age_ms'])} ago"

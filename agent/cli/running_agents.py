@@ -12,7 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent.cli.figures import ago
 from agent.cli.output import say
+from agent.values.words import lasted
 
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
@@ -67,7 +69,7 @@ def why_not_running(agent: RunningAgent, observation: Observation, loaded: Loade
     """Why it is not taken for running, as one clause."""
     age_ms = observation.taken_ms - agent.taken_ms
     if age_ms > max(STALE_MS, 3 * loaded.settings.poll.interval_ms):
-        return f"the newest is {age_ms / 60_000:,.0f} min old"
+        return f"the newest is {lasted(age_ms)} old"
     return None
 
 
@@ -81,10 +83,7 @@ def named(agent: RunningAgent) -> str:
 
 def others(agent: RunningAgent, now_ms: int) -> list[str]:
     """``agent rw-1 on host kafka-1, process 4711, mode propose, 2 s ago``: the others that write telemetry."""
-    return [
-        f"{other.name}, mode {other.report.mode}, {max(0, now_ms - other.newest_ms) / 1_000:.0f} s ago"
-        for other in agent.others
-    ]
+    return [f"{other.name}, mode {other.report.mode}, {ago(other.newest_ms, now_ms)}" for other in agent.others]
 
 
 class Beside:
@@ -110,12 +109,9 @@ def with_groups_of(agent: RunningAgent | None, own: Limits, now_ms: int) -> Limi
 
     Where both have some that differ, a line says so.
     """
-    if agent is None or (agent.limits.groups, agent.limits.default_group) == (
-        own.groups,
-        own.default_group,
-    ):
+    if agent is None or (agent.limits.groups, agent.limits.default_group) == (own.groups, own.default_group):
         return own
-    who = f"{named(agent)}, {max(0, now_ms - agent.taken_ms) / 1_000:.0f} s ago"
+    who = f"{named(agent)}, {ago(agent.taken_ms, now_ms)}"
     if own.default_group.known or own.groups:
         say(f"settings of groups: by this command; those of the running agent differ ({who})")
         return own

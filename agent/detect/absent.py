@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from agent.detect.ground import View
 from agent.detect.words import count
-from agent.memory.absences import Absence, absence_words, lasted
+from agent.memory.absences import Absence, absence_words
 from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.memo import Memo
 from agent.values.snapshot import Snapshot
+from agent.values.words import lasted
 
 
 class _Load(NamedTuple):

@@ -23,7 +23,7 @@ from agent.values.finding import Finding, FindingReason, Severity, Subject
 from agent.values.kafka import SETTLED_STATES
 from agent.values.memo import Memo, each
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, StreamsGroup
-from agent.values.words import sized
+from agent.values.words import lasted, sized
 
 _Row = tuple[Group, Reading, Assessment, frozenset[str]]
 """A group, what it reads, how good that is, and which of its topics went away between two answers of this look."""
@@ -180,7 +180,7 @@ def _stuck(view: View) -> Iterable[Finding]:
             continue
         if group.state in SETTLED_STATES or now_ms - since_ms < view.limits.stuck_rebalance_ms:
             continue
-        long = f"{view.limits.stuck_rebalance_ms / 60_000:g} min"
+        long = lasted(view.limits.stuck_rebalance_ms)
         yield Finding(
             reason=FindingReason.GROUP_STUCK_IN_REBALANCE,
             subject=Subject("group", name),

@@ -91,6 +91,8 @@ class Result(NamedTuple):
     look_now: bool = False
     plan: str | None = None
     """Name of the plan that it is about."""
+    unknown: bool = False
+    """True when the proposal that the command names is neither open nor in the journal."""
 
 
 def refused(sentence: str) -> Result:
@@ -99,8 +101,9 @@ def refused(sentence: str) -> Result:
 
 
 def unknown(name: str | None) -> Result:
-    """Of a proposal that is neither open nor in the journal; a command ends with another exit code for this answer."""
-    return refused(f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it")
+    """Of a proposal that is neither open nor in the journal."""
+    why = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
+    return refused(why)._replace(unknown=True)
 
 
 def unfit(command: Command, limits: ExecuteLimits) -> str | None:

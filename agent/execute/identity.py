@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from agent.journal.commands import Command, Verb
 from agent.journal.trust import JournalKey
 from agent.values.limits import ExecuteLimits
+from agent.values.words import lasted
 
 SIGNER, CODE = "signer", "code"
 STARTING = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)
@@ -132,17 +133,16 @@ def too_late(one: Arrived, sender: Sender, command: Command, limits: ExecuteLimi
     if at_ms is None and command.at_ms > now_ms + LATER_MS:
         return (
             f"it waited while no agent led, and its age is unknown: its sender's clock is"
-            f" {(command.at_ms - now_ms) / 60_000:.0f} min ahead; send it again"
+            f" {lasted(command.at_ms - now_ms)} ahead; send it again"
         )
     age_ms = now_ms - (command.at_ms if at_ms is None else at_ms)
     if age_ms <= limits.approval_valid_ms:
         return None
-    return f"it was sent {age_ms / 60_000:.0f} min ago and no agent led; send it again if it is still wanted"
+    return f"it was sent {lasted(age_ms)} ago and no agent led; send it again if it is still wanted"
 
 
 def _ago(age_ms: int) -> str:
-    hours = abs(age_ms) / 3_600_000
-    return f"{hours:.0f} h ago" if age_ms >= 0 else f"{hours:.0f} h ahead"
+    return f"{lasted(abs(age_ms))} {'ago' if age_ms >= 0 else 'ahead'}"
 
 
 def _text(value: Mapping[str, Any], cluster: str) -> bytes:

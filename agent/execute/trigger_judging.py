@@ -30,7 +30,7 @@ from agent.values.journal import View, Write
 from agent.values.kafka import STABLE
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import ConsumerGroup, Group, Snapshot, StreamsGroup
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 
 ORPHAN_MS = 30_000
 """An intent without an outcome is taken for one whose sender died after this long."""
@@ -90,7 +90,7 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> Judgement | None:
     if found is None:
         if age_ms < JUDGE_WITHIN_MS:
             return None
-        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {JUDGE_WITHIN_MS // 60_000} min")
+        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {lasted(JUDGE_WITHIN_MS)}")
     return Judgement(
         verdict=found.verdict,
         at_ms=now_ms,

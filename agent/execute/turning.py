@@ -28,11 +28,11 @@ from agent.journal.approvals import Approval, ApprovalState, approval_of, plan_h
 from agent.journal.attempts import next_attempt
 from agent.journal.commands import Command, Pause, Verb, pause_in, paused, resumed
 from agent.journal.room import need_of, no_room, too_large
-from agent.memory.absences import lasted
 from agent.values.attempts import Attempt, attempt, back_of, in_force, latest, of_plan, way_back
 from agent.values.journal import View
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import Batch, End, Plan, PlanState, Target, moved_of
+from agent.values.words import lasted
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
 """Ended with partitions that may have moved."""
@@ -182,7 +182,7 @@ def resume(command: Command, room: Room) -> Result:
     was = pause_in(room.view)
     if was is None:
         return Result(done=True, sentence="acting was not paused")
-    sentence = f"acting continues; it was paused by {was.who} for {lasted(max(0, room.now_ms - was.since_ms))}"
+    sentence = f"acting continues; it was paused by {was.who} for {lasted(room.now_ms - was.since_ms)}"
     return Result(done=True, sentence=sentence, writes=(resumed(),), look_now=True)
 
 

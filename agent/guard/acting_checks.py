@@ -19,7 +19,7 @@ from agent.values.limits import any_of
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.verdict import Fine, Hold, HoldReason
 from agent.values.windows import closed
-from agent.values.words import counted
+from agent.values.words import counted, lasted
 
 
 def _leading(proposal: Proposal, ground: Ground) -> Hold | Fine:
@@ -105,9 +105,9 @@ def _paused(proposal: Proposal, ground: Ground) -> Hold | Fine:
     pause = pause_in(ground.records.view)
     if pause is None:
         return Fine("acting is not paused")
-    minutes = max(0, ground.now_ms - pause.since_ms) / 60_000
     why = f" ({pause.reason})" if pause.reason else ""
-    sentence = f"held: {pause.who} paused acting {minutes:.0f} min ago{why}; resume with: rackwise resume"
+    since = lasted(ground.now_ms - pause.since_ms)
+    sentence = f"held: {pause.who} paused acting {since} ago{why}; resume with: rackwise resume"
     return Hold(proposal.id, HoldReason.PAUSED, sentence)
 
 

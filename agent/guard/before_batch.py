@@ -19,6 +19,7 @@ from agent.values.proposal import ProposalKind
 from agent.values.reassignment import BatchState, Plan, PlanState
 from agent.values.verdict import Hold
 from agent.values.windows import closed
+from agent.values.words import lasted
 
 Racks = Mapping[int, str | None]
 """Broker that is up -> its rack by the latest look; None: it is not known."""
@@ -112,7 +113,7 @@ def _over(plan: Plan, execute: ExecuteLimits, now_ms: int) -> str | None:
         return None
     late_ms = now_ms - plan.begin_by_ms
     if late_ms >= 0:
-        return f"void: its approval ended {late_ms / 60_000:.0f} min ago, and no batch of it was sent"
+        return f"void: its approval ended {lasted(late_ms)} ago, and no batch of it was sent"
     if -late_ms > 2 * execute.approval_valid_ms:
         return "void: its approval is of the future by this agent's clock, and no batch of it was sent"
     return None

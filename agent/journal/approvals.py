@@ -18,6 +18,7 @@ from agent.values.attempts import Attempt
 from agent.values.journal import Entry, View, Write, under
 from agent.values.proposal import Proposal
 from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.words import lasted
 
 PREFIX = "approval"
 NO_REBALANCE = (Effect.NOT_SENT, Effect.REFUSED)
@@ -144,7 +145,7 @@ def why_void(approval: Approval, standing: Proposal | None, now_ms: int, *, rest
     ``rests`` is true unless what the approved plan rests on was seen to be another.
     """
     if now_ms >= approval.expires_ms:
-        return f"it expired {(now_ms - approval.expires_ms) / 1000:.0f} s ago, and the plan had not begun"
+        return f"it expired {lasted(now_ms - approval.expires_ms)} ago, and the plan had not begun"
     if rests:
         return None
     if standing is None:

@@ -76,6 +76,8 @@ class Answer(NamedTuple):
     at_ms: int
     plan: str | None = None
     """Name of the plan that it is about: the attempt that was meant then, whatever is attempted later."""
+    unknown: bool = False
+    """True when the proposal is neither open nor in the journal."""
 
 
 class Answered(NamedTuple):

@@ -7,6 +7,7 @@ from agent.values.explained import Answer, Explained, yes_or_no
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import LocatorKind
 from agent.values.snapshot import BrokerState, ConsumerGroup, LocatorState, Rack, RackState, Snapshot, StreamsGroup
+from agent.values.words import lasted
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
@@ -53,7 +54,7 @@ def _known(about: str, rack: Rack, setting: str, snapshot: Snapshot) -> Explaine
 
 def _age(source: str | None, locators: tuple[LocatorState, ...]) -> str:
     age_ms = next((one.age_ms for one in locators if one.name == source), None)
-    return f", answered {age_ms / 1000:.0f} s ago" if age_ms else ""
+    return f", answered {lasted(age_ms)} ago" if age_ms else ""
 
 
 def _others(about: str, rack: Rack) -> list[Explained]:

@@ -19,7 +19,7 @@ from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan
 from agent.values.proposal import PlacementChange, Predicted, ProposalReason
 from agent.values.snapshot import PartitionState, TopicState
-from agent.values.words import counted, sized, usd
+from agent.values.words import counted, sized, usd, usd_per_gb
 from assignors.problem import TopicPartition
 
 _SHOWN = 6
@@ -162,7 +162,7 @@ def _money(predicted: Predicted, limits: Limits) -> str:
     if before is None or after is None:
         return ""
     now, then = usd(before), usd(after)
-    price = "the prices set" if limits.prices else f"${limits.usd_per_gb:g}/GB"
+    price = "the prices set" if limits.prices or limits.usd_per_gb is None else usd_per_gb(limits.usd_per_gb)
     return f" ({now} to {then} a day at {price})" if now != then else f" ({then} a day at {price})"
 
 

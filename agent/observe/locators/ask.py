@@ -20,6 +20,7 @@ from agent.observe.locators.question import CommandQuestion, EntryPointQuestion,
 from agent.observe.locators.table import read_table
 from agent.observe.recall import Recall
 from agent.values.observation import Gap, GapCause, Part, RawLocated, RawRackTable
+from agent.values.words import lasted
 from agent.wire import CallFailed
 from agent.wire.deadline import Deadline
 from config.plain_file import read_plain
@@ -111,4 +112,4 @@ def _with_age(gap: Gap, kept: dict[str, RawRackTable]) -> Gap:
     table = kept.get(gap.subject)
     if table is None:
         return gap._replace(detail=f"{gap.detail}; it has never answered, so racks that only it knows are unknown")
-    return gap._replace(detail=f"{gap.detail}; its answer from {table.age_ms / 1000:.0f} s ago is used")
+    return gap._replace(detail=f"{gap.detail}; its answer from {lasted(table.age_ms)} ago is used")
