@@ -66,16 +66,15 @@ def explain(
         judged = _replayed(replay, as_configured_here=as_configured_here)
     else:
         judged = _live(options.settings(config, properties, assign, bootstrap), as_configured_here=as_configured_here)
-    seen = judged.seen
     published = _published(subject, judged)
     if published is not None:
         say(_of_the_agent(published, judged))
-        judged = judged._replace(seen=seen._replace(proposals=(*seen.proposals, published)))
-    ended = _check(subject, judged)
+        judged = judged._replace(seen=judged.seen._replace(proposals=(*judged.seen.proposals, published)))
+    seen, ended = judged.seen, _check(subject, judged)
     rows: list[dict[str, Any]] = [
         row._asdict()
         for row in (
-            *explained(subject, seen.snapshot, seen.detection, seen.plan, judged.seen.proposals, seen.limits),
+            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
             *_guarded(subject, judged),
         )
     ]
@@ -271,7 +270,7 @@ def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     meant = [p for p in seen.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
     asked = (kind == "group" or bool(meant)) and seen.limits.mode is Mode.EXECUTE
     view = _journal(judged.loaded) if asked and judged.loaded is not None else None
-    rows = [row for one in meant for row in _checks(one, seen, view)]
+    rows = [row for one in meant for row in _checks(one, judged, view)]
     if view is not None:
         _note_other_leader(view, judged)
     if kind == "group":
@@ -281,17 +280,24 @@ def _guarded(subject: str, judged: _Judged) -> list[Explained]:
     return rows
 
 
-def _checks(proposal: Proposal, seen: Seen, view: View | None) -> Iterable[Explained]:
-    """Without a journal what comes after the mode is unknown, and is said to be."""
+def _checks(proposal: Proposal, judged: _Judged, view: View | None) -> Iterable[Explained]:
+    """Without a journal the checks that need it are unknown, and one row says why it was not read."""
     from agent.guard import explained
     from agent.values.explained import Answer
     from agent.values.explained import Explained as Line
+    from agent.values.limits import Mode
 
+    seen = judged.seen
     rows = explained(proposal, seen.snapshot, seen.before, seen.limits, view)
-    sentence = "no journal was read, so approvals, budgets, pauses and earlier attempts are unknown"
-    unread = Line(proposal.id, "journal", Answer.UNKNOWN, sentence)
     if view is not None or not any(row.rule == "leading" for row in rows):
         return rows
+    why = "the journal could not be read"
+    if judged.loaded is None:
+        why = "a telemetry file holds no journal"
+    elif seen.limits.mode is not Mode.EXECUTE:
+        why = f"the journal is read in mode execute only, and the mode is {seen.limits.mode.value}"
+    sentence = f"{why}: approvals, budgets, pauses and earlier attempts are unknown"
+    unread = Line(proposal.id, "journal", Answer.UNKNOWN, sentence)
     return (*(row for row in rows if row.rule != "leading"), unread)
 
 
