@@ -18,7 +18,7 @@ from agent.execute.messages import Act, Alter, Cancel, Configure, Elect, Finish,
 from agent.journal import moves
 from agent.values.journal import View
 from agent.values.progress import PlanProgress, Status
-from agent.values.words import counted, sized
+from agent.values.words import counted, lasted, sized
 
 _PROGRESS_S = 10.0
 _WHAT: Mapping[type, tuple[str, str]] = {
@@ -165,7 +165,7 @@ def _numbers(progress: PlanProgress) -> dict[str, Any]:
 
 def _sentence(numbers: Mapping[str, Any]) -> str:
     left = numbers["seconds_left"]
-    when = "time left unknown" if left is None else f"about {left:,} s left"
+    when = "time left unknown" if left is None else f"about {lasted(1_000 * left)} left"
     return (
         f"{numbers['proposal']}: {numbers['done']:,} of {counted(numbers['partitions'], 'partition')} moved, "
         f"{_sized(numbers['bytes'])} of {_sized(numbers['of_bytes'])} in "

@@ -100,10 +100,12 @@ def refused(sentence: str) -> Result:
     return Result(done=False, sentence=f"refused: {sentence}")
 
 
-def unknown(name: str | None) -> Result:
-    """Of a proposal that is neither open nor in the journal."""
-    why = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
-    return refused(why)._replace(unknown=True)
+def not_begun(name: str | None, why: str, room: Room) -> Result:
+    """Of a proposal that has no plan: it has not begun, with what follows from that; or it is not known at all."""
+    if not room.knows_nothing_of(name):
+        return refused(f"{name} has not begun{why}")
+    sentence = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
+    return refused(sentence)._replace(unknown=True)
 
 
 def unfit(command: Command, limits: ExecuteLimits) -> str | None:
