@@ -26,7 +26,7 @@ class FileLock:
 
     @classmethod
     def take(cls, journal: Path) -> Self:
-        """Raises FencedOut while somebody else has it, JournalUnavailable when there can be no lock."""
+        """Raises FencedOut while another process has it, JournalUnavailable when there can be no lock."""
         path = _lock_path(journal)
         try:
             file = open_own(path, os.O_RDWR | os.O_CREAT)
@@ -66,7 +66,7 @@ class FileLock:
 
 
 def holder(path: Path) -> str | None:
-    """Who holds the lock of this journal, as it says itself; None when nobody does or it cannot be told."""
+    """The holder of the lock of this journal, as it says itself; None when there is none or it is unknown."""
     try:
         file, _ = open_regular(_lock_path(path))
         with os.fdopen(file, "rb") as opened:

@@ -47,7 +47,7 @@ class Leads(Protocol):
         """Why it cannot lead."""
 
     def notices(self) -> tuple[str, ...]:
-        """What is not as it should be, and keeps nobody from leading."""
+        """What is not as it should be, and keeps no agent from leading."""
 
     def ignored(self) -> int | None:
         """Records of the journal's topic that are ignored; None where that is not known."""
@@ -114,7 +114,7 @@ class Led:
 
 
 def defect(error: Exception) -> Fatal:
-    """What ends the agent where something was raised that nobody expected."""
+    """What ends the agent where something unexpected was raised."""
     return Fatal(
         "Mode execute ended by a fault in rackwise itself",
         why=repr(error),

@@ -19,7 +19,7 @@ class Notices:
         self._log = structlog.get_logger("rackwise")
 
     def tell(self, problem: str | None) -> None:
-        """What stands in the way; None when nothing does."""
+        """Says why nothing is carried out; None when nothing keeps it."""
         if problem is not None and problem != self._told:
             self._log.warning("acting", sentence=problem)
         self._told = problem

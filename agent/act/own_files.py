@@ -34,7 +34,7 @@ def open_own(path: Path | str, flags: int, *, directory: int | None = None, mode
 
 
 def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int, os.stat_result]:
-    """A regular file for reading, whoever owns it, and what it is; it has one name only."""
+    """A regular file for reading, of any owner, and what it is; it has one name only."""
     file = os.open(path, os.O_RDONLY | _SAFE, dir_fd=directory)
     try:
         found = os.fstat(file)
@@ -47,7 +47,7 @@ def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int
 
 
 def check_parent(path: Path) -> None:
-    """Checks that nobody else may rename or remove a file of ours in its directory.
+    """Checks that no other user may rename or remove a file of ours in its directory.
 
     That is this user's or root's, and only its owner may write it, or it is sticky, as /tmp is.
     """
@@ -62,7 +62,7 @@ def check_parent(path: Path) -> None:
 
 @contextmanager
 def own_directory(path: Path) -> Iterator[int]:
-    """A directory of this user, in which nobody but its group may write; a file descriptor."""
+    """A directory of this user, in which no other user but its group may write; a file descriptor."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
     try:
         found = os.fstat(directory)

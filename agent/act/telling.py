@@ -1,6 +1,6 @@
 """What the executor does, told: events of the log, and a status for those who ask.
 
-Few events, each a sentence with its numbers. Progress is told every ten seconds at most; a look that fails, and a
+Few events, each a sentence with its numbers. Progress is reported every ten seconds at most; a look that fails, and a
 journal that does not answer, only when the reason is a new one.
 """
 
@@ -116,7 +116,7 @@ class Telling:
         self._log.warning("executor_left_aside", sentence=str(error))
 
     def defect(self, error: Exception) -> None:
-        """Something was raised that nobody expected."""
+        """Something unexpected was raised."""
         self._log.error("executor_defect", sentence=str(error), exc_info=error)
 
     def ended(self, error: Exception) -> None:

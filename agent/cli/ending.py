@@ -1,7 +1,7 @@
 """How a command ends: with its exit code, and with whatever went wrong in one form (what, why, do) on stderr.
 
 The only place where an error becomes a sentence and an exit code. An error that is not of our tree is a fault of ours:
-it is told as one, and its traceback is shown with ``--debug`` alone.
+it is named as one, and its traceback is shown with ``--debug`` alone.
 """
 
 from __future__ import annotations

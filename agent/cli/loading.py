@@ -12,7 +12,7 @@ from importlib import import_module
 
 
 def load_beside(module: str) -> threading.Thread:
-    """Begin to load a module; whoever imports it, or what it imports, joins the thread first."""
+    """Begin to load a module; an import of it, or of what it imports, joins the thread first."""
     thread = threading.Thread(target=_load, args=(module,), name="loading")
     thread.start()
     return thread

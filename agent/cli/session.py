@@ -136,7 +136,7 @@ def _lived_through(look: Recorded) -> Seen:
 
 
 def none_of(sentence: str, seen: Seen, *parts: Part) -> str:
-    """What stands in place of a table without rows: that there is nothing, or that nothing was seen."""
+    """The line in place of a table without rows: that there is nothing, or that nothing was seen."""
     from agent.model.unseen import gaps_of
 
     causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})

@@ -76,7 +76,7 @@ class EmbeddedCluster:
             with cls._begin(ClusterSpec(version=version, racks=("a",)), jars, options=recording(jars)) as one:
                 keep_archive(jars, one.broker(1))
         except ClusterError:
-            # What is wrong with this machine is told by the start that was asked for; Java may only lack archives.
+            # What is wrong with this machine is named by the start that was asked for; Java may only lack archives.
             do_without_archive(jars)
 
     @classmethod

@@ -1,6 +1,6 @@
 """How a new cluster comes to be: its directory, its ports, its formatted brokers.
 
-Invariant: nobody ever sees a cluster's directory without a manifest, and of two clusters of one name the first wins.
+Invariant: a cluster's directory is never seen without a manifest, and of two clusters of one name the first wins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PORTS_PER_BROKER = 6
 
 
 def new_directory(manifest: Manifest) -> Path:
-    """Make the cluster's directory with its manifest in it: nobody ever sees one without."""
+    """Make the cluster's directory with its manifest in it: it is never seen without one."""
     name, directory = manifest.name, directory_of(manifest.name)
     home = directory.parent
     home.mkdir(mode=0o700, parents=True, exist_ok=True)

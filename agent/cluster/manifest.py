@@ -1,7 +1,7 @@
 """Which processes and ports belong to a cluster's directory.
 
-Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so whoever comes
-later, after a crash too, can tell what is left and end it.
+Invariant: the manifest is written whole (temporary file, rename) right after a process is started, so that a
+later command, after a crash too, can tell what is left and end it.
 """
 
 from __future__ import annotations

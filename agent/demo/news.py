@@ -1,6 +1,6 @@
 """What is new in a cycle, as lines: each finding and proposal once, and how warm-ups get on. Pure but for its memory.
 
-A finding that ends and comes back is told again. A proposal is told again only when what it would change has changed:
+A finding that ends and comes back is shown again. A proposal is shown again only when what it would change has changed:
 its figures move with every look.
 """
 

@@ -149,7 +149,7 @@ class SparkSide:
             for process in (self._step, self._ingest):
                 _end(process)
             if self._ingest is not None and not self._first:
-                # Half a story helps nobody; what explains a failure is in the logs.
+                # Half a story is of no help; what explains a failure is in the logs.
                 shutil.rmtree(self._where.tables, ignore_errors=True)
 
     def _run(self) -> None:

@@ -129,7 +129,7 @@ def _optimum(group: ConsumerGroup, readers: Sequence[int], ground: Ground, now: 
 
 
 def _bound(topics: _Meaning, readers: Sequence[int], ground: Ground, measure: Measure) -> Tally | None:
-    """The optimum's tally where it can be told without an assignment: everybody may read everything."""
+    """The optimum's tally where it is known without an assignment: every member may read everything."""
     if len(topics) > 1:
         return None
     histogram: list[tuple[int, int]] = []

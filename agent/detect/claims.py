@@ -1,6 +1,6 @@
 """Findings about assignments that do not add up: a partition with two readers, and readers of what is not there.
 
-Members write their own assignments (classic groups), so anybody who may join can do it; an assignor with a fault can,
+Members write their own assignments (classic groups), so any member can do it; an assignor with a fault can,
 too. Judged only in groups that are Stable, and of topics only by what was shown: while a rebalance runs, assignments
 overlap, and a topic that is hidden may well be there. One finding per group and reason, with the first names.
 """

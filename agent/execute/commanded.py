@@ -36,7 +36,7 @@ Foresee = Callable[[Proposal, View], Foreseen | None]
 
 
 Begins = Callable[[Plan, View], May]
-"""Whether a new batch of that plan may begin now, were the journal to say this: what the machine is told as well."""
+"""Whether a new batch of that plan may begin now, were the journal to say this: the machine gets the same answer."""
 
 
 class Room(NamedTuple):

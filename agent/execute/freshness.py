@@ -4,8 +4,8 @@ An append that came through proves that its writer was the newest at some moment
 the time is counted from, and a process that was frozen while it waited for the answer finds that its time is over.
 Every request takes as long as the network takes: where an append took long, so does the last look before the request.
 
-Bounded, because a former leader's request may take effect so much later. The lease bounds it more tightly: whoever is
-not sure to lead begins nothing, however young the intent is.
+Bounded, because a former leader's request may take effect so much later. The lease bounds it more tightly: an
+agent that is not sure to lead begins nothing, however young the intent is.
 """
 
 from __future__ import annotations

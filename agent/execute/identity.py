@@ -22,7 +22,7 @@ SIGNER, CODE = "signer", "code"
 STARTING = (Verb.APPROVE, Verb.APPLY, Verb.ROLLBACK)
 """Set something going, so they are not obeyed long after they were asked for."""
 STOPPING = (Verb.PAUSE, Verb.CANCEL)
-"""Obeyed whenever they come, from everybody who may write."""
+"""Obeyed whenever they come, from every sender with the right to write."""
 LATER_MS = 60_000
 """A time so far ahead is one of another clock."""
 SIGNED_FOR_MS = 86_400_000
@@ -146,7 +146,7 @@ def _ago(age_ms: int) -> str:
 
 
 def _text(value: Mapping[str, Any], cluster: str) -> bytes:
-    """What a code is over: the same for everybody who reads the same JSON."""
+    """The bytes that a code is over: equal JSON gives equal bytes."""
     body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
     name = cluster.encode()
     return _DOMAIN + len(name).to_bytes(4, "big") + name + body

@@ -1,4 +1,4 @@
-"""What an executor is told and what it asks for.
+"""The events that an executor takes, and the commands that it gives.
 
 The shell carries out one asking command at a time (`Append`, `Look`, `Alter`, `Cancel`, `Configure`, `Elect`), gives
 its answer back as an event and only then gets the next one; `Say` and `Finish` need no answer. Before each event it
@@ -106,7 +106,7 @@ class Looked(NamedTuple):
 
     seen: Seen | None
     silent: bool = False
-    """True when it failed because nobody answered, perhaps as there is no controller: brokers hold requests for one."""
+    """True when it failed because no broker answered, perhaps for want of a controller: brokers wait for one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """What did a trigger bring, compared with what was predicted? Later looks tell. Pure.
 
 A trigger is judged once its group is stable again in a newer generation and everything that was held before is held
-again: under cooperative protocols a partition that changes hands is with nobody for one round. Then every partition, or
+again: under cooperative protocols a partition that changes hands has no owner for one round. Then every partition, or
 task, is compared: moves that were predicted and came, those that did not, and those *beyond* the predicted ones.
 
 Invariants: what cannot be compared is not judged as right; members that came or went since make it `OVERTAKEN`, as
-nobody can tell their part in it; every trigger is closed in the end, also one whose sender died before it could say
+their part in it is unknown; every trigger is closed in the end, also one whose sender died before it could say
 what became of it.
 """
 

@@ -1,6 +1,6 @@
 """What do looks teach of the groups that may be triggered? Who came and went, and how long rebalances last. Pure.
 
-Only groups that somebody thinks of triggering are followed, and something is written only when it changed: a quiet
+Only groups with a proposed trigger are followed, and something is written only when it changed: a quiet
 group costs no entry. A look every few seconds sees only slow rebalances, and of these a lower bound; those are the ones
 that matter. Transactions are learned where they are asked for, right before a trigger (`agent.act.trigger`).
 """

@@ -1,4 +1,4 @@
-"""What stands against acting in mode execute, whatever it is worth: who leads, what was begun, what the settings say.
+"""The checks of mode execute, whatever a change is worth: leadership, what was begun, settings.
 
 Order: another agent leads, or its journal cannot be read; another cluster; what was begun already; what no plan can
 hold; a group that is not to be asked; warm-ups that are not worth asking for yet; a pause; what the settings leave out;

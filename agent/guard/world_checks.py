@@ -1,4 +1,4 @@
-"""What stands against acting on a cluster as it is, in every mode: the checks that need no journal.
+"""What holds a change of a cluster as it is, in every mode: the checks that need no journal.
 
 The order is from what could lose data to what is only impolite: a partition under its min ISR; a part that could not be
 seen; a broker that is absent and may be restarting; a proposal whose ground has changed or whose time is over; a

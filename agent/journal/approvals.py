@@ -31,7 +31,7 @@ class ApprovalState(StrEnum):
     """Where an approval is."""
 
     REQUESTED = "requested"
-    """Somebody asked for it; another person has to approve it."""
+    """One person asked for it; another has to approve it."""
     APPROVED = "approved"
     VOID = "void"
 
@@ -125,7 +125,7 @@ def used(approval: Approval, at_ms: int) -> Approval:
 
 
 def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str) -> Approval:
-    """A person's no to one exact plan that nobody has approved."""
+    """A person's no to one exact plan that no person has approved."""
     return Approval(
         proposal.id,
         plan_hash(proposal),
@@ -140,7 +140,7 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
 
 
 def why_void(approval: Approval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
-    """Why it no longer holds, given what stands under its id; None when it does.
+    """Why it no longer holds, given the open proposal with its id; None when it does.
 
     ``rests`` is true unless what the approved plan rests on was seen to be another.
     """

@@ -83,7 +83,7 @@ def topics_to_compare(memory: Memory, snapshot: Snapshot) -> Iterator[TopicState
 
 
 def moves_hidden(snapshot: Snapshot) -> bool:
-    """Whether nobody told which reassignments are running."""
+    """Whether the running reassignments are unknown."""
     return any(gap.part is Part.REASSIGNMENTS for gap in snapshot.gaps)
 
 

@@ -145,7 +145,7 @@ def _between_joins(
         restored, restoring = 0, False
         for task, had in behind.items():
             copy = now.get((process, task))
-            if copy is None:  # given to another process: what became of it here nobody tells
+            if copy is None:  # given to another process: what became of it here is unknown
                 continue
             end = copy.end_offset_sum or 0
             told = join.end_sums[task] if copy.offset_sum is None else copy.offset_sum  # promoted: it was at the end

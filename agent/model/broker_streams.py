@@ -1,4 +1,4 @@
-"""A KIP-1071 streams group, as its coordinator describes it: topology and roles are told, offsets from Kafka 4.4 on."""
+"""A KIP-1071 streams group, as its coordinator describes it: with topology and roles, and offsets from Kafka 4.4 on."""
 
 from __future__ import annotations
 

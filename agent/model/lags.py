@@ -1,4 +1,4 @@
-"""How far behind each copy of a stateful task is, by whom that is told, and whether it has caught up.
+"""How far behind each copy of a stateful task is, from which source, and whether it has caught up.
 
 Sources, best first: the application's own endpoint; task offsets that the broker passes on (KIP-1071); the offset sum
 at the last join. That sum is frozen: between joins a restore is invisible, so what is behind now is a range, from

@@ -1,7 +1,7 @@
 """The rack in which each broker and each client stands, by all rack locators together (KIP-36).
 
 Locators are asked in the order of ``rack.locator.class``, and the first that knows wins. One that says two things at
-once does not know: the next is asked, and when none knows, the rack is conflicting. Whoever says otherwise than the
+once does not know: the next is asked, and when none knows, the rack is conflicting. One that says otherwise than the
 winner is kept with what it said. Aliases translate every answer first, so that two names of one rack are no
 contradiction; ``told`` keeps what the wire says, letter by letter, because Kafka compares that.
 
@@ -121,7 +121,7 @@ def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> 
 
 
 def _settled(said: Sequence[_Said], told: Sequence[str]) -> Rack:
-    """The first that knows wins; ``said`` holds whoever says anything, in order."""
+    """The first that knows wins; ``said`` holds those that answered, in order."""
     sent = told[0] if len(told) == 1 else None
     winner = next(((name, racks[0]) for name, racks in said if len(racks) == 1), None)
     if winner is None:

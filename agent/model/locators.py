@@ -1,6 +1,6 @@
 """Rules by which a name or an address tells a rack: patterns and networks; and how hosts are compared.
 
-Names are foreign text, and anybody who may join a group chooses his own. So patterns are matched in linear time, by the
+Names are foreign text, and every member of a group chooses its own. So patterns are matched in linear time, by the
 regex engine that pydantic brings along (Rust's), and a rack is never cut out of a name: it is the rule that names it.
 """
 
@@ -22,7 +22,7 @@ HOST = "host"
 
 
 class Host(NamedTuple):
-    """A host as it is told, in the forms in which it is looked for."""
+    """A host as it is reported, in the forms in which it is looked for."""
 
     names: tuple[str, ...]
     """The names and addresses in it."""

@@ -35,7 +35,7 @@ def agreed_racks(racks: Sequence[Rack]) -> Rack:
 
 
 def agreed_rack(claims: Iterable[str | None]) -> Rack:
-    """The one rack that all who claim one agree on; unknown when nobody does, conflicting when they differ."""
+    """The one rack that all who claim one agree on; unknown when none does, conflicting when they differ."""
     told = sorted({claim for claim in claims if claim})
     if not told:
         return UNKNOWN_RACK

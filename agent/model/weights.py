@@ -58,7 +58,7 @@ def _is_fresh(one: TopicRates | GroupRates, now_ms: int, most_ms: int) -> bool:
 
 
 def _why_not(told: Told, now_ms: int, most_ms: int) -> str:
-    """The newest of what stands there decides."""
+    """The newest of the weights decides."""
     ends = [*[one.to_ms for one in told.topics], *[one.to_ms for one in told.groups]]
     if told.missing is None and ends:
         return _too_old(min((now_ms - end for end in ends), key=abs), most_ms)

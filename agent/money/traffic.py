@@ -5,7 +5,7 @@ A read goes to the leader, or to an in-sync replica in the reader's rack where t
 racks is in no sum.
 
 Invariants: an unknown rate, rack or selector hides its own read or copy and no other; what is local for certain
-crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is told as
+crosses with zero bytes, whatever its rate; a sum of which nothing is known has no number; what may cross is
 a bound, and one part without a rate takes the bound away.
 """
 

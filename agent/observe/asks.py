@@ -1,4 +1,4 @@
-"""A part of a look as a value: what to ask, what stands for no answer; and several of them side by side."""
+"""A part of a look as a value: the question, the value in place of no answer; and several of them side by side."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Brokers answer without rights as if there were nothing, and a broker that lags b
 that were known and are not shown are asked about *by name*: then a broker must say "no such topic" or "not allowed".
 That answer is the second witness. Pure: who is asked and how is `agent.observe.witness`.
 
-Invariant: a name stays known until somebody said that it is gone, or it vanished alone and in a complete answer.
+Invariant: a name stays known until a broker said that it is gone, or it vanished alone and in a complete answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Judgement(NamedTuple):
     """What to believe about the names that are no longer shown."""
 
     gone: frozenset[str]
-    """Somebody said so."""
+    """A broker said so."""
     hidden: frozenset[str]
     """Still known, not shown: remembered for the next look and counted in the rights."""
     gaps: tuple[Gap, ...]

@@ -37,7 +37,7 @@ class Column(NamedTuple):
     crossing_bytes_per_s: float | None
     """Bytes per second read across racks, by where reads really go; None where a rate, rack or selector is unknown."""
     moved: int
-    """Partitions (Streams: tasks) that are with somebody else than now."""
+    """Partitions (Streams: tasks) that have another owner than now."""
     reads: int
     """Partitions that are read."""
     usd_per_day: float | None
@@ -115,7 +115,7 @@ def columns_of(  # noqa: PLR0917 (a group, what is known of it, and the world)
 
 
 def moved_by(group: ReaderGroup, given: Given) -> int:
-    """Partitions (Streams: active tasks) that somebody else has afterwards; what nobody had before does not count."""
+    """Partitions (Streams: active tasks) that have another owner afterwards; what had none before does not count."""
     if isinstance(group, ConsumerGroup):
         return len(own_moves(group, given))
     runs = {task: process.id for process in group.processes for task in process.active}
@@ -123,7 +123,7 @@ def moved_by(group: ReaderGroup, given: Given) -> int:
 
 
 def own_moves(group: ReaderGroup, given: Given) -> Moves:
-    """Everything that the group's own assignor gives to somebody else."""
+    """Everything that the group's own assignor gives to another owner."""
     owner = {partition: reader for reader, held in _held(group) for partition in held}
     return tuple(
         sorted(
@@ -136,7 +136,7 @@ def own_moves(group: ReaderGroup, given: Given) -> Moves:
 
 
 def best_moves(group: ReaderGroup, result: ConsumerResult | TaskResult | None) -> Moves:
-    """Everything that the optimum gives to somebody else."""
+    """Everything that the optimum gives to another owner."""
     match result:
         case ConsumerResult():
             return own_moves(group, Given(result.assignment))

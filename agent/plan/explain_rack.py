@@ -11,7 +11,7 @@ from agent.values.words import lasted
 
 
 def about_broker(name: str, snapshot: Snapshot) -> list[Explained]:
-    """What every rack locator says of a broker, and what Kafka itself is told."""
+    """What every rack locator says of a broker, and the rack that Kafka itself has."""
     broker = next((broker for broker in snapshot.brokers if str(broker.id) == name), None)
     if broker is None:
         return []

@@ -1,6 +1,6 @@
 """Members that come and go, other strategies and standbys: groups and settings as they would be before a rebalance.
 
-Who leaves takes nothing over: what it read is with nobody until the group's assignor is asked. Who comes is like the
+Who leaves takes nothing over: what it read has no reader until the group's assignor is asked. Who comes is like the
 members that are there: the same client, subscription and number of threads, with nothing assigned yet.
 """
 
@@ -75,9 +75,9 @@ def with_member(group: ReaderGroup, rack: str | None) -> ReaderGroup:
 
 
 def without_member(group: ReaderGroup, name: str) -> ReaderGroup:
-    """The group after somebody left, named by member id, client id, instance id, or process id.
+    """The group after a member left, named by member id, client id, instance id, or process id.
 
-    Of a Streams application the whole process goes. Raises ``BadInput`` when the name fits nobody, or more than one.
+    Of a Streams application the whole process goes. Raises ``BadInput`` when the name fits no member, or more than one.
     """
     named = [m for m in group.members if m.id == name]
     named = named or [m for m in group.members if name in (m.client_id, m.instance_id)]
@@ -91,7 +91,7 @@ def without_member(group: ReaderGroup, name: str) -> ReaderGroup:
 
 
 def without_rack(group: ReaderGroup, rack: str) -> ReaderGroup:
-    """The group without everybody in that rack; the same object when nobody is there."""
+    """The group without the members in that rack; the same object when none is there."""
     if isinstance(group, StreamsGroup):
         gone = [process for process in group.processes if process.rack.name == rack]
         return _without(group, gone) if gone else group

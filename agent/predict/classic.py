@@ -91,7 +91,7 @@ def _member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
 
 
 def _settled(problem: ClassicProblem, assignor: str) -> Settled:
-    """A cooperative leader holds back what somebody has to give up first, so that another rebalance follows."""
+    """A cooperative leader holds back what a member has to give up first, so that another rebalance follows."""
     if assignor == COOPERATIVE_STICKY:
         return cooperative_sticky_settled(problem)
     result = EAGER[assignor](problem)

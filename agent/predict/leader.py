@@ -1,7 +1,7 @@
 """Whose code assigns the partitions of a classic group: Java's, librdkafka's or a Python client's.
 
-The leader is one of the members, and nobody is told which. So a group has a known leader only when all its members run
-the same client: by what the user says of the group, else by the client ids that clients give themselves.
+The leader is one of the members, and brokers do not tell which. So a group has a known leader only when all its members
+run the same client: by what the user says of the group, else by the client ids that clients give themselves.
 """
 
 from __future__ import annotations

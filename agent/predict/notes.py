@@ -1,4 +1,4 @@
-"""Notes of a prediction for a person: what is the same of many tasks is told of one, with the number of the others."""
+"""Notes of a prediction for a person: a note that many tasks share names one, with the number of the others."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _certainty(prediction: Prediction | None) -> str:
 
 
 def _bytes_to_move(work: Work, prediction: Prediction | None) -> int | None:
-    """What a consumer reads is not copied. What a task restores is known where it warms up and its size is told."""
+    """What a consumer reads is not copied. What a task restores is known where it warms up and its size is known."""
     if not isinstance(work.group, StreamsGroup):
         return 0
     return prediction.warmups.read_bytes if prediction is not None and prediction.warmups is not None else None

@@ -61,7 +61,7 @@ class OwnTopics:
         unseen = any(gap.part is Part.TOPICS and not gap.subject for gap in observation.gaps)
         shown = {topic.name for topic in observation.topics if topic.error is None} & self._topics.keys()
         if not unseen:
-            for name in self._shown - shown:  # somebody deleted it
+            for name in self._shown - shown:  # it was deleted
                 self.forget(name)
             self._shown = shown
         self._ready |= shown
@@ -103,7 +103,7 @@ class OwnTopics:
             self._take(name, answer)
 
     def _take(self, name: str, answer: Future[None]) -> None:
-        """The topic is there now, whoever made it, or there is a problem."""
+        """The topic is there now, by this agent or not, or there is a problem."""
         try:
             answer.result(timeout=self._timeout_s + 1)
             self._shown.add(name)

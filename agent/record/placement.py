@@ -1,7 +1,7 @@
 """Where rackwise's own topics live: every replica of a partition in a rack of its own as long as racks are left.
 
 Pure and deterministic (KIP-36's rule, for topics that are created with explicit replica lists). Priorities: distinct
-racks, then even load of brokers, then the lowest id. A broker without a rack counts as a rack that nobody knows: it
+racks, then even load of brokers, then the lowest id. A broker without a rack counts as an unknown rack: it
 comes last.
 """
 

@@ -76,7 +76,7 @@ def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool
 
 
 def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
-    """The last memory of that cluster that can be read; what cannot is told, and hides no older one."""
+    """The last memory of that cluster that can be read; what cannot is reported, and hides no older one."""
     told = [one for one in from_lines(values, left_out) if one.kind is Kind.MEMORY and one.cluster == cluster]
     for event in reversed(told):
         try:

@@ -179,7 +179,7 @@ def _all_in_sync(partitions: Sequence[PartitionState], bits: RackBits) -> tuple[
 
 
 def _read_masks(leader: int | None, isr: tuple[int, ...], bits: RackBits) -> tuple[int, int]:
-    """(certain, possible). Without a leader nobody can read, so nothing is told."""
+    """(certain, possible). Without a leader no read is possible, so neither is known."""
     if leader is None:
         return UNKNOWN, UNKNOWN
     at_leader = bits.broker_bits.get(leader, UNKNOWN)

@@ -81,7 +81,7 @@ class Prediction:
     basis: Basis = Basis.READ
     certainty: Certainty = Certainty.EXACT
     first: Given | None = None
-    """After the next rebalance alone. Under cooperative-sticky a partition that changes hands is with nobody then;
+    """After the next rebalance alone. Under cooperative-sticky a partition that changes hands has no owner then;
     under HighAvailability tasks stay where their state is."""
     settled: Given | None = None
     """In the end: after the follow-up rebalances, with warm-ups caught up."""

@@ -142,7 +142,7 @@ def subject_of(subject: str | None) -> str:
 
 
 def _possible(row: Standing, usd_per_day: float | None) -> float:
-    """The part of its subject's bill that a placement could avoid: an upper bound where nobody predicted."""
+    """The part of its subject's bill that a placement could avoid: an upper bound where there is no prediction."""
     if usd_per_day is None or not row.cross_bytes or row.avoidable_bytes is None:
         return 0.0
     return usd_per_day * row.avoidable_bytes / row.cross_bytes

@@ -89,7 +89,7 @@ class Live:
             self._give_away()
 
     def _give_away(self) -> None:
-        """What cannot be given away now is told, and given away the next time: tables are worth having without."""
+        """What cannot be given away now is reported, and given away the next time: tables are worth having without."""
         if self._publish is None:
             return
         try:

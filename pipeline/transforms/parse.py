@@ -193,7 +193,7 @@ def _with_fields(records: DataFrame) -> DataFrame:
 
 
 def _cast(text: Column, kind: str, name: str) -> Column:
-    """The field as that kind; null where it is none, and where a time is one with which nobody could reckon."""
+    """The field as that kind; null where it is none, and where a time is out of range."""
     value = text.try_cast(kind)
     return (F.when(value.between(0, LAST_MS), value) if name.endswith("_ms") else value).alias(name)
 

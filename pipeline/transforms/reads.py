@@ -36,7 +36,7 @@ def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame
     told = (
         reads.select(*_GIVEN)
         .join(about, on=["cluster", "look"], how="inner")
-        # Whoever has a partition reads it for the group; copies of a task read it each for itself.
+        # The owner of a partition reads it for the group; copies of a task read it each for itself.
         .withColumn("reader", F.when(F.col("role") == "active", "").otherwise(F.col("member")))
         .withColumn("before", F.lag(F.struct("look", "rack", "told_rack", "committed_offset")).over(in_order))
         .drop("previous")
