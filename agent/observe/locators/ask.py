@@ -46,7 +46,7 @@ def locator_asks(context: Context) -> list[Ask[Rows | None]]:
 def told_tables(
     context: Context, asks: Sequence[Ask[Rows | None]], gaps: Sequence[Gap]
 ) -> tuple[tuple[RawRackTable, ...], tuple[Gap, ...]]:
-    """The tables of this look, and the gaps with what stands in for each failed answer."""
+    """The tables of this look, and the gaps with what replaces each failed answer."""
     kept = _kept(context)
     answered = {ask.subject: RawRackTable(ask.subject, ask.answer, 0) for ask in asks if ask.answer is not None}
     told = [answered.get(ask.subject) or kept.get(ask.subject) for ask in asks]
