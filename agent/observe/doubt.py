@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from agent.values.observation import Gap, GapCause, Part
+from agent.values.words import few
 
 _NAMED = 3
 
@@ -85,5 +86,4 @@ def _are(part: Part, names: frozenset[str]) -> str:
     first = sorted(names)
     if len(first) == 1:
         return f"{first[0]} is"
-    more = f" and {len(first) - _NAMED:,} more" if len(first) > _NAMED else ""
-    return f"{len(first)} {part} ({', '.join(first[:_NAMED])}{more}) are"
+    return f"{len(first)} {part} ({few(first, _NAMED)}) are"

@@ -19,7 +19,7 @@ from agent.predict.classic import ASSIGNORS as CLIENT_SIDE
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
 from agent.values.limits import Limits
 from agent.values.snapshot import ConsumerGroup, GroupKind, Member, Snapshot, StreamsGroup, StreamsProcess
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 ReaderGroup = ConsumerGroup | StreamsGroup
 STRATEGIES = (BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, NO_STRATEGY)
@@ -187,8 +187,7 @@ def _sorted(members: tuple[Member, ...]) -> tuple[Member, ...]:
 def _check_one(group: str, name: str, found: list[str], every: list[str]) -> None:
     if len(found) == 1:
         return
-    who = sorted(found or every)
-    shown = ", ".join(who[:5]) + (f" and {len(who) - 5} more" if len(who) > 5 else "")
+    shown = few(sorted(found or every), 5)
     what = "there are several" if found else "there is no"
     raise BadInput(
         f"{what} {name!r} in group {group}",

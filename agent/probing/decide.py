@@ -36,7 +36,7 @@ from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.limits import ExecuteLimits, Limits
 from agent.values.memory import CopyKey, Join, Memory
 from agent.values.snapshot import GroupKind, Snapshot, StreamsGroup
-from agent.values.words import counted
+from agent.values.words import counted, few
 
 HOUR_MS = 3_600_000
 SETTLE_MS = 2_000
@@ -285,10 +285,8 @@ def backoff_ms(failed: int, execute: ExecuteLimits) -> int:
 
 def _copies(keys: Sequence[CopyKey]) -> str:
     """The tasks by name, where they are few."""
-    named = ", ".join(str(task) for _, task in keys[:_NAMED])
-    more = f" and {len(keys) - _NAMED:,} more" if len(keys) > _NAMED else ""
     verb = "has" if len(keys) == 1 else "have"
-    return f"{counted(len(keys), 'warm-up')} ({named}{more}) {verb}"
+    return f"{counted(len(keys), 'warm-up')} ({few([task for _, task in keys], _NAMED)}) {verb}"
 
 
 def _s(duration_ms: int) -> str:

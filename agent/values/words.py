@@ -5,6 +5,7 @@ Invariants: one of a thing has no plural; what costs something is never written 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,12 @@ def unknown_error(code: int) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """``1 replica``, ``3 replicas``, ``1,200 replicas``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def few(names: Sequence[object], most: int) -> str:
+    """``t-0, t-1, t-2 and 1,200 more``: the first ones, and how many are left out."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(map(str, names[:most]))}{more}"
 
 
 def lasted(ms: float) -> str:
