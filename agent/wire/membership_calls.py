@@ -1,7 +1,7 @@
 """Calls that ask a classic group to rebalance: join, leave, and the reads that may forbid it.
 
 `GroupLine` is a connection of its own to a group's coordinator. The order of what is said on it counts, so it is no
-lane of the pool, no other call uses it, and no request is sent twice on it: for another request another lane is opened.
+lane of the pool, no other caller uses it, and nothing is sent twice on it: a caller that needs another opens another.
 """
 
 from __future__ import annotations
