@@ -119,11 +119,8 @@ def status(
     output: Output = None,
 ) -> None:
     """Show the clusters on this machine, and those that were left behind."""
-    found, empty = local.find_clusters(), "there is no cluster on this machine"
-    if name is not None:
-        one, empty = local.find_cluster(name), f"there is no cluster named {name}"
-        found = (one,) if one else ()
-    _emit(found, output, empty)
+    found = local.find_clusters() if name is None else tuple(filter(None, [local.find_cluster(name)]))
+    _emit(found, output, "there is no cluster on this machine" if name is None else f"there is no cluster named {name}")
     _clear(_told_left_behind(found), clear=clear)
 
 

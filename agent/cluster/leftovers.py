@@ -16,7 +16,7 @@ import psutil
 
 from agent.cluster.errors import ClusterError
 from agent.cluster.launch import TAG
-from agent.cluster.manifest import Manifest, directory_of, is_name, read_manifest
+from agent.cluster.manifest import NAME, Manifest, directory_of, read_manifest
 from agent.cluster.processes import ProcessId, kill_all
 from agent.maven.places import clusters_home
 from agent.values.words import counted
@@ -66,7 +66,7 @@ def find_clusters() -> tuple[Found, ...]:
     """All clusters of this user on this machine, by name."""
     home = clusters_home()
     names = sorted(one for one in home.iterdir() if one.is_dir()) if home.is_dir() else ()
-    return tuple(found for one in names if is_name(one.name) and (found := find_cluster(one.name)) is not None)
+    return tuple(found for one in names if NAME.fullmatch(one.name) and (found := find_cluster(one.name)) is not None)
 
 
 def find_cluster(name: str) -> Found | None:

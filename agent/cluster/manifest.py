@@ -22,17 +22,13 @@ from agent.cluster.spec import ClusterSpec
 from agent.maven.places import clusters_home
 
 FILE_NAME = "manifest.json"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
-
-
-def is_name(name: str) -> bool:
-    """Whether a cluster can have this name: a path is none."""
-    return _NAME.fullmatch(name) is not None
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+"""Of a cluster: a path is none."""
 
 
 def directory_of(name: str) -> Path:
     """The directory of the cluster of this name. Raises BadSpec, so that no path leads out of the clusters' home."""
-    if not is_name(name):
+    if not NAME.fullmatch(name):
         raise BadSpec(f"{name!r} is not a cluster name", todo="Give letters, digits, dots and dashes, at most 61.")
     return clusters_home() / name
 

@@ -50,7 +50,6 @@ from agent.values.snapshot import (
 )
 from assignors.problem import TaskId
 
-_OF_COPIES = (FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS)
 CLASSIC = frozenset({GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS})
 
 ReaderGroup = ConsumerGroup | StreamsGroup

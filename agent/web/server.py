@@ -16,7 +16,6 @@ from agent.errors import ConfigError
 from agent.web.bounds import BoundedConnection, Bounds, Turnstile
 
 DEFAULTS = Bounds()
-_START_S = 10.0
 _STOP_S = 1.0
 
 

@@ -163,10 +163,6 @@ def quarantined(parsed: DataFrame) -> DataFrame:
     )
 
 
-def _printable(header: Column) -> Column:
-    return F.struct(header["key"].alias("key"), F.base64(header["value"]).alias("value"))
-
-
 def _with_place(records: DataFrame) -> DataFrame:
     return records.select(
         "topic",
