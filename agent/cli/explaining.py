@@ -111,7 +111,7 @@ def _live(loaded: Loaded, *, as_configured_here: bool) -> _Judged:
     from agent.cut import to_limits
     from agent.values.memory import Memory
 
-    asked = None if as_configured_here else running_agents.Asked(loaded)
+    asked = None if as_configured_here else running_agents.asked(loaded)
     with session.looking(loaded) as take:
         observation = take()
     say(of_this_look(observation.taken_ms))
@@ -217,8 +217,10 @@ def _check(subject: str, judged: _Judged) -> str | None:
 
     known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
     why = why_unknown(subject, judged.seen.snapshot, known)
-    if why is None or (ended := _ended(subject, judged)) is not None:
-        return None if why is None else ended
+    if why is None:
+        return None
+    if (ended := _ended(subject, judged)) is not None:
+        return ended
     near = meant(subject, known)
     todo = (f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}."
     kind = subject.partition("/")[0]

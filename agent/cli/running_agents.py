@@ -5,14 +5,12 @@ Invariant: a command waits for it no longer than it says, and answers without it
 
 from __future__ import annotations
 
-import threading
-import time
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.cli.figures import ago
+from agent.cli.loading import AskedBeside
 from agent.cli.output import say
 from agent.values.words import lasted
 
@@ -28,24 +26,9 @@ STALE_MS = 300_000
 READ_MS = 3_000
 
 
-class Asked:
-    """Reads the telemetry beside the look; a thread that is still waiting does not keep the command from ending."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        import_module("agent.record.running_agent")  # the thread is to load nothing
-        self._found: RunningAgent | str = "reading it took too long"
-        self._loaded = loaded
-        self._began = time.monotonic()
-        self._thread = threading.Thread(target=self._read, name="telemetry", daemon=True)
-        self._thread.start()
-
-    def answer(self, wait_s: float) -> RunningAgent | str:
-        """The agent of whichever cluster, or why none is known, at most so long after it was asked for."""
-        self._thread.join(max(0.0, self._began + wait_s - time.monotonic()))
-        return self._found
-
-    def _read(self) -> None:
-        self._found = read(self._loaded, None)
+def asked(loaded: Loaded) -> AskedBeside[RunningAgent | str]:
+    """The agent of whichever cluster, or why none is known, read beside the look."""
+    return AskedBeside("agent.record.running_agent", lambda: read(loaded, None), "reading it took too long")
 
 
 def read(loaded: Loaded, cluster: str | None) -> RunningAgent | str:
@@ -91,7 +74,7 @@ class Beside:
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
-        self._asked = Asked(loaded)
+        self._asked = asked(loaded)
 
     def agent(self, observation: Observation, wait_s: float) -> RunningAgent | None:
         """The agent that runs in this cluster; None where none is known to."""
