@@ -8,7 +8,7 @@ from agent.detect.words import listed, numbered
 from agent.values.finding import Finding, Subject
 
 SENTENCES = 10
-"""Findings of one check that are told one by one; the rest is counted, and ``rackwise status`` shows all."""
+"""Findings of one check that are named one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
 def told_infos(found: Iterable[Finding]) -> list[str]:

@@ -43,11 +43,11 @@ class Stop:
         self._told.put(None)
 
     def is_set(self) -> bool:
-        """Whether it was told."""
+        """Whether it is to end."""
         return self._is_set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it was told, for that many seconds at most; whether it was."""
+        """Wait until it is to end, for that many seconds at most; whether it is."""
         if not self._is_set:
             with suppress(Empty):
                 self._told.get(timeout=timeout)

@@ -104,7 +104,7 @@ class Runner:
         self._good_until = float("-inf")
         """Until when the request of the latest append may be begun, on the clock of `elapsed_s`."""
         self.last_may: May | None = None
-        """What the machine was told last; None when it was told nothing since it was resumed."""
+        """What the machine was last given; None when it was given nothing since it was resumed."""
 
     def resume(self) -> None:
         """Forget what was known, and go on from what the journal says.

@@ -39,7 +39,7 @@ class Optimum(NamedTuple):
 
 
 def assess_consumers(group: ConsumerGroup, ground: Ground) -> Assessment:
-    """Current and optimal locality by both measures, or why they cannot be told."""
+    """Current and optimal locality by both measures, or why they are unknown."""
     readers = _readers(group, ground)
     why_not = _why_not(group, readers, ground.masks)
     if why_not is not None:

@@ -33,7 +33,7 @@ class Ground(NamedTuple):
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
-    """Whether reads go to the nearest replica; None when that cannot be told."""
+    """Whether reads go to the nearest replica; None when that is unknown."""
     complete: bool
     """False when brokers did not answer: then no broker is absent for certain."""
     away: frozenset[int] = frozenset()

@@ -59,7 +59,7 @@ class LocalityDocument(TypedDict):
     local: float
     total: float
     unknown: float
-    """Part of the total of which locality cannot be told."""
+    """Part of the total of which locality is unknown."""
 
 
 @with_config(_DOCUMENT)

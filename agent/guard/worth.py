@@ -1,7 +1,7 @@
 """Is it worth doing, and does it pay? Least gain, a margin for what was acted upon lately, pay-back, cooldown.
 
 Repairs are asked none of it: replicas that share a rack are mended for safety's sake, whatever that costs. What is
-claimed to save something must say how much: what cannot be told is held. Pure.
+claimed to save something must say how much: what is unknown is held. Pure.
 """
 
 from __future__ import annotations

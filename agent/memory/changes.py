@@ -208,7 +208,7 @@ def _moved_racks(before: Replicas, after: Replicas, racks: _Then) -> bool:
 
 
 def _racks(replicas: Replicas, racks: _Racks) -> Counter[str] | None:
-    """How many replicas each rack holds; None when one cannot be told."""
+    """How many replicas each rack holds; None when one is unknown."""
     names = [racks.get(replica) for replica in replicas]
     return None if None in names else Counter(name for name in names if name is not None)
 

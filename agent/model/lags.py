@@ -239,7 +239,7 @@ def _from_broker(view: _View, process: str, task: TaskId) -> _Reading | None:
     told = view.facts.broker.get((process, task))
     if told is None:
         return None
-    # Members report at an interval of their own, so how old this is cannot be told.
+    # Members report at an interval of their own, so its age is unknown.
     return _Reading(_exactly(max(0, told[1] - told[0])), LagSource.BROKER, None)
 
 

@@ -1,6 +1,6 @@
 """Three columns for a group: now, what its own assignor would give, the optimum; and whether a rebalance is worth it.
 
-Partitions are counted by Kafka's measure, bytes per second where reads really go. What cannot be told is None.
+Partitions are counted by Kafka's measure, bytes per second where reads really go. What is unknown is None.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     crossing: int
     """Partitions read across racks, by Kafka's measure."""
     unknown: int
-    """Partitions of which that cannot be told."""
+    """Partitions of which that is unknown."""
     crossing_bytes_per_s: float | None
     """Bytes per second read across racks, by where reads really go; None where a rate, rack or selector is unknown."""
     moved: int

@@ -41,7 +41,7 @@ def loss_details(loss: RackLoss) -> tuple[str, ...]:
 
 
 def loss_sentence(loss: RackLoss) -> str:
-    """Partitions that stop, tasks that restore, what cannot be told, and the load on the racks that are left."""
+    """Partitions that stop, tasks that restore, what is unknown, and the load on the racks that are left."""
     parts = [
         f"{number} {what}"
         for number, what in (

@@ -8,7 +8,7 @@ Never proposed: for KIP-848 and KIP-1071 groups (their brokers decide), for eage
 member) and for static members (who asked for the opposite) unless the settings allow it, for groups that are
 rebalancing, rolling or warming up, for a gain that rests on an unknown rack or selector, or for one below the
 thresholds: in bytes per second where the group has fresh weights, else in partitions. What counts is the gain that the
-group's own assignor is predicted to bring. Only where that cannot be told the optimum stands in for it, and the
+group's own assignor is predicted to bring. Only where that is unknown the optimum stands in for it, and the
 sentence says so.
 """
 
@@ -225,7 +225,7 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, scene: Scene) -> Unpl
 
 
 def own_answer(prediction: Prediction | None) -> Given | None:
-    """Where the group comes to rest by its own assignor; None where that cannot be told."""
+    """Where the group comes to rest by its own assignor; None where that is unknown."""
     return None if prediction is None else prediction.settled
 
 

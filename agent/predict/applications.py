@@ -211,7 +211,7 @@ def _client(process: StreamsProcess, lags: Mapping[TaskId, int], known: set[Task
 
 
 def _is_stateful(task: TaskState) -> bool:
-    """Kafka counts a task as stateful when it has a changelog; where it cannot be told which, it still has one."""
+    """Kafka counts a task as stateful when it has a changelog; where it is unknown which, it still has one."""
     unknown = task.statefulness is Statefulness.UNKNOWN
     return task.statefulness in _STATEFUL or (unknown and task.note != NO_CHANGELOG_SEEN)
 

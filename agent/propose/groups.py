@@ -1,6 +1,6 @@
 """Proposals to make one classic group rebalance once, so that its own assignor can place work nearer to its data.
 
-The figures are those that the group's own assignor is predicted to reach. Only where that cannot be told the exact
+The figures are those that the group's own assignor is predicted to reach. Only where that is unknown the exact
 optimum at equal balance stands in for it; the sentence says which. Replication is the same before and after, so only
 reads are counted in bytes. Promotions of warm-ups, which are certain, are in `warmups`.
 """

@@ -70,7 +70,7 @@ class WarmUps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it cannot be told."""
+    """What the next rebalance of a group gives. ``why_not`` is set, and the rest empty, where it is unknown."""
 
     group_id: str
     assignor: str | None = None

@@ -328,7 +328,7 @@ class TaskCopy(NamedTuple):
     eta_s: Range | None
     """Seconds until lag <= acceptable.recovery.lag; None when unknown or never."""
     caught_up: bool | None
-    """lag <= acceptable.recovery.lag for certain (True), not (False), or cannot be told (None)."""
+    """lag <= acceptable.recovery.lag for certain (True), not (False), or unknown (None)."""
     offset_sum: int | None = None
     """Sum of changelog offsets as the process last told it (classic: at its last join); None when it told none."""
     samples: int = 0

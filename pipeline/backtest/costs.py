@@ -61,7 +61,7 @@ class Cost(NamedTuple):
 
 NOTHING = Cost()
 _Pair = tuple[str, str] | tuple[()] | None
-"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that cannot be told."""
+"""(from rack, to rack) of a read that crosses, () of one that does not, None of one that is unknown."""
 
 
 class _Served(NamedTuple):
@@ -70,7 +70,7 @@ class _Served(NamedTuple):
     racks: Mapping[int, str]
     selector: bool | None
     known: dict[tuple[int | None, tuple[int, ...], str | None], _Pair]
-    """What was told before."""
+    """What was worked out before."""
 
 
 class Costs:

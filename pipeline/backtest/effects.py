@@ -2,7 +2,7 @@
 
 Assumed, and said wherever results are shown:
 
-- A rebalance gives what the group's own assignor is predicted to give, where that cannot be told the optimum; at once,
+- A rebalance gives what the group's own assignor is predicted to give, where that is unknown the optimum; at once,
   and for tasks that must restore their state as soon as they can have done so.
 - It lasts until the group's next recorded rebalance. From then on the group has what history shows: what would have
   come of that rebalance from another beginning is not known.

@@ -1,7 +1,7 @@
 """What to do first, with its figure: the sentence that a report begins with.
 
 The order of priorities: what saves most dollars a day, then what is dearest now, then what moves most bytes, then what
-cannot be told because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
+is unknown because racks are unknown. Where nothing stands to be done, the sentence says what costs most and that
 nothing is proposed about it, or that nothing can be told at all.
 """
 

@@ -52,7 +52,7 @@ class Live:
         """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
     def following(self) -> Following:
-        """Who is to be told what."""
+        """Which follower gets what."""
         return Following(telemetry=self._on_telemetry)
 
     def catch_up(self) -> None:

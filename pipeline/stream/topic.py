@@ -161,7 +161,7 @@ class TopicStream:
 
     @property
     def problem(self) -> RackwiseError | None:
-        """Why it ended; None when it did as it was told."""
+        """Why it ended; None when it did what was asked of it."""
         return self._failure
 
     def stop(self) -> None:

@@ -28,7 +28,7 @@ TAKEN = Adding((*_READ, "was", "now"), {"ms": F.sum, "records": F.sum, "appended
 def reading(reads: DataFrame, changes: DataFrame, times: DataFrame) -> DataFrame:
     """Each reader of each partition at each look beside what it was at the look before.
 
-    ``changes`` is `traffic.seen`, ``times`` `spans.timeline`. ``read`` is null where it cannot be told; ``lag`` is the
+    ``changes`` is `traffic.seen`, ``times`` `spans.timeline`. ``read`` is null where it is unknown; ``lag`` is the
     look's own; ``now`` and ``was`` are routes.
     """
     in_order = Window.partitionBy(*_READER).orderBy("monotonic_ms", "look")
